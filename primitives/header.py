@@ -1,0 +1,121 @@
+"""Substrate block headers and digests, the same bytes for relay chain and parachains.
+
+[u8; 32]         parent_hash
+Compact<u32>     number
+[u8; 32]         state_root
+[u8; 32]         extrinsics_root
+Vec<DigestItem>  digest      04 Consensus | 05 Seal | 06 PreRuntime, each ([u8; 4] engine, Vec<u8>); 00 Other(Vec<u8>)
+"""
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from primitives.errors import ScaleError
+from primitives.hashing import blake2_256
+from primitives.scale import Reader, encode_bytes, encode_compact
+from primitives.types import Hash, Slot
+
+AURA_ENGINE: Final = b"aura"
+BABE_ENGINE: Final = b"BABE"
+
+
+class DigestKind(IntEnum):
+    """Discriminants of `sp_runtime::generic::DigestItem` that headers here carry."""
+
+    OTHER = 0
+    CONSENSUS = 4
+    SEAL = 5
+    PRE_RUNTIME = 6
+
+
+@dataclass(frozen=True, slots=True)
+class DigestItem:
+    """One digest log; `engine` is 4 bytes, empty for `OTHER`."""
+
+    kind: DigestKind
+    engine: bytes
+    data: bytes
+
+    def encode(self) -> bytes:
+        """SCALE bytes."""
+        return bytes((self.kind,)) + self.engine + encode_bytes(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A block header; `number` is u32, each root 32 bytes."""
+
+    parent_hash: Hash
+    number: int
+    state_root: Hash
+    extrinsics_root: Hash
+    digest: tuple[DigestItem, ...] = ()
+
+    def encode(self) -> bytes:
+        """SCALE bytes, as hashed and as stored in `Paras::Heads`."""
+        return b"".join(
+            (
+                self.parent_hash,
+                encode_compact(self.number),
+                self.state_root,
+                self.extrinsics_root,
+                encode_compact(len(self.digest)),
+                *(item.encode() for item in self.digest),
+            )
+        )
+
+    @staticmethod
+    def decode(data: bytes) -> "Header":
+        """The header that all of `data` encodes. Raises `ScaleError`."""
+        reader = Reader(data)
+        parent = Hash(reader.take(32))
+        number = reader.compact(32)
+        state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
+        digest = tuple(_read_digest_item(reader) for _ in range(reader.length()))
+        reader.end()
+        return Header(parent, number, state_root, extrinsics_root, digest)
+
+    def hash(self) -> Hash:
+        """blake2b-256 of the encoded header, seal included."""
+        return blake2_256(self.encode())
+
+    def pre_hash(self) -> Hash:
+        """What the author signs: the hash of the header without its seals."""
+        unsealed = tuple(item for item in self.digest if item.kind is not DigestKind.SEAL)
+        return replace(self, digest=unsealed).hash()
+
+    def aura_slot(self) -> Slot | None:
+        """The slot claimed in the Aura pre-runtime digest; none when absent, repeated or not 8 bytes."""
+        found = [
+            item.data for item in self.digest if item.kind is DigestKind.PRE_RUNTIME and item.engine == AURA_ENGINE
+        ]
+        return Slot(int.from_bytes(found[0], "little")) if len(found) == 1 and len(found[0]) == 8 else None
+
+    def aura_seal(self) -> bytes | None:
+        """The author's signature, which must be the one Aura seal and the last digest item; none otherwise."""
+        seals = [item for item in self.digest if item.kind is DigestKind.SEAL]
+        if len(seals) != 1 or self.digest[-1] is not seals[0] or seals[0].engine != AURA_ENGINE:
+            return None
+        return seals[0].data
+
+
+def aura_pre_digest(slot: Slot) -> DigestItem:
+    """The pre-runtime digest that names a block's slot."""
+    return DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, slot.to_bytes(8, "little"))
+
+
+def aura_seal(signature: bytes) -> DigestItem:
+    """The seal that closes a header."""
+    return DigestItem(DigestKind.SEAL, AURA_ENGINE, signature)
+
+
+def _read_digest_item(reader: Reader) -> DigestItem:
+    at = reader.pos
+    tag = reader.u8()
+    try:
+        kind = DigestKind(tag)
+    except ValueError:
+        raise ScaleError(f"unknown digest item {tag} at offset {at}") from None
+    engine = b"" if kind is DigestKind.OTHER else reader.take(4)
+    return DigestItem(kind, engine, reader.bytes_())

@@ -1,0 +1,115 @@
+"""What publisher, relay chain and subscriber agree on: the child trie's key, the stored entry, how long it is valid."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from primitives.errors import ScaleError
+from primitives.hashing import blake2_256
+from primitives.scale import Reader, compact_len, encode_compact
+from primitives.storage_keys import child_root_key
+from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+
+KEY_LENGTH: Final = 32
+
+
+def derive_child_key(para: ParaId) -> bytes:
+    """Storage key of a publisher's child trie: SCALE of `([u8; 6] "pubsub", u32 para)`, 10 bytes (PS-1, PS-3)."""
+    return b"pubsub" + para.to_bytes(4, "little")
+
+
+def publisher_root_key(para: ParaId) -> bytes:
+    """Top-trie key under which a publisher's child root stands (PS-2)."""
+    return child_root_key(derive_child_key(para))
+
+
+def key_from_hash(key: bytes) -> PubsubKey:
+    """A subscribed key given verbatim (PS-30). Raises `ScaleError` unless it is 32 bytes."""
+    if len(key) != KEY_LENGTH:
+        raise ScaleError(f"a published key has {KEY_LENGTH} bytes, not {len(key)}")
+    return PubsubKey(key)
+
+
+def key_from_data(name: bytes) -> PubsubKey:
+    """A subscribed key given by name: its blake2b-256 (PS-30)."""
+    return PubsubKey(blake2_256(name))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEntry:
+    """What a child trie stores under a key.
+
+    Vec<u8>  value
+    u32      ttl            blocks, 0 = never expires
+    u32      when_inserted  relay block number of the publish
+    """
+
+    value: bytes
+    ttl: int
+    when_inserted: RelayBlockNumber
+
+    def encode(self) -> bytes:
+        """SCALE bytes: compact length, value, ttl, when_inserted."""
+        lifetime = self.ttl | self.when_inserted << 32
+        return encode_compact(len(self.value)) + self.value + lifetime.to_bytes(8, "little")
+
+    @staticmethod
+    def decode(data: bytes) -> "PublishedEntry":
+        """The entry that all of `data` encodes. Raises `ScaleError`."""
+        reader = Reader(data)
+        entry = PublishedEntry(reader.bytes_(), reader.uint(4), RelayBlockNumber(reader.uint(4)))
+        reader.end()
+        return entry
+
+
+def entry_length(value_length: int) -> int:
+    """Bytes of an encoded entry whose value has `value_length` bytes."""
+    return compact_len(value_length) + value_length + 8
+
+
+def is_expired(ttl: int, when_inserted: int, now: int) -> bool:
+    """Whether an entry is expired at relay block `now`; ttl 0 never is. No wrap at u32::MAX (PS-13)."""
+    return ttl != 0 and now >= when_inserted + ttl
+
+
+@dataclass(frozen=True, slots=True)
+class Infinite:
+    """The entry never expires."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidFor:
+    """The entry expires in `blocks` relay blocks, at least one."""
+
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """The entry is expired and not yet deleted."""
+
+
+TtlState = Infinite | ValidFor | TimedOut
+
+
+def ttl_state(ttl: int, when_inserted: int, relay_parent: RelayBlockNumber) -> TtlState:
+    """Freshness of an entry, measured at the relay parent's height (PS-65)."""
+    if ttl == 0:
+        return Infinite()
+    left = when_inserted + ttl - relay_parent
+    return ValidFor(left) if left > 0 else TimedOut()
+
+
+def encode_ttl_state(state: TtlState) -> bytes:
+    """SCALE of the Rust enum `TtlState { Infinite, ValidFor(u32), TimedOut }`; the count saturates at u32."""
+    match state:
+        case Infinite():
+            return b"\x00"
+        case ValidFor(blocks):
+            return b"\x01" + min(blocks, U32_MAX).to_bytes(4, "little")
+        case TimedOut():
+            return b"\x02"
+
+
+def node_cost(length: int) -> int:
+    """What a proof node of `length` bytes costs: the bytes and their SCALE length prefix."""
+    return length + compact_len(length)

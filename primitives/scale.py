@@ -1,0 +1,296 @@
+"""SCALE, hand-written for the types that hot paths meet, and small combinators for everything else.
+
+Decoding is strict: `decode` refuses trailing bytes, non-minimal compact integers, booleans other than 0 and 1, and
+lengths that the remaining input cannot hold (so hostile input never makes it allocate more than it was sent).
+
+    Compact<u*>   bits 0..1 of the first byte choose the form
+                  00  six bits             value < 2**6
+                  01  fourteen bits, LE    value < 2**14
+                  10  thirty bits, LE      value < 2**30
+                  11  (byte >> 2) + 4 bytes follow, LE
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+from primitives.errors import ScaleError
+
+T = TypeVar("T")
+S = TypeVar("S")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
+def encode_compact(value: int) -> bytes:
+    """`Compact` of a non-negative integer below 2**536. Raises `ScaleError` outside of that."""
+    if value < 0:
+        raise ScaleError(f"a compact integer cannot be negative: {value}")
+    if value < 0x40:
+        return bytes((value << 2,))
+    if value < 0x4000:
+        return (value << 2 | 1).to_bytes(2, "little")
+    if value < 0x4000_0000:
+        return (value << 2 | 2).to_bytes(4, "little")
+    size = (value.bit_length() + 7) // 8
+    if size > 67:
+        raise ScaleError(f"a compact integer has at most 536 bits, not {value.bit_length()}")
+    return bytes(((size - 4) << 2 | 3,)) + value.to_bytes(size, "little")
+
+
+def compact_len(value: int) -> int:
+    """Bytes that `encode_compact(value)` takes."""
+    if value < 0x40:
+        return 1
+    if value < 0x4000:
+        return 2
+    if value < 0x4000_0000:
+        return 4
+    return 1 + (value.bit_length() + 7) // 8
+
+
+def encode_bytes(value: bytes) -> bytes:
+    """`Vec<u8>`: compact length, then the bytes."""
+    return encode_compact(len(value)) + value
+
+
+def encode_bytes_list(values: Sequence[bytes]) -> bytes:
+    """`Vec<Vec<u8>>`, for instance the nodes of a storage proof."""
+    parts = [encode_compact(len(values))]
+    for value in values:
+        parts.append(encode_compact(len(value)))
+        parts.append(value)
+    return b"".join(parts)
+
+
+class Reader:
+    """A cursor over bytes. Each method takes one value or raises `ScaleError` naming the offset."""
+
+    __slots__ = ("data", "pos")
+
+    def __init__(self, data: bytes, pos: int = 0) -> None:
+        self.data = data
+        self.pos = pos
+
+    def remaining(self) -> int:
+        """Bytes not yet taken."""
+        return len(self.data) - self.pos
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        end = self.pos + count
+        if count < 0 or end > len(self.data):
+            raise ScaleError(f"{count} bytes wanted at offset {self.pos}, {self.remaining()} left")
+        out = self.data[self.pos : end]
+        self.pos = end
+        return out
+
+    def uint(self, size: int) -> int:
+        """A little-endian unsigned integer of `size` bytes."""
+        return int.from_bytes(self.take(size), "little")
+
+    def u8(self) -> int:
+        """One byte."""
+        pos = self.pos
+        if pos >= len(self.data):
+            raise ScaleError(f"1 byte wanted at offset {pos}, 0 left")
+        self.pos = pos + 1
+        return self.data[pos]
+
+    def boolean(self) -> bool:
+        """One byte, 0 or 1."""
+        value = self.u8()
+        if value > 1:
+            raise ScaleError(f"a bool is 0 or 1, not {value}, at offset {self.pos - 1}")
+        return value == 1
+
+    def compact(self, bits: int = 536) -> int:
+        """A compact integer in its shortest form that fits into `bits` bits."""
+        start = self.pos
+        first = self.u8()
+        mode = first & 3
+        if mode == 0:
+            value, minimum = first >> 2, 0
+        elif mode == 1:
+            value, minimum = (self.u8() << 8 | first) >> 2, 0x40
+        elif mode == 2:
+            value, minimum = (self.uint(3) << 8 | first) >> 2, 0x4000
+        else:
+            size = (first >> 2) + 4
+            value = self.uint(size)
+            minimum = max(0x4000_0000, 1 << 8 * (size - 1))
+        if value < minimum:
+            raise ScaleError(f"compact integer {value} is not in its shortest form at offset {start}")
+        if value.bit_length() > bits:
+            raise ScaleError(f"compact integer {value} exceeds {bits} bits at offset {start}")
+        return value
+
+    def length(self, least: int = 1) -> int:
+        """A compact element count, refused when the input cannot hold that many elements of `least` bytes."""
+        start = self.pos
+        count = self.compact(32)
+        if count * least > self.remaining():
+            raise ScaleError(f"length {count} at offset {start} exceeds the {self.remaining()} bytes left")
+        return count
+
+    def bytes_(self) -> bytes:
+        """`Vec<u8>`."""
+        return self.take(self.length())
+
+    def end(self) -> None:
+        """Raises `ScaleError` unless every byte was taken."""
+        if self.pos != len(self.data):
+            raise ScaleError(f"{self.remaining()} trailing bytes at offset {self.pos}")
+
+
+def decode_bytes_list(data: bytes) -> list[bytes]:
+    """The inverse of `encode_bytes_list`; refuses trailing bytes."""
+    reader = Reader(data)
+    out = [reader.bytes_() for _ in range(reader.length())]
+    reader.end()
+    return out
+
+
+class Codec(Generic[T]):
+    """How one type stands in bytes: `encode` writes a value, `read` takes one from a `Reader`."""
+
+    __slots__ = ("encode", "name", "read")
+
+    def __init__(self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T]) -> None:
+        self.name = name
+        self.encode = encode
+        self.read = read
+
+    def decode(self, data: bytes) -> T:
+        """The value that `data`, all of it, encodes. Raises `ScaleError`."""
+        reader = Reader(data)
+        value = self.read(reader)
+        reader.end()
+        return value
+
+    def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
+        """The same bytes as another Python type."""
+        encode, read = self.encode, self.read
+        return Codec(name, lambda value: encode(back(value)), lambda reader: into(read(reader)))
+
+    def __repr__(self) -> str:
+        return f"Codec({self.name})"
+
+
+def _uint_codec(size: int) -> Codec[int]:
+    name = f"u{size * 8}"
+
+    def encode(value: int) -> bytes:
+        try:
+            return value.to_bytes(size, "little")
+        except OverflowError:
+            raise ScaleError(f"{value} does not fit into {name}") from None
+
+    return Codec(name, encode, lambda reader: reader.uint(size))
+
+
+u8 = _uint_codec(1)
+u16 = _uint_codec(2)
+u32 = _uint_codec(4)
+u64 = _uint_codec(8)
+u128 = _uint_codec(16)
+boolean: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean)
+compact: Codec[int] = Codec("Compact", encode_compact, Reader.compact)
+bytes_: Codec[bytes] = Codec("Vec<u8>", encode_bytes, Reader.bytes_)
+unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None)
+
+
+def compact_of(bits: int) -> Codec[int]:
+    """`Compact<u{bits}>`: refuses larger values in both directions."""
+
+    def encode(value: int) -> bytes:
+        if value.bit_length() > bits:
+            raise ScaleError(f"{value} does not fit into Compact<u{bits}>")
+        return encode_compact(value)
+
+    return Codec(f"Compact<u{bits}>", encode, lambda reader: reader.compact(bits))
+
+
+def fixed(size: int) -> Codec[bytes]:
+    """`[u8; size]`, no length prefix."""
+
+    def encode(value: bytes) -> bytes:
+        if len(value) != size:
+            raise ScaleError(f"{size} bytes wanted, not {len(value)}")
+        return value
+
+    return Codec(f"[u8; {size}]", encode, lambda reader: reader.take(size))
+
+
+def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:
+    """`Vec<T>`, or `BoundedVec<T, limit>`."""
+
+    def encode(values: Iterable[T]) -> bytes:
+        parts = [item.encode(value) for value in values]
+        if limit is not None and len(parts) > limit:
+            raise ScaleError(f"at most {limit} elements of {item.name}, not {len(parts)}")
+        return encode_compact(len(parts)) + b"".join(parts)
+
+    def read(reader: Reader) -> list[T]:
+        start = reader.pos
+        count = reader.length(0 if item.name == "()" else 1)
+        if limit is not None and count > limit:
+            raise ScaleError(f"at most {limit} elements of {item.name}, not {count}, at offset {start}")
+        return [item.read(reader) for _ in range(count)]
+
+    return Codec(f"Vec<{item.name}>", encode, read)
+
+
+def option(item: Codec[T]) -> Codec[T | None]:
+    """`Option<T>`: 0x00, or 0x01 and the value."""
+
+    def encode(value: T | None) -> bytes:
+        return b"\x00" if value is None else b"\x01" + item.encode(value)
+
+    def read(reader: Reader) -> T | None:
+        return item.read(reader) if reader.boolean() else None
+
+    return Codec(f"Option<{item.name}>", encode, read)
+
+
+def pair(first: Codec[A], second: Codec[B]) -> Codec[tuple[A, B]]:
+    """A tuple of two."""
+    return Codec(
+        f"({first.name}, {second.name})",
+        lambda value: first.encode(value[0]) + second.encode(value[1]),
+        lambda reader: (first.read(reader), second.read(reader)),
+    )
+
+
+def triple(first: Codec[A], second: Codec[B], third: Codec[C]) -> Codec[tuple[A, B, C]]:
+    """A tuple of three."""
+    return Codec(
+        f"({first.name}, {second.name}, {third.name})",
+        lambda value: first.encode(value[0]) + second.encode(value[1]) + third.encode(value[2]),
+        lambda reader: (first.read(reader), second.read(reader), third.read(reader)),
+    )
+
+
+def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
+    """`BTreeMap<K, V>`: keys ascend by their encoded order of insertion; refuses any other order when read.
+
+    Keys must be of a type whose Python order is the Rust order (integers, bytes).
+    """
+
+    def encode(entries: dict[A, B]) -> bytes:
+        ordered = sorted(entries.items(), key=lambda entry: entry[0])  # type: ignore[arg-type,return-value]  # A is ordered, see above
+        return encode_compact(len(ordered)) + b"".join(key.encode(k) + value.encode(v) for k, v in ordered)
+
+    def read(reader: Reader) -> dict[A, B]:
+        out: dict[A, B] = {}
+        previous: A | None = None
+        for _ in range(reader.length()):
+            at = reader.pos
+            k = key.read(reader)
+            if previous is not None and not previous < k:  # type: ignore[operator]  # A is ordered, see above
+                raise ScaleError(f"map keys do not ascend at offset {at}")
+            out[k] = value.read(reader)
+            previous = k
+        return out
+
+    return Codec(f"BTreeMap<{key.name}, {value.name}>", encode, read)

@@ -1,0 +1,74 @@
+"""Where FRAME and the relay chain put things: storage prefixes, child tries, well-known relay keys.
+
+value       twox_128(pallet) ++ twox_128(item)
+map         the same ++ hasher(SCALE(key))
+double map  the same ++ hasher1(SCALE(key1)) ++ hasher2(SCALE(key2))
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from primitives.hashing import twox64_concat, twox_128
+from primitives.types import ParaId
+
+CHILD_STORAGE_PREFIX: Final = b":child_storage:default:"
+
+
+@lru_cache(maxsize=1024)
+def item_prefix(pallet: str, item: str) -> bytes:
+    """The 32-byte prefix of a storage item."""
+    return twox_128(pallet.encode()) + twox_128(item.encode())
+
+
+def child_root_key(child_storage_key: bytes) -> bytes:
+    """Where the root of a default child trie stands in the top trie."""
+    return CHILD_STORAGE_PREFIX + child_storage_key
+
+
+def _para_map_key(pallet: str, item: str, para: ParaId) -> bytes:
+    return item_prefix(pallet, item) + twox64_concat(para.to_bytes(4, "little"))
+
+
+ACTIVE_CONFIG: Final = item_prefix("Configuration", "ActiveConfig")
+CURRENT_SLOT: Final = item_prefix("Babe", "CurrentSlot")
+
+
+def para_head(para: ParaId) -> bytes:
+    """`Paras::Heads`: the head data of a parachain's newest included block."""
+    return _para_map_key("Paras", "Heads", para)
+
+
+def dmq_mqc_head(para: ParaId) -> bytes:
+    """`Dmp::DownwardMessageQueueHeads`: the hash chain over the downward messages sent to a parachain."""
+    return _para_map_key("Dmp", "DownwardMessageQueueHeads", para)
+
+
+def hrmp_ingress_channel_index(para: ParaId) -> bytes:
+    """`Hrmp::HrmpIngressChannelsIndex`: the senders that have a channel to a parachain, ascending."""
+    return _para_map_key("Hrmp", "HrmpIngressChannelsIndex", para)
+
+
+def hrmp_egress_channel_index(para: ParaId) -> bytes:
+    """`Hrmp::HrmpEgressChannelsIndex`: the recipients that a parachain has a channel to, ascending."""
+    return _para_map_key("Hrmp", "HrmpEgressChannelsIndex", para)
+
+
+def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
+    """`Hrmp::HrmpChannels`: the state of one horizontal channel."""
+    channel = sender.to_bytes(4, "little") + recipient.to_bytes(4, "little")
+    return item_prefix("Hrmp", "HrmpChannels") + twox64_concat(channel)
+
+
+def relay_dispatch_queue_remaining_capacity(para: ParaId) -> bytes:
+    """How many upward messages the relay chain still takes from a parachain: a well-known key outside of any pallet."""
+    return b":relay_dispatch_queue_remaining_capacity" + para.to_bytes(4, "little")
+
+
+def upgrade_go_ahead_signal(para: ParaId) -> bytes:
+    """`Paras::UpgradeGoAheadSignal`."""
+    return _para_map_key("Paras", "UpgradeGoAheadSignal", para)
+
+
+def upgrade_restriction_signal(para: ParaId) -> bytes:
+    """`Paras::UpgradeRestrictionSignal`."""
+    return _para_map_key("Paras", "UpgradeRestrictionSignal", para)

@@ -1,0 +1,35 @@
+"""Two-dimensional weight, as FRAME counts it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from primitives.types import U64_MAX
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Weight:
+    """Work of a call: `ref_time` in picoseconds, `proof_size` in bytes. Both saturate at u64."""
+
+    ref_time: int = 0
+    proof_size: int = 0
+
+    def __add__(self, other: "Weight") -> "Weight":
+        return Weight(min(self.ref_time + other.ref_time, U64_MAX), min(self.proof_size + other.proof_size, U64_MAX))
+
+    def __sub__(self, other: "Weight") -> "Weight":
+        return Weight(max(self.ref_time - other.ref_time, 0), max(self.proof_size - other.proof_size, 0))
+
+    def __mul__(self, factor: int) -> "Weight":
+        return Weight(min(self.ref_time * factor, U64_MAX), min(self.proof_size * factor, U64_MAX))
+
+    def all_lte(self, other: "Weight") -> bool:
+        """True when this weight fits into `other` in both dimensions."""
+        return self.ref_time <= other.ref_time and self.proof_size <= other.proof_size
+
+    def any_gt(self, other: "Weight") -> bool:
+        """True when this weight exceeds `other` in at least one dimension."""
+        return not self.all_lte(other)
+
+
+WEIGHT_ZERO: Final = Weight(0, 0)
+WEIGHT_MAX: Final = Weight(U64_MAX, U64_MAX)
