@@ -69,11 +69,17 @@ class Header:
     def decode(data: bytes) -> "Header":
         """The header that all of `data` encodes. Raises `ScaleError`."""
         reader = Reader(data)
+        header = Header.read(reader)
+        reader.end()
+        return header
+
+    @staticmethod
+    def read(reader: Reader) -> "Header":
+        """The header that stands next in `reader`. Raises `ScaleError`."""
         parent = Hash(reader.take(32))
         number = reader.compact(32)
         state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
         digest = tuple(_read_digest_item(reader) for _ in range(reader.length()))
-        reader.end()
         return Header(parent, number, state_root, extrinsics_root, digest)
 
     def hash(self) -> Hash:

@@ -1,0 +1,90 @@
+"""What a network tells its observers: one ordered, gap-free account of what happened, enough to verify it all again.
+
+An observer is a reader only. Histories, explorers and tests are built on these records; nothing in the network knows them.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from primitives.header import Header
+from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from runtime.parachain_system.block import Candidate, InvalidBlock
+from runtime.parachain_system.validate import BlockOutcome
+from runtime.storage import State
+
+
+@dataclass(frozen=True, slots=True)
+class RelayRecord:
+    """A relay block, the trusted input of every proof; `slot` is the para slot that candidates judged here may not exceed."""
+
+    number: RelayBlockNumber
+    hash: Hash
+    storage_root: Hash
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorityRecord:
+    """A chain's collator set, in turn order, from a block of it on."""
+
+    chain: ParaId
+    from_block: ParaBlockNumber
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRecord:
+    """A chain's state before block `header.number + 1`: where a segment of its history starts."""
+
+    chain: ParaId
+    segment: int
+    header: Header
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRecord:
+    """A chain's subscriptions from a block of it on: publishers ascending, each with its keys ascending."""
+
+    chain: ParaId
+    from_block: ParaBlockNumber
+    items: tuple[tuple[ParaId, tuple[bytes, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRecord:
+    """A candidate that was judged in relay block `included_at`: `outcome` when included, `refusal` when not.
+
+    `unpruned` is what the collator's full proof weighed, by publisher: witnessed by the network, not provable later.
+    """
+
+    chain: ParaId
+    segment: int
+    candidate: Candidate
+    included_at: RelayBlockNumber
+    slot_now: Slot
+    relay_storage_root: Hash
+    unpruned: tuple[tuple[ParaId, int], ...]
+    outcome: BlockOutcome | None
+    refusal: InvalidBlock | None
+    strategy: str | None = None
+    """The cheat that the author followed, when the network was told to cheat: the truth an audit is measured against."""
+
+
+class Observer(Protocol):
+    """Whoever wants to know. Called in order, after the fact."""
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """A relay block was built."""
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """A chain has a new collator set."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """A chain's subscriptions changed."""
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """A segment of a chain's history starts (or, at the end, would start) here."""
+
+    def candidate(self, record: BlockRecord) -> None:
+        """A candidate was judged."""
