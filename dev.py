@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Sets the project up and runs its jobs: `python3 dev.py demo`, `python3 dev.py test`.
+
+Needs nothing but Python 3.11 or newer and a package index. The first run makes `.venv` beside this file and installs
+the project into it; later runs reuse it until pyproject.toml or the Python changes. Further arguments go to the tool:
+`python3 dev.py test tests/trie -x`, `python3 dev.py demo --help`.
+"""
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  # an older Python reads this far, and is told so
+    sys.exit(f"dev.py: Python 3.11 or newer is needed; this is {sys.version.split()[0]} ({sys.executable})")
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "setup-stamp"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+GROUPS = ("test", "lint")
+MOST_TEST_WORKERS = 8
+
+HELP = """
+jobs:
+  demo    the demonstration: a network is run, its history and real relay proofs are audited
+  test    every test
+  lint    ruff check, ruff format --check, mypy, lint-imports
+  ci      lint, then test
+  run     any `pubsub` command:  python3 dev.py run --help
+  setup   only the set-up
+"""
+
+
+class SetupError(Exception):
+    """The set-up cannot go on; the message says what to do."""
+
+
+def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[str]:
+    """The requirements of dependency groups, included groups opened; `pip install --group` would need a newer pip."""
+    groups = pyproject["dependency-groups"]
+    found: list[str] = []
+    for name in names:
+        for entry in groups[name]:  # type: ignore[index]  # PEP 735: strings, or tables with one key
+            if isinstance(entry, dict):
+                found += requirements(pyproject, (entry["include-group"],))
+            else:
+                found.append(entry)
+    return found
+
+
+def stamp() -> str:
+    """Changes when what is installed could: the project file, the Python, the place."""
+    parts = (sys.version, str(ROOT), (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def quiet(*command: str | Path) -> "subprocess.CompletedProcess[str]":
+    """Runs a command and keeps what it prints."""
+    return subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def make_venv() -> None:
+    """An empty `.venv` with a working pip, also where Python comes without ensurepip (Debian's does)."""
+    if Path(sys.prefix).resolve() == VENV.resolve():
+        raise SetupError("run dev.py with the Python that .venv was made from, or another one, not with .venv's own")
+    made = quiet(sys.executable, "-m", "venv", "--clear", VENV)
+    if made.returncode == 0:
+        return
+    bare = quiet(sys.executable, "-m", "venv", "--clear", "--without-pip", VENV)
+    if bare.returncode != 0:
+        raise SetupError(f"no virtual environment can be made in {VENV}: {last_line(bare)}")
+    if importlib.util.find_spec("pip") is None:
+        raise SetupError(
+            "this Python has neither ensurepip nor pip; on Debian and Ubuntu `apt install python3-venv` brings what is "
+            "missing, elsewhere use another Python"
+        )
+    where = quiet(PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
+    copied = quiet(sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--target", where, "pip")
+    if copied.returncode != 0:
+        raise SetupError(f"pip cannot be put into {VENV}: {last_line(copied)}")
+
+
+def last_line(done: "subprocess.CompletedProcess[str]") -> str:
+    """What a failed command said last."""
+    lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("ERROR", "error"))]
+    return (errors or lines or [f"exit code {done.returncode}"])[-1]
+
+
+def venv_works() -> bool:
+    """Whether `.venv` is there, of this Python's version, with a pip that starts."""
+    version = f"import sys, pip; sys.exit(sys.version_info[:3] != {tuple(sys.version_info[:3])})"
+    return PYTHON.exists() and quiet(PYTHON, "-c", version).returncode == 0
+
+
+def set_up() -> None:
+    """Makes `.venv` ready; does nothing when it is. An interrupted set-up leaves no stamp and is taken up again."""
+    wanted = stamp()
+    if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted and PYTHON.exists():
+        return
+    STAMP.unlink(missing_ok=True)
+    if not venv_works():
+        say("making .venv")
+        make_venv()
+    say("installing the project and its tools into .venv (once; about a gigabyte, a minute or two)")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
+    # compat mode: a plain path entry, which mypy can follow
+    editable = ("--config-settings", "editable_mode=compat", "--editable", ".[audit]")
+    installed = quiet(*pip, *editable, *requirements(project, GROUPS))
+    if installed.returncode != 0:
+        sys.stderr.write(installed.stderr)
+        raise SetupError(f"pip failed: {last_line(installed)}")
+    STAMP.write_text(wanted, encoding="utf-8")
+
+
+def say(what: str) -> None:
+    """One line about the set-up, apart from what the tools print."""
+    print(f"dev.py: {what}", file=sys.stderr, flush=True)
+
+
+def tool(name: str, *args: str) -> int:
+    """Runs a tool of `.venv` from the project's folder and returns its exit code."""
+    path = shutil.which(name, path=str(PYTHON.parent))
+    if path is None:
+        raise SetupError(f"{name} is missing in .venv: delete the folder .venv and try again")
+    environment = {**os.environ, "VIRTUAL_ENV": str(VENV)}
+    environment["PATH"] = os.pathsep.join((str(PYTHON.parent), os.environ.get("PATH", os.defpath)))
+    environment.pop("PYTHONHOME", None)
+    sys.stdout.flush()
+    return subprocess.run([path, *args], cwd=ROOT, env=environment, check=False).returncode
+
+
+def test(args: list[str]) -> int:
+    """Pytest on as many processes as there are cores (at most 8); `-n` among the arguments overrules that."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(usable, MOST_TEST_WORKERS)
+    spread = ["-n", str(workers), "--dist", "loadgroup"] if workers > 1 else []
+    return tool("pytest", *spread, *args)
+
+
+def lint() -> int:
+    """Every linter, also after one has complained; the first bad exit code counts."""
+    codes = [
+        tool("ruff", "check"),
+        tool("ruff", "format", "--check"),
+        tool("mypy"),
+        tool("lint-imports"),
+    ]
+    return next((code for code in codes if code), 0)
+
+
+def run(job: str, args: list[str]) -> int:
+    """Runs one job in the finished set-up."""
+    if job in ("demo", "run"):
+        return tool("pubsub", *(["demo"] if job == "demo" else []), *args)
+    if job == "setup":
+        return 0
+    code = lint() if job in ("lint", "ci") else 0
+    return code or (test(args) if job in ("test", "ci") else 0)
+
+
+def main() -> int:
+    """Reads the job, sets up, runs it."""
+    parser = argparse.ArgumentParser(
+        prog="dev.py", description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("job", choices=("demo", "test", "lint", "ci", "run", "setup"))
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
+    chosen = parser.parse_args()
+    try:
+        set_up()
+        return run(chosen.job, chosen.args)
+    except SetupError as error:
+        say(str(error))
+        return 1
+    except OSError as error:
+        say(f"{error.filename or VENV}: {error.strerror or error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
