@@ -1,0 +1,382 @@
+"""Chain state and the overlay that a block writes to before any trie is touched.
+
+`State` is what a state root commits to: one top trie and the child tries whose roots stand in it. `Storage` lays the
+changes of one block over a `State`. Its layers nest: what a layer wrote is undone from a journal when it fails, so a
+failing call leaves the state byte-identical to before, the log of events included (PS-10).
+
+    get ──► changes (dict) ──► trie          put ──► changes, and the journal while a layer is open
+    commit: changes ──► tries ──► child roots into the top trie ──► root
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sortedcontainers import SortedList
+
+from primitives.errors import DefensiveFailure
+from primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from primitives.types import Hash
+from trie import Trie
+
+STATE_VERSION: Final = 1
+"""Values over 32 bytes are detached from their nodes."""
+
+Entries = Iterable[tuple[bytes, bytes]]
+
+
+class State:
+    """The tries behind one state root; written by `Storage.commit` only.
+
+    `children` maps a child storage key (without its prefix) to its trie, never an empty one: the root of a child trie
+    stands in `top` and vanishes with the last key (PS-2). Forks share tries until one of them is written.
+    """
+
+    __slots__ = ("_borrowed", "_owned", "children", "top")
+
+    def __init__(
+        self, top: Trie | None = None, children: dict[bytes, Trie] | None = None, *, borrowed: bool = False
+    ) -> None:
+        """`top` must hold the roots of `children`; `borrowed` says that another state may use `children` too."""
+        self.top = Trie(STATE_VERSION) if top is None else top
+        self.children = {} if children is None else children
+        self._borrowed = borrowed
+        self._owned = {} if borrowed else dict.fromkeys(self.children)  # an ordered set: tries that no fork can see
+
+    @classmethod
+    def from_entries(cls, top: Entries, children: Mapping[bytes, Entries] | None = None) -> "State":
+        """A state built in bulk from plain entries; child roots are added to the top trie here.
+
+        Raises `DefensiveFailure` when `top` already speaks of child tries.
+        """
+        entries = list(top)
+        if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
+            raise DefensiveFailure("child roots follow from child entries and are never given")
+        tries = {}
+        for child_key, rows in (children or {}).items():
+            trie = Trie.from_entries(rows, STATE_VERSION)
+            if trie:
+                tries[child_key] = trie
+                entries.append((child_root_key(child_key), trie.root()))
+        return cls(Trie.from_entries(entries, STATE_VERSION), tries)
+
+    def root(self) -> Hash:
+        """The state root."""
+        return self.top.root()
+
+    def fork(self) -> "State":
+        """An independent copy in O(1): what either writes afterwards, the other never sees."""
+        self._owned = {}
+        self._borrowed = True
+        return State(self.top.fork(), self.children, borrowed=True)
+
+    def child_root(self, child_key: bytes) -> Hash | None:
+        """The root of a child trie, none when it has no keys."""
+        trie = self.children.get(child_key)
+        return None if trie is None else trie.root()
+
+    def top_entries(self) -> Iterator[tuple[bytes, bytes]]:
+        """All top entries, ascending, child roots included."""
+        return self.top.items()
+
+    def child_entries(self, child_key: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The entries of a child trie, ascending; none when there is no such trie."""
+        trie = self.children.get(child_key)
+        return iter(()) if trie is None else trie.items()
+
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
+    ) -> None:
+        """Add to `into` every node that reading these keys touches, absences and paths to child roots included."""
+        self.top.prove([*top_keys, *map(child_root_key, child_keys)], into)
+        for child_key, keys in child_keys.items():
+            trie = self.children.get(child_key)
+            if trie is not None:
+                trie.prove(keys, into)
+
+    def apply(self, top: Mapping[bytes, bytes | None], children: Mapping[bytes, Mapping[bytes, bytes | None]]) -> None:
+        """Write changes (none removes a key) and set the roots of the child tries that they touch."""
+        for child_key, changes in children.items():
+            if changes:
+                self._apply_child(child_key, changes)
+        _write(self.top, top)
+
+    def _apply_child(self, child_key: bytes, changes: Mapping[bytes, bytes | None]) -> None:
+        trie = self.children.get(child_key)
+        if trie is None:
+            trie = Trie(STATE_VERSION)
+        elif child_key not in self._owned:
+            trie = trie.fork()
+        _write(trie, changes)
+        if self._borrowed:
+            self.children = dict(self.children)
+            self._borrowed = False
+        if trie:
+            self.children[child_key] = trie
+            self._owned[child_key] = None
+            self.top.insert(child_root_key(child_key), trie.root())
+        else:
+            self.children.pop(child_key, None)
+            self._owned.pop(child_key, None)
+            self.top.remove(child_root_key(child_key))
+
+
+def _write(trie: Trie, changes: Mapping[bytes, bytes | None]) -> None:
+    insert, remove = trie.insert, trie.remove
+    for key, value in changes.items():
+        if value is None:
+            remove(key)
+        else:
+            insert(key, value)
+
+
+class _Unwritten:
+    """The type of the mark that a key had no entry in the overlay before it was written."""
+
+
+_UNWRITTEN: Final = _Unwritten()
+
+
+class _Changes:
+    """What a block changed in one trie: newest values by key (none: removed), and the keys in order when asked for.
+
+    Most blocks never iterate, so a new key is only noted in `fresh` and sorted into `order` by the next seek.
+    """
+
+    __slots__ = ("fresh", "order", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, bytes | None] = {}
+        self.fresh: list[bytes] = []
+        self.order: Any = SortedList()
+
+    def forget(self, key: bytes) -> None:
+        """Undo the first write of `key`. Undoing runs backwards, so a key still fresh is the last one noted."""
+        del self.values[key]
+        if self.fresh and self.fresh[-1] == key:
+            self.fresh.pop()
+        else:
+            self.order.remove(key)
+
+    def seek(self, prefix: bytes, after: bytes | None) -> bytes | None:
+        """The first changed key that starts with `prefix` and comes strictly after `after`."""
+        if not self.values:
+            return None
+        if self.fresh:
+            self.order.update(self.fresh)
+            self.fresh.clear()
+        order = self.order
+        at = order.bisect_left(prefix) if after is None or after < prefix else order.bisect_right(after)
+        if at == len(order):
+            return None
+        key: bytes = order[at]
+        return key if key.startswith(prefix) else None
+
+
+class Storage:
+    """The changes of one block over a `State`, with nested layers, child storage and ordered iteration.
+
+    `log` holds what a block reports beside its state (its events); it rolls back with the layers. `recorded`, when
+    recording, holds the top keys read from the state below with what was read, in the order of their first read.
+    """
+
+    __slots__ = ("_children", "_journal", "_top", "depth", "log", "recorded", "state")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.depth = 0
+        self.log: list[object] = []
+        self.recorded: dict[bytes, bytes | None] | None = None
+        self._top = _Changes()
+        self._children: dict[bytes, _Changes] = {}
+        self._journal: list[tuple[_Changes, bytes, bytes | _Unwritten | None]] = []
+
+    # Top storage
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value under `key`, none when absent.
+
+        A child root is what the last commit made it; `child_root` knows of later changes.
+        """
+        values = self._top.values
+        if key in values:
+            return values[key]
+        value = self.state.top.get(key)
+        if self.recorded is not None:
+            self.recorded.setdefault(key, value)
+        return value
+
+    def exists(self, key: bytes) -> bool:
+        """Whether `key` has a value."""
+        return self.get(key) is not None
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set a value. Raises `DefensiveFailure` under the prefix of child roots, which follow from child storage."""
+        if key.startswith(CHILD_STORAGE_PREFIX):
+            raise DefensiveFailure(f"a child root cannot be written: {key.hex()}")
+        self._set(self._top, key, value)
+
+    def kill(self, key: bytes) -> None:
+        """Remove a value if there is one. Raises `DefensiveFailure` as `put` does."""
+        if key.startswith(CHILD_STORAGE_PREFIX):
+            raise DefensiveFailure(f"a child root cannot be removed: {key.hex()}")
+        self._set(self._top, key, None)
+
+    def iter_prefix(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Entries whose key starts with `prefix` and is greater than `after`, bytewise ascending.
+
+        Storage may be written while iterating: each step goes to the next key as storage stands then. An iterator does
+        not outlive a commit.
+        """
+        return self._merge(self.state.top, self._top, prefix, after, top=True)
+
+    def next_keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
+        """As `iter_prefix`, keys only."""
+        for key, _ in self._merge(self.state.top, self._top, prefix, after, top=True):
+            yield key
+
+    def clear_prefix(self, prefix: bytes, limit: int | None = None) -> int:
+        """Remove at most `limit` entries under `prefix`, in key order; returns how many were removed.
+
+        Unlike `sp_io::storage::clear_prefix`, entries written in this block count against the limit as any other.
+        """
+        if CHILD_STORAGE_PREFIX.startswith(prefix) or prefix.startswith(CHILD_STORAGE_PREFIX):
+            raise DefensiveFailure("child roots cannot be removed by prefix")
+        return self._clear(self.state.top, self._top, prefix, limit, top=True)
+
+    # Child storage
+
+    def child_get(self, child_key: bytes, key: bytes) -> bytes | None:
+        """The value under `key` in a child trie, none when either is absent."""
+        changes = self._children.get(child_key)
+        if changes is not None and key in changes.values:
+            return changes.values[key]
+        trie = self.state.children.get(child_key)
+        return None if trie is None else trie.get(key)
+
+    def child_put(self, child_key: bytes, key: bytes, value: bytes) -> None:
+        """Set a value in a child trie, which comes to be with its first key."""
+        self._set(self._child(child_key), key, value)
+
+    def child_kill(self, child_key: bytes, key: bytes) -> None:
+        """Remove a value from a child trie if there is one; the trie vanishes with its last key."""
+        self._set(self._child(child_key), key, None)
+
+    def child_iter(
+        self, child_key: bytes, prefix: bytes = b"", after: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """As `iter_prefix`, in a child trie."""
+        trie = self.state.children.get(child_key)
+        return self._merge(trie, self._child(child_key), prefix, after, top=False)
+
+    def child_clear(self, child_key: bytes, prefix: bytes = b"", limit: int | None = None) -> int:
+        """As `clear_prefix`, in a child trie; without a prefix or limit it removes the whole trie."""
+        trie = self.state.children.get(child_key)
+        return self._clear(trie, self._child(child_key), prefix, limit, top=False)
+
+    def child_root(self, child_key: bytes) -> Hash | None:
+        """The root that a child trie has with the changes so far, none when it has no keys."""
+        changes = self._children.get(child_key)
+        if changes is None or not changes.values:
+            return self.state.child_root(child_key)
+        trie = self.state.children.get(child_key)
+        trie = Trie(STATE_VERSION) if trie is None else trie.fork()
+        _write(trie, changes.values)
+        return trie.root() if trie else None
+
+    # Layers, commit, recording
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A nested layer: what is written in it is kept on normal exit and undone by any exception (PS-10)."""
+        mark, logged = len(self._journal), len(self.log)
+        self.depth += 1
+        try:
+            yield
+        except BaseException:
+            self._undo(mark)
+            del self.log[logged:]
+            raise
+        finally:
+            self.depth -= 1
+            if not self.depth:
+                self._journal.clear()
+
+    def commit(self) -> Hash:
+        """Write all changes into the tries and return the state root; the log stays.
+
+        Raises `DefensiveFailure` while a layer is open.
+        """
+        if self.depth:
+            raise DefensiveFailure("a layer is still open")
+        self.state.apply(self._top.values, {child_key: c.values for child_key, c in self._children.items()})
+        self._top = _Changes()
+        self._children = {}
+        return self.state.root()
+
+    def start_recording(self) -> None:
+        """Begin a new record of the top keys that are read from the state below."""
+        self.recorded = {}
+
+    # Shared by top and child storage
+
+    def _child(self, child_key: bytes) -> _Changes:
+        changes = self._children.get(child_key)
+        if changes is None:
+            changes = self._children[child_key] = _Changes()
+        return changes
+
+    def _set(self, changes: _Changes, key: bytes, value: bytes | None) -> None:
+        values = changes.values
+        if key not in values:
+            changes.fresh.append(key)
+            if self.depth:
+                self._journal.append((changes, key, _UNWRITTEN))
+        elif self.depth:
+            self._journal.append((changes, key, values[key]))
+        values[key] = value
+
+    def _undo(self, mark: int) -> None:
+        journal = self._journal
+        while len(journal) > mark:
+            changes, key, before = journal.pop()
+            if isinstance(before, _Unwritten):
+                changes.forget(key)
+            else:
+                changes.values[key] = before
+
+    def _merge(
+        self, trie: Trie | None, changes: _Changes, prefix: bytes, after: bytes | None, *, top: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        below = iter(()) if trie is None else trie.items(prefix, after)
+        head: tuple[bytes, bytes] | None = None
+        pull = True  # whether `head` was used up; pulled late, so that nothing is read ahead of the caller
+        while True:
+            if pull:
+                head = next(below, None)
+                pull = False
+                if top and head is not None and self.recorded is not None:
+                    self.recorded.setdefault(*head)
+            changed = changes.seek(prefix, after)
+            if changed is not None and (head is None or changed <= head[0]):
+                pull = head is not None and changed == head[0]
+                after, value = changed, changes.values[changed]
+                if value is not None:
+                    yield changed, value
+            elif head is not None:
+                pull = True
+                after = head[0]
+                yield head
+            else:
+                return
+
+    def _clear(self, trie: Trie | None, changes: _Changes, prefix: bytes, limit: int | None, *, top: bool) -> int:
+        removed = 0
+        if limit == 0:
+            return 0
+        for key, _ in self._merge(trie, changes, prefix, None, top=top):
+            self._set(changes, key, None)
+            removed += 1
+            if removed == limit:
+                break
+        return removed
