@@ -1,0 +1,68 @@
+"""The bytes of a trie node, as sp-trie's `NodeCodec` has them.
+
+    00                                       empty trie
+    01nnnnnn  partial  Compact len, value            leaf
+    001nnnnn  partial  [u8; 32]                      leaf whose value stands detached, by hash (LayoutV1)
+    10nnnnnn  partial  bitmap            children    branch without a value
+    11nnnnnn  partial  bitmap  Compact len, value  children    branch with a value
+    0001nnnn  partial  bitmap  [u8; 32]  children    branch whose value stands detached (LayoutV1)
+
+n        nibbles of the partial key; all bits set means: that many less one, plus the following bytes up to and with
+         the first that is not 255, plus one
+partial  the nibbles, high one first, right-aligned: an odd count leaves the high nibble of the first byte zero
+bitmap   u16, little endian, bit i for the child at nibble i; never zero
+child    Compact length, then the child's reference: 32 bytes are its hash, anything else is the node itself
+
+A node is referred to by itself when its encoding has fewer than 32 bytes, else by blake2b-256; the root always by hash.
+Under LayoutV1 a value of more than 32 bytes is detached; under LayoutV0 none is.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+LEAF: Final = 0x40
+BRANCH: Final = 0x80
+BRANCH_WITH_VALUE: Final = 0xC0
+HASHED_LEAF: Final = 0x20
+HASHED_BRANCH: Final = 0x10
+EMPTY_NODE: Final = b"\x00"
+ESCAPE: Final = 0x01
+"""First byte of a compact proof's item whose detached value is the next item; no node starts with it."""
+
+MAX_INLINE_VALUE: Final = (1 << 62, 32)
+"""The longest value that stands in its node, by state version."""
+
+new_hasher: Final = blake2b(digest_size=32).copy
+"""A fresh blake2b-256, where a call of `blake2_256` would cost more than it hides."""
+
+_TABLED: Final = 600
+
+
+def node_head(kind: int, nibbles: int) -> bytes:
+    """The header of a node of `kind` whose partial key has `nibbles` nibbles."""
+    most = 0x3F if kind >= LEAF else 0x1F if kind == HASHED_LEAF else 0x0F
+    if nibbles < most:
+        return bytes((kind + nibbles,))
+    more, last = divmod(nibbles - most, 255)
+    return bytes((kind + most,)) + b"\xff" * more + bytes((last,))
+
+
+LEAF_HEADS: Final = [node_head(LEAF, n) for n in range(_TABLED)]
+HASHED_LEAF_HEADS: Final = [node_head(HASHED_LEAF, n) for n in range(_TABLED)]
+BRANCH_HEADS: Final = [node_head(BRANCH, n) for n in range(_TABLED)]
+BRANCH_WITH_VALUE_HEADS: Final = [node_head(BRANCH_WITH_VALUE, n) for n in range(_TABLED)]
+HASHED_BRANCH_HEADS: Final = [node_head(HASHED_BRANCH, n) for n in range(_TABLED)]
+BITMAPS: Final = [n.to_bytes(2, "little") for n in range(1 << 16)]
+COMPACT_32: Final = 0x80
+"""The compact length 32, which stands before every child hash."""
+
+HASH_LENGTHS: Final = [b"\x80" * n for n in range(17)]
+"""What stands at every 33rd byte of n child hashes."""
+
+INLINE_LENGTHS: Final = [bytes((n << 2,)) for n in range(64)]
+"""Compact lengths below 64."""
+
+
+def pack(partial: str) -> bytes:
+    """Nibbles, given as hex digits, as they stand in a node: right-aligned."""
+    return bytes.fromhex("0" + partial if len(partial) & 1 else partial)

@@ -1,0 +1,76 @@
+"""What a trie reader can fail with, told apart because different people are at fault.
+
+A missing node is an incomplete proof, a malformed node is senseless data under a genuine hash, an unused or repeated
+node is a padded proof. None of them ever reads as "absent".
+"""
+
+from primitives.errors import PubsubError
+
+
+class TrieError(PubsubError):
+    """Root of every failure of a trie, a proof or a compact proof."""
+
+
+class MissingNode(TrieError):
+    """A read needs the node or detached value `hash`, and it is not there.
+
+    `root` is the trie read, `key` the key asked for, `depth` the nibbles of `key` above the missing node. `hash` equal
+    to `root` means that the whole trie is foreign (sp-trie: `InvalidStateRoot`, otherwise `IncompleteDatabase`).
+    """
+
+    def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int) -> None:  # noqa: A002  # the field's name
+        super().__init__(f"node {hash.hex()} is missing at nibble {depth} of key {key.hex()} under root {root.hex()}")
+        self.hash = hash
+        self.root = root
+        self.key = key
+        self.depth = depth
+
+
+class BadNode(TrieError):
+    """The bytes of node `hash` are not a trie node; `reason` says what is wrong with them.
+
+    `hash` and `root` are empty where the bytes were judged alone (`walk.step`); an inline node is named by the hash of
+    the node that holds it.
+    """
+
+    def __init__(self, hash: bytes, root: bytes, key: bytes, depth: int, reason: str) -> None:  # noqa: A002  # as above
+        super().__init__(f"node {hash.hex()} at nibble {depth} of key {key.hex()} under root {root.hex()}: {reason}")
+        self.hash = hash
+        self.root = root
+        self.key = key
+        self.depth = depth
+        self.reason = reason
+
+    def placed(self, hash: bytes, root: bytes) -> "BadNode":  # noqa: A002  # as above
+        """The same failure, with the node and the trie in which it was met."""
+        return BadNode(hash, root, self.key, self.depth, self.reason)
+
+
+class DuplicateNodes(TrieError):
+    """A proof lists `hashes` more than once."""
+
+    def __init__(self, hashes: tuple[bytes, ...]) -> None:
+        super().__init__(f"{len(hashes)} nodes are listed more than once, first {hashes[0].hex()}")
+        self.hashes = hashes
+
+
+class UnusedNodes(TrieError):
+    """A proof holds `count` nodes or items that nothing leads to; `hashes` names them where they have a hash."""
+
+    def __init__(self, count: int, hashes: tuple[bytes, ...] = ()) -> None:
+        super().__init__(f"{count} nodes of the proof are not used")
+        self.count = count
+        self.hashes = hashes
+
+
+class IncompleteProof(TrieError):
+    """A compact proof ends before the trie it describes does."""
+
+
+class RootMismatch(TrieError):
+    """A compact proof describes the trie `found`, not the trie `root` that was asked for."""
+
+    def __init__(self, root: bytes, found: bytes) -> None:
+        super().__init__(f"the proof is of trie {found.hex()}, not of {root.hex()}")
+        self.root = root
+        self.found = found

@@ -1,0 +1,371 @@
+"""The trie that a state lives in: ordered map, incremental root, cheap snapshots, read proofs.
+
+Keys are walked as hex digits, whose order is the order of the bytes. Every path is a loop: a key may be thousands of
+nibbles long, and so may the chain of nodes that leads to it.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from primitives.hashing import blake2_256
+from primitives.types import EMPTY_TRIE_ROOT, Hash
+from trie.bulk import build
+from trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
+from trie.nodes import NIBBLE, Node, Owner, encode_dirty
+
+
+class Trie:
+    """An ordered map from byte keys to byte values with a Merkle root, in layout `version` 0 or 1.
+
+    Empty values are values. `fork` costs nothing: both tries share their nodes and copy what they write.
+    """
+
+    __slots__ = ("_count", "_max_inline", "_owner", "_root", "_root_hash", "version")
+
+    def __init__(self, version: int = 1) -> None:
+        self.version = version
+        self._max_inline = MAX_INLINE_VALUE[version]
+        self._owner = Owner()
+        self._root: Node | None = None
+        self._root_hash: Hash | None = EMPTY_TRIE_ROOT
+        self._count = 0
+
+    @staticmethod
+    def from_entries(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> "Trie":
+        """A trie of `entries`, in any order; of entries with the same key the last one stays."""
+        out = Trie(version)
+        out._root, out._count = build(entries, out._owner)
+        out._root_hash = None if out._count else EMPTY_TRIE_ROOT
+        return out
+
+    def fork(self) -> "Trie":
+        """A snapshot in constant time: neither trie ever sees the other's later writes."""
+        out = Trie(self.version)
+        out._root = self._root
+        out._root_hash = self._root_hash
+        out._count = self._count
+        self._owner = Owner()
+        return out
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def __contains__(self, key: bytes) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value under `key`, or none."""
+        node = self._root
+        digits = key.hex()
+        depth = 0
+        size = len(digits)
+        while node is not None:
+            partial = node.partial
+            if partial:
+                if not digits.startswith(partial, depth):
+                    return None
+                depth += len(partial)
+            if depth == size:
+                return node.value
+            if node.children is None:
+                return None
+            node = node.children[NIBBLE[digits[depth]]]
+            depth += 1
+        return None
+
+    def insert(self, key: bytes, value: bytes) -> None:
+        """Put `value` under `key`. Putting what stands there already changes nothing."""
+        digits = key.hex()
+        node = self._root
+        if node is None:
+            self._root = Node(self._owner, digits, value)
+            self._root_hash = None
+            self._count = 1
+            return
+        path: list[Node] = []
+        nibbles: list[int] = []
+        depth = 0
+        size = len(digits)
+        while True:
+            partial = node.partial
+            if partial and not digits.startswith(partial, depth):
+                self._split(path, nibbles, node, digits, depth, value)
+                return
+            depth += len(partial)
+            if depth == size:
+                if node.value is None:
+                    self._count += 1
+                elif node.value == value:
+                    return
+                path.append(node)
+                self._own(path, nibbles).set_value(value)
+                return
+            path.append(node)
+            nibble = NIBBLE[digits[depth]]
+            depth += 1
+            child = None if node.children is None else node.children[nibble]
+            if child is None:
+                leaf = Node(self._owner, digits[depth:], value)
+                self._own(path, nibbles).set_child(nibble, leaf)
+                self._count += 1
+                return
+            nibbles.append(nibble)
+            node = child
+
+    def remove(self, key: bytes) -> bool:
+        """Remove `key`; whether it was there."""
+        digits = key.hex()
+        node = self._root
+        path: list[Node] = []
+        nibbles: list[int] = []
+        depth = 0
+        size = len(digits)
+        while node is not None:
+            partial = node.partial
+            if partial and not digits.startswith(partial, depth):
+                return False
+            depth += len(partial)
+            path.append(node)
+            if depth == size:
+                if node.value is None:
+                    return False
+                self._count -= 1
+                if node.children is None:
+                    self._cut(path, nibbles)
+                else:
+                    owned = self._own(path, nibbles)
+                    owned.set_value(None)
+                    self._merge(path, nibbles, owned)
+                return True
+            if node.children is None:
+                return False
+            nibble = NIBBLE[digits[depth]]
+            nibbles.append(nibble)
+            node = node.children[nibble]
+            depth += 1
+        return False
+
+    def remove_prefix(self, prefix: bytes, limit: int | None = None) -> int:
+        """Remove the keys that start with `prefix`, at most the first `limit`; how many were removed."""
+        if limit is not None:
+            doomed: list[bytes] = []
+            if limit > 0:
+                for key in self.keys(prefix):
+                    doomed.append(key)
+                    if len(doomed) == limit:
+                        break
+            for key in doomed:
+                self.remove(key)
+            return len(doomed)
+        path: list[Node] = []
+        nibbles: list[int] = []
+        depth = 0
+        digits = prefix.hex()
+        node = self._root
+        while node is not None:
+            path.append(node)
+            rest = digits[depth:]
+            if node.partial.startswith(rest):
+                removed = _count_values(node)
+                self._count -= removed
+                self._cut(path, nibbles)
+                return removed
+            if node.children is None or not rest.startswith(node.partial):
+                return 0
+            depth += len(node.partial)
+            nibble = NIBBLE[digits[depth]]
+            nibbles.append(nibble)
+            node = node.children[nibble]
+            depth += 1
+        return 0
+
+    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Entries whose keys start with `prefix`, ascending bytewise, strictly after `after`.
+
+        The iterator shows the trie as it was when this was called, whatever is written meanwhile.
+        """
+        self._owner = Owner()
+        return _ordered(self._root, prefix.hex(), None if after is None else after.hex())
+
+    def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
+        """The keys of `items`."""
+        return (key for key, _ in self.items(prefix, after))
+
+    def root(self) -> Hash:
+        """The Merkle root; encodes and hashes only what changed since it was last asked for."""
+        known = self._root_hash
+        if known is not None:
+            return known
+        root = self._root
+        if root is None:
+            known = EMPTY_TRIE_ROOT
+        else:
+            if not root.ref:
+                encode_dirty(root, self._max_inline)
+            known = Hash(root.ref[1:]) if len(root.encoded) >= 32 else blake2_256(root.encoded)
+        self._root_hash = known
+        return known
+
+    def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
+        """Add to `into` every node and detached value that reading `keys` touches, those that prove absence included.
+
+        Inline nodes stand in the node that holds them. An empty trie adds its node 0x00 when any key is asked for.
+        """
+        wanted = sorted(key.hex() for key in keys)
+        if not wanted:
+            return
+        root_hash = self.root()
+        root = self._root
+        if root is None:
+            into[EMPTY_TRIE_ROOT] = EMPTY_NODE
+            return
+        into[root_hash] = root.encoded
+        max_inline = self._max_inline
+        trail: list[Node] = [root]
+        starts: list[int] = [0]
+        previous = ""
+        for digits in wanted:
+            # back to the deepest node that the previous key shares: one that starts within the common prefix
+            while len(starts) > 1 and digits[: starts[-1]] != previous[: starts[-1]]:
+                trail.pop()
+                starts.pop()
+            previous = digits
+            node = trail[-1]
+            depth = starts[-1]
+            size = len(digits)
+            while True:
+                partial = node.partial
+                if partial:
+                    if not digits.startswith(partial, depth):
+                        break
+                    depth += len(partial)
+                if depth == size:
+                    value = node.value
+                    if value is not None and len(value) > max_inline:
+                        into[Hash(node.tail)] = value
+                    break
+                if node.children is None:
+                    break
+                child = node.children[NIBBLE[digits[depth]]]
+                if child is None:
+                    break
+                node = child
+                depth += 1
+                trail.append(node)
+                starts.append(depth)
+                if len(node.encoded) >= 32:
+                    into[Hash(node.ref[1:])] = node.encoded
+
+    def _own(self, path: list[Node], nibbles: list[int]) -> Node:
+        """Make the nodes of `path` this trie's own and unencoded; `nibbles` lead from each to the next."""
+        owner = self._owner
+        self._root_hash = None
+        parent: Node | None = None
+        for at, found in enumerate(path):
+            node = found
+            if node.owner is not owner:
+                node = path[at] = node.copy(owner, node.partial)
+                if parent is None:
+                    self._root = node
+                else:
+                    parent.set_child(nibbles[at - 1], node)
+            else:
+                node.ref = b""
+                if parent is not None:
+                    parent.dirty |= 1 << nibbles[at - 1]
+            parent = node
+        return path[-1]
+
+    def _place(self, path: list[Node], nibbles: list[int], node: Node) -> None:
+        """Put `node` where the owned `path` leads to."""
+        if path:
+            path[-1].set_child(nibbles[len(path) - 1], node)
+        else:
+            self._root = node
+
+    def _split(self, path: list[Node], nibbles: list[int], node: Node, digits: str, depth: int, value: bytes) -> None:
+        """Insert a key that leaves `node` within its partial key."""
+        partial = node.partial
+        shared = 0
+        most = min(len(partial), len(digits) - depth)
+        while shared < most and partial[shared] == digits[depth + shared]:
+            shared += 1
+        owner = self._owner
+        if path:
+            self._own(path, nibbles)
+        self._root_hash = None
+        branch = Node(owner, partial[:shared], None)
+        branch.set_child(NIBBLE[partial[shared]], node.copy(owner, partial[shared + 1 :]))
+        depth += shared
+        if depth == len(digits):
+            branch.value = value
+        else:
+            branch.set_child(NIBBLE[digits[depth]], Node(owner, digits[depth + 1 :], value))
+        self._place(path, nibbles, branch)
+        self._count += 1
+
+    def _cut(self, path: list[Node], nibbles: list[int]) -> None:
+        """Remove the last node of `path` with all that is below it."""
+        path.pop()
+        self._root_hash = None
+        if not path:
+            self._root = None
+            return
+        parent = self._own(path, nibbles)
+        parent.drop_child(nibbles[len(path) - 1])
+        self._merge(path, nibbles, parent)
+
+    def _merge(self, path: list[Node], nibbles: list[int], node: Node) -> None:
+        """Replace the owned `node`, the last of `path`, by its only child when it has no value."""
+        bitmap = node.bitmap
+        if node.value is not None or node.children is None or bitmap & (bitmap - 1):
+            return
+        nibble = bitmap.bit_length() - 1
+        child = node.children[nibble]
+        if child is None:
+            return
+        path.pop()
+        self._place(path, nibbles, child.copy(self._owner, f"{node.partial}{nibble:x}{child.partial}"))
+
+
+def _count_values(root: Node) -> int:
+    total = 0
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.value is not None:
+            total += 1
+        if node.children is not None:
+            stack.extend(child for child in node.children if child is not None)
+    return total
+
+
+def _ordered(root: Node | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
+    """Entries under `prefix` in ascending order, strictly after `after`; both as hex digits."""
+    if root is None:
+        return
+    stack = [root]
+    paths = [""]
+    while stack:
+        node = stack.pop()
+        path = paths.pop() + node.partial
+        # Whole subtries that cannot hold a wanted key are dropped here, so a seek costs one path.
+        if not path.startswith(prefix) and not prefix.startswith(path):
+            continue
+        seeking = after is not None and path <= after
+        if after is not None and seeking and not after.startswith(path):
+            continue
+        if node.value is not None and not seeking and len(path) >= len(prefix):
+            yield bytes.fromhex(path), node.value
+        if node.children is not None:
+            lowest = -1
+            if after is not None and seeking and len(path) < len(after):
+                lowest = NIBBLE[after[len(path)]]
+            only = NIBBLE[prefix[len(path)]] if len(path) < len(prefix) else -1
+            for nibble in range(15, lowest - 1 if lowest > 0 else -1, -1):
+                child = node.children[nibble]
+                if child is not None and only in (-1, nibble):
+                    stack.append(child)
+                    paths.append(f"{path}{nibble:x}")
