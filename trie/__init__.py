@@ -5,25 +5,33 @@ convert its compact form, and `walk.step` takes one step through one node for th
 """
 
 from trie.bulk import state_root
+from trie.compact import decode_compact, encode_compact
 from trie.errors import (
     BadNode,
     DuplicateNodes,
     IncompleteProof,
     MissingNode,
+    ProofTooLarge,
     RootMismatch,
     TrieError,
     UnusedNodes,
 )
 from trie.mutable import Trie
+from trie.proof import read_child_proof, read_proof
 
 __all__ = [
     "BadNode",
     "DuplicateNodes",
     "IncompleteProof",
     "MissingNode",
+    "ProofTooLarge",
     "RootMismatch",
     "Trie",
     "TrieError",
     "UnusedNodes",
+    "decode_compact",
+    "encode_compact",
+    "read_child_proof",
+    "read_proof",
     "state_root",
 ]

@@ -9,7 +9,6 @@ import gc
 from collections.abc import Iterable
 from itertools import islice
 from operator import xor
-from typing import Final
 
 from primitives.hashing import blake2_256
 from primitives.scale import encode_compact
@@ -25,14 +24,13 @@ from trie.codec import (
     LEAF,
     LEAF_HEADS,
     MAX_INLINE_VALUE,
+    NIBBLES,
+    ODD_HASHED_LEAF_HEADS,
+    ODD_LEAF_HEADS,
     node_head,
 )
 from trie.codec import new_hasher as _copy
 from trie.nodes import NIBBLE, Node, Owner
-
-_NIBBLES: Final = [bytes((n,)) for n in range(16)]
-_ODD_LEAF_HEADS: Final = [[head + nibble for nibble in _NIBBLES] for head in LEAF_HEADS]
-_ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in _NIBBLES] for head in HASHED_LEAF_HEADS]
 
 
 def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash:
@@ -88,10 +86,10 @@ def _state_root(table: dict[bytes, bytes], max_inline: int) -> Hash:
         if nibbles >= len(LEAF_HEADS):
             head = node_head(HASHED_LEAF if detached else LEAF, nibbles)
             if start & 1:
-                head += _NIBBLES[key[at] & 15]
+                head += NIBBLES[key[at] & 15]
                 at += 1
         elif start & 1:
-            head = (_ODD_HASHED_LEAF_HEADS if detached else _ODD_LEAF_HEADS)[nibbles][key[at] & 15]
+            head = (ODD_HASHED_LEAF_HEADS if detached else ODD_LEAF_HEADS)[nibbles][key[at] & 15]
             at += 1
         else:
             head = (HASHED_LEAF_HEADS if detached else LEAF_HEADS)[nibbles]

@@ -49,6 +49,11 @@ def node_head(kind: int, nibbles: int) -> bytes:
 
 LEAF_HEADS: Final = [node_head(LEAF, n) for n in range(_TABLED)]
 HASHED_LEAF_HEADS: Final = [node_head(HASHED_LEAF, n) for n in range(_TABLED)]
+NIBBLES: Final = [bytes((n,)) for n in range(16)]
+ODD_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in LEAF_HEADS]
+ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in HASHED_LEAF_HEADS]
+"""With the first nibble of an odd partial key."""
+
 BRANCH_HEADS: Final = [node_head(BRANCH, n) for n in range(_TABLED)]
 BRANCH_WITH_VALUE_HEADS: Final = [node_head(BRANCH_WITH_VALUE, n) for n in range(_TABLED)]
 HASHED_BRANCH_HEADS: Final = [node_head(HASHED_BRANCH, n) for n in range(_TABLED)]

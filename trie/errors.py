@@ -74,3 +74,11 @@ class RootMismatch(TrieError):
         super().__init__(f"the proof is of trie {found.hex()}, not of {root.hex()}")
         self.root = root
         self.found = found
+
+
+class ProofTooLarge(TrieError):
+    """A compact proof takes more than `limit` items, or steps in search of child tries."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit} items or steps")
+        self.limit = limit

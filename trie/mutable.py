@@ -91,7 +91,7 @@ class Trie:
         while True:
             partial = node.partial
             if partial and not digits.startswith(partial, depth):
-                self._split(path, nibbles, node, digits, depth, value)
+                self._split(path, nibbles, node, digits[depth:], value)
                 return
             depth += len(partial)
             if depth == size:
@@ -285,12 +285,12 @@ class Trie:
         else:
             self._root = node
 
-    def _split(self, path: list[Node], nibbles: list[int], node: Node, digits: str, depth: int, value: bytes) -> None:
-        """Insert a key that leaves `node` within its partial key."""
+    def _split(self, path: list[Node], nibbles: list[int], node: Node, digits: str, value: bytes) -> None:
+        """Insert a key, of which `digits` are left at `node`, that leaves it within its partial key."""
         partial = node.partial
         shared = 0
-        most = min(len(partial), len(digits) - depth)
-        while shared < most and partial[shared] == digits[depth + shared]:
+        most = min(len(partial), len(digits))
+        while shared < most and partial[shared] == digits[shared]:
             shared += 1
         owner = self._owner
         if path:
@@ -298,11 +298,10 @@ class Trie:
         self._root_hash = None
         branch = Node(owner, partial[:shared], None)
         branch.set_child(NIBBLE[partial[shared]], node.copy(owner, partial[shared + 1 :]))
-        depth += shared
-        if depth == len(digits):
+        if shared == len(digits):
             branch.value = value
         else:
-            branch.set_child(NIBBLE[digits[depth]], Node(owner, digits[depth + 1 :], value))
+            branch.set_child(NIBBLE[digits[shared]], Node(owner, digits[shared + 1 :], value))
         self._place(path, nibbles, branch)
         self._count += 1
 

@@ -1,0 +1,233 @@
+"""Compact proofs: the nodes of a proof without the hashes that can be computed from the others.
+
+Items stand in pre-order of the trie. In a branch, the reference of every child that the proof holds is left empty (a
+Compact length of 0); the child follows. A node whose detached value the proof holds starts with 0x01, has an empty
+value in place of the hash, and the value is the next item. After the top trie follow, in the order of their keys, the
+child tries under `:child_storage:default:` that the proof holds. A node that stands at several places is repeated.
+
+Nodes that repeat can multiply: sixty-five branches, each with sixteen times the same child, describe 16^65 places. Both
+directions therefore stop at a limit instead of trusting the proof's size.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from primitives.hashing import blake2_256
+from primitives.storage_keys import CHILD_STORAGE_PREFIX
+from primitives.types import EMPTY_TRIE_ROOT
+from trie.codec import (
+    BRANCH,
+    BRANCH_WITH_VALUE,
+    EMPTY_NODE,
+    ESCAPE,
+    HASHED_BRANCH,
+    HASHED_LEAF,
+    LEAF,
+    node_head,
+)
+from trie.errors import BadNode, IncompleteProof, MissingNode, ProofTooLarge, RootMismatch, UnusedNodes
+from trie.parts import Parts
+
+DEFAULT_LIMIT: Final = 1 << 20
+
+
+def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
+    """The compact form of what `nodes` hold of the trie `root` and its child tries; other nodes are left out.
+
+    Raises `MissingNode` without the root's node, `BadNode`, and `ProofTooLarge` beyond `limit` items.
+    """
+    found: dict[bytes, bytes] = {EMPTY_TRIE_ROOT: EMPTY_NODE}
+    found.update((blake2_256(node), node) for node in nodes)
+    if root not in found:
+        raise MissingNode(root, root, b"", 0)
+    items: list[bytes] = []
+    _encode_trie(found, root, items, limit)
+    for child_root in _child_roots(found, root, limit):
+        if child_root in found:
+            _encode_trie(found, child_root, items, limit)
+    return items
+
+
+def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
+    """The nodes and detached values that `items` stand for, each once, in ascending order.
+
+    Raises `BadNode`, `IncompleteProof` where the items end too early, `RootMismatch` where they are of another trie,
+    `UnusedNodes` for items that follow the last child trie or a trie that no child root names, and `ProofTooLarge`
+    where the search for child roots takes more than `limit` steps.
+    """
+    waiting = list(items)
+    waiting.reverse()
+    found: dict[bytes, bytes] = {}
+    top = _decode_trie(waiting, found)
+    if top != root:
+        raise RootMismatch(root, top)
+    # The proof may hold no node of a child trie whose root it shows: a trie waits for the root that names it.
+    pending: bytes | None = None
+    for child_root in _child_roots(found, root, limit):
+        if pending is None and waiting:
+            pending = _decode_trie(waiting, found)
+        if child_root == pending:
+            pending = None
+    if pending is not None:
+        raise UnusedNodes(1, (pending,))
+    if waiting:
+        raise UnusedNodes(len(waiting))
+    return sorted(found.values())
+
+
+def _parts(node: bytes, name: bytes, root: bytes) -> Parts:
+    try:
+        parts = Parts(node)
+    except BadNode as error:
+        raise error.placed(name, root) from None
+    for _, _, start, end in parts.children:
+        if end - start > 32:
+            raise BadNode(name, root, b"", 0, f"an inline child of {end - start} bytes")
+    return parts
+
+
+def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], limit: int) -> None:
+    """Append the items of the trie `root`, whose node is there."""
+    names = [root]
+    inlines: list[bytes | None] = [None]
+    while names:
+        name = names.pop()
+        inline = inlines.pop()
+        node = found[name] if inline is None else inline
+        parts = _parts(node, name, root)
+        kind = parts.kind
+        head = node[: parts.body_at]
+        value: bytes | None = None
+        if kind in {HASHED_LEAF, HASHED_BRANCH}:
+            value = found.get(node[parts.value_at : parts.value_end])
+        middle = node[parts.body_at : parts.value_end]
+        if value is not None:
+            plain = node_head(LEAF if kind == HASHED_LEAF else BRANCH_WITH_VALUE, parts.nibbles)
+            head = bytes((ESCAPE,)) + plain + node[parts.partial_at : parts.body_at]
+            middle = node[parts.body_at : parts.value_at] + b"\x00"
+        pieces = [head, middle]
+        below: list[tuple[bytes, bytes | None]] = []
+        for _, start, at, end in parts.children:
+            child = node[at:end]
+            if len(child) != 32:
+                below.append((name, child))
+            elif child in found:
+                below.append((child, None))
+                pieces.append(b"\x00")
+                continue
+            pieces.append(node[start:end])
+        if inline is None:
+            items.append(b"".join(pieces))
+            if value is not None:
+                items.append(value)
+            if len(items) > limit:
+                raise ProofTooLarge(limit)
+        for child_name, child_inline in reversed(below):
+            names.append(child_name)
+            inlines.append(child_inline)
+
+
+class _Open:
+    """A branch whose omitted children are being read: everything before them, references, and which are omitted."""
+
+    __slots__ = ("head", "omitted", "refs")
+
+    def __init__(self, head: bytes, refs: list[bytes], omitted: list[int]) -> None:
+        self.head = head
+        self.refs = refs
+        self.omitted = omitted
+
+
+def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:
+    """Take one trie's items from the end of `waiting`, add its nodes to `found`; its root."""
+    stack: list[_Open] = []
+    while waiting:
+        entry = _decode_item(waiting, found)
+        while not entry.omitted:
+            node = entry.head + b"".join(entry.refs)
+            name = blake2_256(node)
+            found[name] = node
+            if not stack:
+                return name
+            entry = stack.pop()
+            entry.refs[entry.omitted.pop()] = b"\x80" + name
+        stack.append(entry)
+    raise IncompleteProof("the items end before the trie does")
+
+
+def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
+    item = waiting.pop()
+    attached = item[:1] == bytes((ESCAPE,))
+    node = item[1:] if attached else item
+    parts = _parts(node, b"", b"")
+    if attached:
+        if parts.kind not in {LEAF, BRANCH_WITH_VALUE} or parts.value_at != parts.value_end:
+            raise BadNode(b"", b"", b"", 0, "the node of an attached value has no empty value in its place")
+        if not waiting:
+            raise IncompleteProof("the items end before an attached value")
+        value = waiting.pop()
+        name = blake2_256(value)
+        found[name] = value
+        head = (
+            node_head(HASHED_LEAF if parts.kind == LEAF else HASHED_BRANCH, parts.nibbles)
+            + node[parts.partial_at : parts.body_at]
+            + (b"" if parts.kind == LEAF else node[parts.body_at : parts.body_at + 2])
+            + name
+        )
+    else:
+        head = node[: parts.value_end]
+    refs = [node[start:end] for _, start, _, end in parts.children]
+    omitted = [at for at, (_, _, start, end) in enumerate(parts.children) if start == end]
+    omitted.reverse()
+    return _Open(head, refs, omitted)
+
+
+def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[bytes]:
+    """The roots of the child tries that the top trie shows, in the order of their keys.
+
+    What the proof does not hold is passed over. Raises `BadNode` for a root that is not 32 bytes.
+    """
+    prefix = CHILD_STORAGE_PREFIX.hex()
+    out: list[bytes] = []
+    names = [root]
+    inlines: list[bytes | None] = [None]
+    # Of a path only what the prefix has is kept, and its length: copying long paths would cost the square of the proof.
+    paths = [""]
+    depths = [0]
+    visits = 0
+    while names:
+        name = names.pop()
+        inline = inlines.pop()
+        path = paths.pop()
+        depth = depths.pop()
+        node = found.get(name) if inline is None else inline
+        if node is None:
+            continue
+        visits += 1
+        if visits > limit:
+            raise ProofTooLarge(limit)
+        parts = _parts(node, name, root)
+        if len(path) < len(prefix):
+            partial = node[parts.partial_at : parts.body_at].hex()
+            path = (path + (partial[1:] if parts.nibbles & 1 else partial))[: len(prefix)]
+            if not prefix.startswith(path):
+                continue
+        depth += parts.nibbles
+        if depth >= len(prefix) and parts.kind not in {0, BRANCH}:
+            value: bytes | None = node[parts.value_at : parts.value_end]
+            if parts.kind in {HASHED_LEAF, HASHED_BRANCH}:
+                value = found.get(node[parts.value_at : parts.value_end])
+            if depth & 1:
+                raise BadNode(name, root, CHILD_STORAGE_PREFIX, depth, "a value at half a byte")
+            if value is not None:
+                if len(value) != 32:
+                    raise BadNode(name, root, CHILD_STORAGE_PREFIX, depth, f"a child root of {len(value)} bytes")
+                out.append(value)
+        for nibble, _, at, end in reversed(parts.children):
+            child = node[at:end]
+            hashed = len(child) == 32
+            names.append(child if hashed else name)
+            inlines.append(None if hashed else child)
+            paths.append(path if len(path) == len(prefix) else f"{path}{nibble:x}")
+            depths.append(depth + 1)
+    return out

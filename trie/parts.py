@@ -1,0 +1,83 @@
+"""A node taken apart, for those who rewrite nodes instead of walking through them."""
+
+from typing import NoReturn
+
+from primitives.errors import ScaleError
+from primitives.scale import Reader
+from trie.codec import HASHED_BRANCH, HASHED_LEAF, LEAF
+from trie.errors import BadNode
+
+
+class Parts:
+    """Where the parts of `node` are.
+
+    kind      as in `trie.codec`, or 0 for the empty trie
+    nibbles   count of the partial key's; its bytes are node[partial_at:body_at]
+    bitmap    0 in a leaf
+    value     node[value_at:value_end]: the value itself or its hash; empty range where there is none
+    children  nibble, start of the length, start and end of the reference
+    """
+
+    __slots__ = ("bitmap", "body_at", "children", "kind", "nibbles", "node", "partial_at", "value_at", "value_end")
+
+    def __init__(self, node: bytes) -> None:
+        """Take `node` apart; refuses what `walk.step` refuses, and bytes after its end. Raises `BadNode`."""
+        self.node = node
+        self.kind = 0
+        self.nibbles = 0
+        self.bitmap = 0
+        self.partial_at = self.body_at = self.value_at = self.value_end = 1
+        self.children: list[tuple[int, int, int, int]] = []
+        reader = Reader(node)
+        try:
+            self._read(reader)
+            reader.end()
+        except ScaleError as error:
+            _refuse(str(error))
+
+    def _read(self, reader: Reader) -> None:
+        head = reader.u8()
+        if head == 0:
+            return
+        most = 0x3F if head >= LEAF else 0x1F if head >= HASHED_LEAF else 0x0F
+        kind = self.kind = head & ~most
+        if head < HASHED_BRANCH:
+            _refuse(f"reserved header {head:#04x}")
+        nibbles = head & most
+        if nibbles == most:
+            more = 255
+            nibbles -= 1
+            while more == 255:
+                more = reader.u8()
+                nibbles += more
+            nibbles += 1
+        self.nibbles = nibbles
+        self.partial_at = reader.pos
+        if reader.take((nibbles + 1) >> 1) and nibbles & 1 and self.node[self.partial_at] > 0x0F:
+            _refuse("padding of the partial key is not zero")
+        self.body_at = reader.pos
+        leaf = kind in {LEAF, HASHED_LEAF}
+        if not leaf:
+            self.bitmap = reader.uint(2)
+            if not self.bitmap:
+                _refuse("branch without children")
+        if kind in {HASHED_LEAF, HASHED_BRANCH}:
+            length = 32
+        elif kind & LEAF:
+            length = reader.compact(32)
+        else:
+            length = 0
+        self.value_at = reader.pos
+        reader.take(length)
+        self.value_end = reader.pos
+        for nibble in range(16):
+            if self.bitmap >> nibble & 1:
+                start = reader.pos
+                length = reader.compact(32)
+                at = reader.pos
+                reader.take(length)
+                self.children.append((nibble, start, at, reader.pos))
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise BadNode(b"", b"", b"", 0, reason)
