@@ -79,7 +79,7 @@ class Header:
         parent = Hash(reader.take(32))
         number = reader.compact(32)
         state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
-        digest = tuple(_read_digest_item(reader) for _ in range(reader.length()))
+        digest = tuple(read_digest_item(reader) for _ in range(reader.length()))
         return Header(parent, number, state_root, extrinsics_root, digest)
 
     def hash(self) -> Hash:
@@ -116,7 +116,8 @@ def aura_seal(signature: bytes) -> DigestItem:
     return DigestItem(DigestKind.SEAL, AURA_ENGINE, signature)
 
 
-def _read_digest_item(reader: Reader) -> DigestItem:
+def read_digest_item(reader: Reader) -> DigestItem:
+    """The next digest item. Raises `ScaleError` for kinds that no header here carries."""
     at = reader.pos
     tag = reader.u8()
     try:

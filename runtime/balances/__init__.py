@@ -1,0 +1,27 @@
+"""The `Balances` pallet: free and held balances in `System` accounts, with holds as `fungible` really stores them.
+
+What is on hold is named by its reason under `Balances::Holds` and summed in the account's `reserved`; it is not part of
+`free`. An account exists while its free balance is at least the existential deposit or something is on hold; a
+rest below that is dust, burnt with the account. A hold is a consumer: it keeps the account alive, and needs it to be.
+
+    Holds  Blake2_128Concat AccountId -> BoundedVec<IdAmount { RuntimeHoldReason id, u128 amount }>
+    RuntimeHoldReason  u8 pallet index, u8 variant
+"""
+
+from runtime.balances.holding import Holding
+from runtime.balances.pallet import HOLDS, TOTAL_ISSUANCE, Balances
+from runtime.balances.types import Error, Fortitude, HoldReason, IdAmount, Precision, Preservation, Restriction
+
+__all__ = [
+    "HOLDS",
+    "TOTAL_ISSUANCE",
+    "Balances",
+    "Error",
+    "Fortitude",
+    "HoldReason",
+    "Holding",
+    "IdAmount",
+    "Precision",
+    "Preservation",
+    "Restriction",
+]

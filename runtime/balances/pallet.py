@@ -1,0 +1,402 @@
+"""Free and held balances, with the semantics of `fungible` in `pallet_balances`.
+
+Every method leaves the reference counters of `System` true. A method that raises may have written already: calls run in
+a storage layer, and whoever works outside of one opens it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from primitives import scale
+from primitives.types import U128_MAX, AccountId, Balance
+from primitives.weights import Weight
+from runtime import system
+from runtime.balances.events import (
+    BalanceSet,
+    Burned,
+    DustLost,
+    Endowed,
+    Held,
+    Minted,
+    Released,
+    Slashed,
+    Transfer,
+    TransferOnHold,
+)
+from runtime.balances.types import (
+    PALLET,
+    Error,
+    Fortitude,
+    HoldReason,
+    IdAmount,
+    Precision,
+    Preservation,
+    Restriction,
+    holds_codec,
+    multi_address,
+)
+from runtime.dispatch import (
+    Arithmetic,
+    ArithmeticError,  # noqa: A004  # sp_arithmetic's name
+    ModuleError,
+    Token,
+    TokenError,
+    dispatchable,
+)
+from runtime.events import deposit
+from runtime.hooks import Hooks, IntegrityError, StateError
+from runtime.items import Blake2_128Concat, StorageMap, StorageValue
+from runtime.origin import Origin, ensure_root, ensure_signed
+from runtime.storage import Storage
+from runtime.system import AccountData, account_id
+
+TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
+"""About what a transfer takes on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""
+
+TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", scale.u128, 0)
+HOLDS: Final = StorageMap(PALLET, "Holds", Blake2_128Concat, account_id, holds_codec, [])
+
+
+class Balances(Hooks):
+    """`pallet_balances`; `existential_deposit` in plancks, `max_holds` reasons an account may hold for at once."""
+
+    NAME = PALLET
+
+    def __init__(self, existential_deposit: int = 10_000_000_000, max_holds: int = 8) -> None:
+        self.existential_deposit = existential_deposit
+        self.max_holds = max_holds
+
+    # Reading
+
+    def free_balance(self, storage: Storage, who: AccountId) -> Balance:
+        """The free balance, what is on hold left out."""
+        return Balance(system.account(storage, who).data.free)
+
+    def total_balance(self, storage: Storage, who: AccountId) -> Balance:
+        """Free and held."""
+        data = system.account(storage, who).data
+        return Balance(data.free + data.reserved)
+
+    def total_issuance(self, storage: Storage) -> Balance:
+        """All there is."""
+        return Balance(TOTAL_ISSUANCE.get(storage))
+
+    def balance_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId) -> Balance:
+        """What is on hold for this reason."""
+        return Balance(next((hold.amount for hold in HOLDS.get(storage, who) if hold.id == reason), 0))
+
+    def reducible_balance(
+        self, storage: Storage, who: AccountId, preservation: Preservation, force: Fortitude
+    ) -> Balance:
+        """How much of the free balance can be taken."""
+        info = system.account(storage, who)
+        data = info.data
+        untouchable = max(data.frozen - data.reserved, 0) if force is Fortitude.POLITE else 0
+        needed = (
+            preservation is Preservation.PRESERVE
+            or (preservation is Preservation.PROTECT and data.free and info.providers == 1)
+            or (preservation is Preservation.EXPENDABLE and data.free and not system.can_dec_provider(storage, who))
+        )
+        if needed:
+            untouchable = max(untouchable, self.existential_deposit)
+        return Balance(max(data.free - untouchable, 0))
+
+    # Free balances
+
+    def mint_into(self, storage: Storage, who: AccountId, amount: int) -> None:
+        """Make `amount` and give it to `who`.
+
+        Raises `Arithmetic(Overflow)`, `Token(BelowMinimum)`. Emits `Endowed` for a new account, `Minted`.
+        """
+        issuance = TOTAL_ISSUANCE.get(storage)
+        if issuance + amount > U128_MAX:
+            raise Arithmetic(ArithmeticError.Overflow)
+        self._increase(storage, who, amount, Precision.EXACT)
+        TOTAL_ISSUANCE.put(storage, issuance + amount)
+        deposit(storage, Minted(who, amount))
+
+    def burn_from(
+        self,
+        storage: Storage,
+        who: AccountId,
+        amount: int,
+        preservation: Preservation = Preservation.EXPENDABLE,
+        precision: Precision = Precision.EXACT,
+    ) -> Balance:
+        """Burn of the free balance of `who`; returns how much.
+
+        Raises `Token(FundsUnavailable)`. Emits `Burned`.
+        """
+        burnt = self._decrease(storage, who, amount, precision, preservation, Fortitude.POLITE)
+        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - burnt)
+        deposit(storage, Burned(who, burnt))
+        return Balance(burnt)
+
+    def transfer(
+        self, storage: Storage, source: AccountId, dest: AccountId, amount: int, preservation: Preservation
+    ) -> None:
+        """Move free balance.
+
+        Raises `Token(FundsUnavailable)`, `Token(Frozen)`, `Token(OnlyProvider)`, `Token(NotExpendable)`,
+        `Token(BelowMinimum)`, `Arithmetic(Overflow)`. Emits `Transfer`, and what becomes of the accounts.
+        """
+        self._check_withdraw(storage, source, amount, keep=preservation is not Preservation.EXPENDABLE)
+        self._check_deposit(storage, dest, amount)
+        if source != dest:
+            self._decrease(storage, source, amount, Precision.BEST_EFFORT, preservation, Fortitude.POLITE)
+            self._increase(storage, dest, amount, Precision.BEST_EFFORT)
+        deposit(storage, Transfer(source, dest, amount))
+
+    # Holds
+
+    def hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
+        """Put `amount` of the free balance on hold; nothing happens for zero.
+
+        The existential deposit stays free while the account needs it to live. Raises `Token(CannotCreateHold)` when
+        there is no account or no room for another reason, `Token(FundsUnavailable)`. Emits `Held`.
+        """
+        if amount == 0:
+            return
+        if not self._hold_available(storage, reason, who):
+            raise Token(TokenError.CannotCreateHold)
+        self._decrease(storage, who, amount, Precision.EXACT, Preservation.PROTECT, Fortitude.FORCE)
+        self._set_on_hold(storage, reason, who, self.balance_on_hold(storage, reason, who) + amount)
+        deposit(storage, Held(reason, who, amount))
+
+    def release(
+        self,
+        storage: Storage,
+        reason: HoldReason,
+        who: AccountId,
+        amount: int,
+        precision: Precision = Precision.EXACT,
+    ) -> Balance:
+        """Give back what is on hold; returns how much. Nothing happens for zero.
+
+        Raises `Token(FundsUnavailable)` when less is on hold and it must be exact, `Token(CannotCreate)` when the free
+        balance cannot take it. Emits `Released`.
+        """
+        if amount == 0:
+            return Balance(0)
+        data = system.account(storage, who).data
+        if data.free + amount < self.existential_deposit or data.free + amount + data.reserved > U128_MAX:
+            raise Token(TokenError.CannotCreate)
+        taken = self._decrease_on_hold(storage, reason, who, amount, precision)
+        self._increase(storage, who, taken, Precision.BEST_EFFORT)
+        deposit(storage, Released(reason, who, taken))
+        return Balance(taken)
+
+    def slash_held(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> Balance:
+        """Burn of what is on hold, as much as there is; returns how much. Emits `Slashed`."""
+        taken = self._decrease_on_hold(storage, reason, who, amount, Precision.BEST_EFFORT)
+        if taken:
+            TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - taken)
+            deposit(storage, Slashed(who, taken))
+        return Balance(taken)
+
+    def transfer_on_hold(  # noqa: PLR0917  # in the order of fungible's own
+        self,
+        storage: Storage,
+        reason: HoldReason,
+        source: AccountId,
+        dest: AccountId,
+        amount: int,
+        precision: Precision = Precision.EXACT,
+        mode: Restriction = Restriction.ON_HOLD,
+    ) -> Balance:
+        """Move what is on hold to another account, held there for the same reason or free; returns how much.
+
+        Raises `Token(FundsUnavailable)`, `Token(CannotCreateHold)`, `Token(BelowMinimum)`. Emits `TransferOnHold`.
+        """
+        held = self.balance_on_hold(storage, reason, source)
+        if precision is Precision.BEST_EFFORT:
+            amount = min(amount, held)
+        elif amount > held:
+            raise Token(TokenError.FundsUnavailable)
+        if mode is Restriction.FREE:
+            self._check_deposit(storage, dest, amount)
+        elif not self._hold_available(storage, reason, dest):
+            raise Token(TokenError.CannotCreateHold)
+        self._decrease_on_hold(storage, reason, source, amount, Precision.EXACT)
+        if mode is Restriction.FREE:
+            self._increase(storage, dest, amount, Precision.BEST_EFFORT)
+        else:
+            self._set_on_hold(storage, reason, dest, self.balance_on_hold(storage, reason, dest) + amount)
+        deposit(storage, TransferOnHold(reason, source, dest, amount))
+        return Balance(amount)
+
+    # Calls
+
+    @dispatchable(0, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
+    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: AccountId, value: int) -> None:
+        """Transfer free balance; the sender's account may end. Errors and events as `transfer`."""
+        self.transfer(storage, ensure_signed(origin), dest, value, Preservation.EXPENDABLE)
+
+    @dispatchable(3, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
+    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: AccountId, value: int) -> None:
+        """Transfer free balance that the sender's account outlives. Errors and events as `transfer`."""
+        self.transfer(storage, ensure_signed(origin), dest, value, Preservation.PRESERVE)
+
+    @dispatchable(8, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
+    def force_set_balance(self, storage: Storage, origin: Origin, who: AccountId, new_free: int) -> None:
+        """Root sets a free balance; below the existential deposit it becomes zero. Emits `BalanceSet`."""
+        ensure_root(origin)
+        free = 0 if new_free < self.existential_deposit else new_free
+        issuance = TOTAL_ISSUANCE.get(storage)
+        before = self._mutate(storage, who, lambda data: replace(data, free=free)).free
+        TOTAL_ISSUANCE.put(storage, issuance - before + free)
+        deposit(storage, BalanceSet(who, free))
+
+    # Genesis and checks
+
+    def genesis(self, storage: Storage, balances: Mapping[AccountId, int]) -> None:
+        """Endow accounts before block 1. Raises `IntegrityError` below the existential deposit."""
+        for who, free in balances.items():
+            if free < self.existential_deposit:
+                raise IntegrityError(f"a balance of {free} is below the existential deposit")
+            system.inc_providers(storage, who)
+            info = system.account(storage, who)
+            system.ACCOUNT.insert(storage, who, replace(info, data=AccountData(free)))
+        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` without an existential deposit: accounts could be made for nothing."""
+        if self.existential_deposit <= 0:
+            raise IntegrityError("the existential deposit must be greater than zero")
+
+    def try_state(self, storage: Storage) -> None:
+        """Holds sum up to `reserved`, accounts to the issuance, and reference counters say what they stand for."""
+        issuance = 0
+        for who, info in system.ACCOUNT.items(storage):
+            data = info.data
+            held = HOLDS.get(storage, who)
+            issuance += data.free + data.reserved
+            if sum(hold.amount for hold in held) != data.reserved or any(hold.amount == 0 for hold in held):
+                raise StateError(f"Balances: holds of {who.hex()} do not sum up to what is reserved")
+            if data.reserved and not (info.consumers and info.providers):
+                raise StateError(f"Balances: {who.hex()} holds without a consumer or a provider")
+            if data.free < self.existential_deposit and (data.free or not data.reserved):
+                raise StateError(f"Balances: {who.hex()} lives below the existential deposit")
+        if issuance != TOTAL_ISSUANCE.get(storage):
+            raise StateError("Balances: accounts do not sum up to the total issuance")
+
+    # Implementation
+
+    def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> AccountData:
+        """Change an account's data, keep its reference counters true and burn dust; returns the data before."""
+        info = system.account(storage, who)
+        before = info.data
+        after = change(before)
+        deposit_ = self.existential_deposit
+        is_new = info == system.AccountInfo()
+        did_provide, does_provide = before.free >= deposit_, after.free >= deposit_
+        did_consume = bool(before.reserved or before.frozen)
+        does_consume = bool(after.reserved or after.frozen)
+        if not did_provide and does_provide:
+            system.inc_providers(storage, who)
+        if did_consume and not does_consume:
+            system.dec_consumers(storage, who)
+        if not did_consume and does_consume:
+            system.inc_consumers(storage, who)
+        info = system.account(storage, who)
+        dust = 0
+        if after.free < deposit_ and not after.reserved:
+            dust, after = after.free, replace(after, free=0)
+        if info.providers or info.sufficients or info.consumers:
+            system.ACCOUNT.insert(storage, who, replace(info, data=after))
+        if did_provide and not does_provide:
+            system.dec_providers(storage, who)  # may remove the account, so it goes last
+        if is_new and after.free:
+            deposit(storage, Endowed(who, after.free))
+        if dust:
+            TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - dust)
+            deposit(storage, DustLost(who, dust))
+        return before
+
+    def _write_free(self, storage: Storage, who: AccountId, free: int) -> None:
+        self._mutate(storage, who, lambda data: replace(data, free=free))
+
+    def _increase(self, storage: Storage, who: AccountId, amount: int, precision: Precision) -> None:
+        free = system.account(storage, who).data.free + amount
+        if free > U128_MAX:
+            raise Arithmetic(ArithmeticError.Overflow)
+        if free < self.existential_deposit:
+            if precision is Precision.EXACT:
+                raise Token(TokenError.BelowMinimum)
+            return
+        if amount:
+            self._write_free(storage, who, free)
+
+    def _decrease(  # noqa: PLR0917  # in the order of fungible's own
+        self,
+        storage: Storage,
+        who: AccountId,
+        amount: int,
+        precision: Precision,
+        preservation: Preservation,
+        force: Fortitude,
+    ) -> int:
+        reducible = self.reducible_balance(storage, who, preservation, force)
+        if precision is Precision.BEST_EFFORT:
+            amount = min(amount, reducible)
+        elif amount > reducible:
+            raise Token(TokenError.FundsUnavailable)
+        self._write_free(storage, who, system.account(storage, who).data.free - amount)
+        return amount
+
+    def _decrease_on_hold(
+        self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision
+    ) -> int:
+        held = self.balance_on_hold(storage, reason, who)
+        if precision is Precision.BEST_EFFORT:
+            amount = min(amount, held)
+        elif amount > held:
+            raise Token(TokenError.FundsUnavailable)
+        self._set_on_hold(storage, reason, who, held - amount)
+        return amount
+
+    def _set_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
+        holds = HOLDS.get(storage, who)
+        at = next((i for i, hold in enumerate(holds) if hold.id == reason), None)
+        before = 0 if at is None else holds[at].amount
+        if at is None:
+            if amount:
+                holds.append(IdAmount(reason, amount))
+        elif amount:
+            holds[at] = IdAmount(reason, amount)
+        else:
+            del holds[at]
+        if len(holds) > self.max_holds:
+            raise ModuleError(PALLET, Error.TooManyHolds)
+        self._mutate(storage, who, lambda data: replace(data, reserved=data.reserved + amount - before))
+        HOLDS.insert(storage, who, holds)
+
+    def _hold_available(self, storage: Storage, reason: HoldReason, who: AccountId) -> bool:
+        holds = HOLDS.get(storage, who)
+        full = len(holds) >= self.max_holds and all(hold.id != reason for hold in holds)
+        return system.account(storage, who).providers > 0 and not full
+
+    def _check_withdraw(self, storage: Storage, who: AccountId, amount: int, *, keep: bool) -> None:
+        if amount == 0:
+            return
+        data = system.account(storage, who).data
+        left = data.free - amount
+        if left < 0:
+            raise Token(TokenError.FundsUnavailable)
+        if amount > self.reducible_balance(storage, who, Preservation.EXPENDABLE, Fortitude.POLITE):
+            raise Token(TokenError.Frozen)
+        if left < self.existential_deposit:
+            if not system.can_dec_provider(storage, who):
+                raise Token(TokenError.OnlyProvider)
+            if keep:
+                raise Token(TokenError.NotExpendable)
+
+    def _check_deposit(self, storage: Storage, who: AccountId, amount: int) -> None:
+        if amount == 0:
+            return
+        data = system.account(storage, who).data
+        if data.free + amount + data.reserved > U128_MAX:
+            raise Arithmetic(ArithmeticError.Overflow)
+        if data.free + amount < self.existential_deposit:
+            raise Token(TokenError.BelowMinimum)

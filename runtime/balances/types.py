@@ -1,0 +1,110 @@
+"""What balances are made of: hold reasons, how strictly an operation is meant, errors; and their bytes.
+
+IdAmount           RuntimeHoldReason id, u128 amount
+RuntimeHoldReason  u8 pallet index, u8 variant
+"""
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final
+
+from primitives import scale
+from primitives.errors import ScaleError
+from primitives.scale import Codec, Reader
+from primitives.types import AccountId
+from runtime.dispatch import pallet_errors
+from runtime.pallets import PALLET_INDEX, PALLET_NAME
+
+PALLET: Final = "Balances"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldReason:
+    """Why something is on hold: `RuntimeHoldReason::Pallet(variant)`."""
+
+    pallet: str
+    variant: int
+
+    def encode(self) -> bytes:
+        """SCALE bytes: pallet index, variant."""
+        return bytes((PALLET_INDEX[self.pallet], self.variant))
+
+
+def _read_reason(reader: Reader) -> HoldReason:
+    at = reader.pos
+    pallet = PALLET_NAME.get(reader.u8())
+    if pallet is None:
+        raise ScaleError(f"a hold reason of no pallet at offset {at}")
+    return HoldReason(pallet, reader.u8())
+
+
+@dataclass(frozen=True, slots=True)
+class IdAmount:
+    """How much is on hold for one reason."""
+
+    id: HoldReason
+    amount: int
+
+
+class Preservation(Enum):
+    """May an operation on the free balance end the account."""
+
+    EXPENDABLE = "expendable"
+    PROTECT = "protect"
+    PRESERVE = "preserve"
+
+
+class Precision(Enum):
+    """Must an operation do all it was asked for, or what it can."""
+
+    EXACT = "exact"
+    BEST_EFFORT = "best effort"
+
+
+class Fortitude(Enum):
+    """Do freezes stand in the way."""
+
+    POLITE = "polite"
+    FORCE = "force"
+
+
+class Restriction(Enum):
+    """Does what was transferred on hold arrive free or held."""
+
+    FREE = "free"
+    ON_HOLD = "on hold"
+
+
+reason_codec: Final[Codec[HoldReason]] = Codec("RuntimeHoldReason", HoldReason.encode, _read_reason)
+holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
+    scale.pair(reason_codec, scale.u128).map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))
+)
+
+
+def _read_address(reader: Reader) -> AccountId:
+    at = reader.pos
+    if reader.u8() != 0:
+        raise ScaleError(f"only MultiAddress::Id is known, at offset {at}")
+    return AccountId(reader.take(32))
+
+
+multi_address: Final[Codec[AccountId]] = Codec("MultiAddress", lambda who: b"\x00" + who, _read_address)
+"""An account as calls name it: `MultiAddress::Id`."""
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `pallet_balances`, in its order."""
+
+    VestingBalance = 0
+    LiquidityRestrictions = 1
+    InsufficientBalance = 2
+    ExistentialDeposit = 3
+    Expendability = 4
+    ExistingVestingSchedule = 5
+    DeadAccount = 6
+    TooManyReserves = 7
+    TooManyHolds = 8
+    TooManyFreezes = 9
+    IssuanceDeactivated = 10
+    DeltaZero = 11
