@@ -196,7 +196,7 @@ class Scenario(Model):
     seed: Text
     relay_blocks: Positive
     segment_length: Positive = 100
-    """Parachain blocks per segment of the history: each starts at a checkpoint and can be verified alone."""
+    """Relay blocks per segment of the history: each starts at a checkpoint of every chain and can be verified alone."""
     relay: RelaySettings = RelaySettings()
     publishers: tuple[PublisherGroup, ...] = ()
     subscribers: tuple[Subscriber, ...] = ()

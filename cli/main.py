@@ -1,0 +1,135 @@
+"""`pubsub`: its commands, and what becomes of errors.
+
+Importing this module loads nothing but click: each command imports what it needs when it runs.
+
+Exit codes: 0 done, 1 findings, 2 wrong usage or input, 3 not everything could be read, 4 the machine failed (disk,
+Java, …), 130 interrupted.
+"""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from primitives.errors import PubsubError
+from primitives.version import VERSION
+
+FINDINGS: Final = 1
+USAGE: Final = 2
+INCOMPLETE: Final = 3
+INFRASTRUCTURE: Final = 4
+INTERRUPTED: Final = 130
+
+_EXAMPLES: Final = """\b
+Examples:
+  pubsub demo
+  pubsub run my-network.toml --out out/my-network
+  pubsub audit out/my-network/history --out out/my-audit
+  pubsub import-relay-proofs proofs/*.json --out out/imported
+"""
+
+_OUT: Final = click.Path(file_okay=False, path_type=Path)
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_EXAMPLES,
+)
+@click.version_option(VERSION, "-V", "--version", prog_name="pubsub")
+def pubsub() -> None:
+    """Step, attack and measure publish-subscribe between parachains over a relay chain (RFC-0160)."""
+
+
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --out /tmp/demo\n",
+)
+@click.option("--out", type=_OUT, default=Path("out/demo"), show_default=True, help="Folder for history and audit.")
+@click.option("--master", default="local[2]", show_default=True, help="Spark master that audits.")
+def demo(out: Path, master: str) -> None:
+    """Run the demonstration network, then audit its history and real relay proofs.
+
+    Twenty publishers, five subscribers, cheating collators, a few hundred relay blocks. The last line printed is one
+    digest over state roots, proofs and the audit's rows: the same on every machine.
+    """
+    from cli.demo import demonstrate
+
+    demonstrate(out, master)
+
+
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n",
+)
+@click.argument("scenario")
+@click.option("--out", type=_OUT, required=True, help="Folder to make; it must not exist or be empty.")
+def run(scenario: str, out: Path) -> None:
+    """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history."""
+    from cli.run import run_scenario
+
+    run_scenario(scenario, out)
+
+
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
+    "  pubsub audit out/demo/history --out out/audit --master spark://127.0.0.1:7077\n"
+    "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure\n",
+)
+@click.argument("history", type=_FOLDER)
+@click.option("--out", type=_OUT, required=True, help="Folder for the audit's tables; a later audit adds to it.")
+@click.option("--master", default=None, help="Spark master, such as local[2]; without one, plain Python audits.")
+def audit(history: Path, out: Path, master: str | None) -> None:
+    """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read."""
+    from cli.audit import run_audit
+
+    sys.exit(run_audit(history, out, master))
+
+
+@pubsub.command(
+    "import-relay-proofs",
+    epilog="\b\nExample:\n  pubsub import-relay-proofs proofs/*.json --out out/imported\n  pubsub audit out/imported "
+    "--out out/imported-audit\n",
+)
+@click.argument("files", type=_FILE, nargs=-1, required=True)
+@click.option("--out", type=_OUT, required=True, help="History to add them to; made when it is not there.")
+def import_relay_proofs(files: tuple[Path, ...], out: Path) -> None:
+    """Bring real `parachainSystem.setValidationData` data (JSON FILES) into a history, to be audited like any other."""
+    from cli.proofs import import_proofs
+
+    import_proofs(files, out)
+
+
+def main() -> None:
+    """The entry point: every expected failure is one line on standard error and an exit code."""
+    try:
+        pubsub.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        _fail("interrupted", INTERRUPTED)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing half-written was kept", INTERRUPTED)
+    except click.ClickException as error:
+        _fail(_usage(error), USAGE)
+    except PubsubError as error:
+        _fail(str(error), USAGE)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(INFRASTRUCTURE)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}", INFRASTRUCTURE)
+
+
+def _usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return error.format_message().replace("\n", " ").rstrip(".") + hint
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"pubsub: {message}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Output folders that are there whole or not at all."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from primitives.errors import PubsubError
+
+MARKER: Final = "summary.json"
+"""A folder that holds it was written by this program, and only the demonstration may replace it."""
+
+
+class OutputError(PubsubError):
+    """An output folder that must not be touched."""
+
+
+@contextmanager
+def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A folder to write to that becomes `target` when the block ends well, and is removed when it does not.
+
+    `replace` lets it take the place of an earlier output. Raises `OutputError` when anything else is in the way, before
+    any work is done; `OSError` as the disk does.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        ours = (target / MARKER).is_file()
+        if not (replace and ours):
+            raise OutputError(f"{target}: already there and not empty; name another folder or remove it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".part", dir=target.parent))
+    try:
+        staging.chmod(0o755)
+        yield staging
+        if target.exists():
+            old = staging.with_suffix(".old")
+            target.rename(old)
+            staging.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            staging.rename(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
