@@ -1,0 +1,19 @@
+"""The relay-side pallet of pub-sub, `Broadcaster`: parachains publish entries, subscribers read them through proofs.
+
+Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; then the logic that those call:
+`registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity` and `try_state`.
+"""
+
+from runtime.pallet_pubsub.config import Config, ForcedDeposit, MessageQueue, Registrar, TtlPolicy
+from runtime.pallet_pubsub.errors import Error
+from runtime.pallet_pubsub.hooks import Broadcaster
+
+__all__ = [
+    "Broadcaster",
+    "Config",
+    "Error",
+    "ForcedDeposit",
+    "MessageQueue",
+    "Registrar",
+    "TtlPolicy",
+]

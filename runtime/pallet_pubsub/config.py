@@ -1,0 +1,70 @@
+"""What a relay runtime decides about publishing, and what this pallet needs from the pallets beside it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol
+
+from primitives.types import U64_MAX, AccountId, Balance, ParaId
+from primitives.weights import Weight
+from runtime.storage import Storage
+
+PALLET: Final = "Broadcaster"
+"""The pallet's name in the relay runtime, and so the first half of every storage prefix."""
+
+
+class TtlPolicy(Enum):
+    """How `on_idle` finds expired entries (PS-19)."""
+
+    SCAN = "scan"
+    EXPIRY_INDEX = "expiry_index"
+
+
+class ForcedDeposit(Enum):
+    """What `force_deregister_publisher` does with the deposit; leaving by any other door returns it."""
+
+    RETURNED = "returned"
+    SLASHED = "slashed"
+
+
+_UNIT: Final = Balance(1_000_000_000_000)
+_FIRST_PUBLIC_PARA: Final = ParaId(2000)
+_NORMAL_BLOCK: Final = Weight(1_500_000_000_000, U64_MAX)
+"""75 % of two seconds; a relay chain has no proof to keep small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The constants of the pallet; `integrity_test` says which combinations cannot work.
+
+    Lengths and sizes are in bytes, a key counting 32 and its value what it is long (PS-8). `max_block_weight` is what
+    one block may spend on calls: a publish or a deregistration that no block could hold is refused at genesis.
+    """
+
+    max_value_length: int = 2048
+    max_stored_keys: int = 1024
+    max_total_storage_size: int = 1_048_576
+    max_publishers: int = 1000
+    publisher_deposit: Balance = _UNIT
+    system_para_threshold: ParaId = _FIRST_PUBLIC_PARA
+    max_ttl_scans_per_idle: int = 500
+    ttl_policy: TtlPolicy = TtlPolicy.SCAN
+    forced_deposit: ForcedDeposit = ForcedDeposit.RETURNED
+    max_block_weight: Weight = _NORMAL_BLOCK
+
+    def is_system(self, para: ParaId) -> bool:
+        """Whether a para publishes without registration (PS-7)."""
+        return para < self.system_para_threshold
+
+
+class Registrar(Protocol):
+    """Who owns a para."""
+
+    def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
+        """The account that registered the para, none when nobody did."""
+
+
+class MessageQueue(Protocol):
+    """The queue of upward messages."""
+
+    def sweep_queue(self, storage: Storage, para: ParaId) -> None:
+        """Drop all messages of a para that wait."""

@@ -1,0 +1,56 @@
+"""What the pallet reports, in the order of the variants' SCALE indices."""
+
+from primitives import scale
+from primitives.types import AccountId, ParaId, PubsubKey
+from runtime.events import Event, event
+from runtime.pallet_pubsub.config import PALLET
+from runtime.pallet_pubsub.storage import para_id, pubsub_key
+from runtime.system import account_id
+
+
+@event(PALLET, 0, para_id, pubsub_key, scale.u32)
+class DataPublished(Event):
+    """One key was written, by a new value or the same one again (PS-9); `value_size` is the raw value's length."""
+
+    publisher: ParaId
+    key: PubsubKey
+    value_size: int
+
+
+@event(PALLET, 1, para_id, account_id)
+class PublisherRegistered(Event):
+    """A para may publish; `manager` holds the deposit for it."""
+
+    para_id: ParaId
+    manager: AccountId
+
+
+@event(PALLET, 2, para_id)
+class PublisherDeregistered(Event):
+    """A publisher's data, rows and registration are gone."""
+
+    para_id: ParaId
+
+
+@event(PALLET, 3, para_id, pubsub_key)
+class KeyExpired(Event):
+    """An entry was removed because its time had come (PS-16)."""
+
+    publisher: ParaId
+    key: PubsubKey
+
+
+@event(PALLET, 4, para_id, scale.u32)
+class KeysDeleted(Event):
+    """The publisher or its manager removed `count` entries."""
+
+    publisher: ParaId
+    count: int
+
+
+@event(PALLET, 5, para_id, scale.u32)
+class KeysForcedDeleted(Event):
+    """Root removed `count` entries."""
+
+    publisher: ParaId
+    count: int

@@ -1,0 +1,64 @@
+"""The pallet as the relay runtime composes it: calls, the entry point of `Publish`, and what happens around blocks."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from primitives.weights import Weight
+from runtime import system
+from runtime.balances import Balances
+from runtime.hooks import Hooks
+from runtime.pallet_pubsub import expiry, registry, weights
+from runtime.pallet_pubsub.calls import Calls
+from runtime.pallet_pubsub.config import PALLET, Config, MessageQueue, Registrar
+from runtime.pallet_pubsub.integrity import integrity_test
+from runtime.pallet_pubsub.publish import publish
+from runtime.pallet_pubsub.try_state import try_state
+from runtime.storage import Storage
+
+
+class Broadcaster(Calls, Hooks):
+    """The relay-side pallet: publishers, their entries, and the expiry of those."""
+
+    NAME: ClassVar[str] = PALLET
+
+    def __init__(self, config: Config, balances: Balances, registrar: Registrar, message_queue: MessageQueue) -> None:
+        super().__init__(config, balances, registrar)
+        self.message_queue = message_queue
+
+    # The entry point of the XCM instruction `Publish`
+
+    def publish(self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
+        """Store one entry of a para in the current block; see `publish.publish` for what it raises and emits."""
+        publish(self.config, storage, RelayBlockNumber(system.NUMBER.get(storage)), para, key, value, ttl)
+
+    def publish_weight(self, value_length: int) -> Weight:
+        """What the weigher charges for a `Publish` of a value of `value_length` bytes."""
+        return weights.publish(self.config, value_length)
+
+    # Hooks
+
+    def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
+        """Remove entries whose time has come (PS-15); `expiry.sweep` says more of what it did."""
+        return expiry.sweep(self.config, storage, RelayBlockNumber(now), remaining).weight
+
+    def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
+        """Paras leave the relay chain at a session change: all that they published goes, deposits return (PS-11).
+
+        A para's message queue is emptied first. A `Publish` that still waited there would bring a system para's data
+        back after this, and nobody would be left to remove it.
+
+        Emits `PublisherDeregistered` for each that was registered or had data.
+        """
+        for para in outgoing:
+            self.message_queue.sweep_queue(storage, para)
+            if registry.is_known(storage, para):
+                registry.remove(self.config, self.balances, storage, para)
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` when the configuration cannot work, with the reason."""
+        integrity_test(self.config)
+
+    def try_state(self, storage: Storage) -> None:
+        """Raises `StateError` when counters, rows, child tries and holds do not agree."""
+        try_state(self.config, storage)

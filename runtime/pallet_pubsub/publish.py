@@ -1,0 +1,113 @@
+"""Writing and removing one entry: the child trie and every row that counts it, in O(log n) (PS-6).
+
+What an update needs to know of the entry that it replaces stands in that entry: its value's length, and in its last
+8 bytes its TTL row. So `TtlData` is written here and never read.
+"""
+
+from primitives.errors import ScaleError
+from primitives.pubsub import KEY_LENGTH
+from primitives.scale import encode_compact
+from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from runtime.events import deposit
+from runtime.pallet_pubsub.config import Config, TtlPolicy
+from runtime.pallet_pubsub.errors import Error, failure
+from runtime.pallet_pubsub.events import DataPublished
+from runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
+from runtime.storage import Storage
+
+_INFINITE = bytes(4)
+
+
+def value_length(entry: bytes) -> int:
+    """Length of the raw value inside an encoded `PublishedEntry`."""
+    rest = len(entry) - 8
+    return rest - (1 if rest <= 0x40 else 2 if rest <= 0x4001 else 4)
+
+
+def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's own three
+    config: Config, storage: Storage, now: RelayBlockNumber, para: ParaId, key: PubsubKey, value: bytes, ttl: int
+) -> None:
+    """Store `value` under `key` for `ttl` blocks from `now` (0: for ever), as new or as an update.
+
+    All checks come before the first write, so a refusal leaves no trace even without a storage layer (PS-10). An
+    expired entry that was not swept yet is updated like any other (PS-17). At the size limit only growth is refused.
+
+    Raises `PublishNotAuthorized`, `ValueTooLong`, `TooManyStoredKeys`, `TotalStorageSizeExceeded`, in this order;
+    `ScaleError` for arguments that no `Publish` instruction can carry.
+    Emits `DataPublished`.
+    """
+    ensure_key(key)
+    if not 0 <= ttl <= U32_MAX:
+        raise ScaleError(f"a ttl is a u32, not {ttl}")
+    rows = rows_of(para)
+    if not config.is_system(para) and storage.get(rows.registration) is None:
+        raise failure(Error.PublishNotAuthorized)
+    size = len(value)
+    if size > config.max_value_length:
+        raise failure(Error.ValueTooLong)
+
+    old = storage.child_get(rows.child, key)
+    stored = 0
+    if old is None:
+        growth = KEY_LENGTH + size
+        stored = _counter(storage, rows.published_keys)
+        if stored >= config.max_stored_keys:
+            raise failure(Error.TooManyStoredKeys)
+    else:
+        growth = size - value_length(old)
+    if growth:
+        total = _counter(storage, rows.total_storage_size) + growth
+        if growth > 0 and total > config.max_total_storage_size:
+            raise failure(Error.TotalStorageSizeExceeded)
+        storage.put(rows.total_storage_size, total.to_bytes(4, "little"))
+    if old is None:
+        storage.put(rows.published_keys, (stored + 1).to_bytes(4, "little"))
+
+    lifetime = (ttl | now << 32).to_bytes(8, "little")
+    storage.child_put(rows.child, key, encode_compact(size) + value + lifetime)
+    _set_lifetime(config, storage, rows, key, None if old is None else old[-8:], lifetime)
+    deposit(storage, DataPublished(para, key, size))
+
+
+def remove_key(config: Config, storage: Storage, rows: PublisherRows, key: PubsubKey) -> bool:
+    """Remove the entry under `key` from everywhere it stands or is counted; whether there was one."""
+    old = storage.child_get(rows.child, key)
+    if old is None:
+        return False
+    storage.child_kill(rows.child, key)
+    _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
+    left = _counter(storage, rows.published_keys) - 1
+    if left:
+        total = _counter(storage, rows.total_storage_size) - KEY_LENGTH - value_length(old)
+        storage.put(rows.published_keys, left.to_bytes(4, "little"))
+        storage.put(rows.total_storage_size, total.to_bytes(4, "little"))
+    else:
+        storage.kill(rows.published_keys)
+        storage.kill(rows.total_storage_size)
+        TtlLapMark.remove(storage, rows.para)
+    return True
+
+
+def _counter(storage: Storage, key: bytes) -> int:
+    raw = storage.get(key)
+    return 0 if raw is None else int.from_bytes(raw, "little")
+
+
+def _set_lifetime(  # noqa: PLR0917  # one place's lifetime, before and after
+    config: Config, storage: Storage, rows: PublisherRows, key: bytes, old: bytes | None, new: bytes
+) -> None:
+    """Bring the TTL row, and the expiry index where it is kept, from `old` to `new`: last 8 bytes of an entry (PS-14).
+
+    An entry without end has no row, and neither has one that is not there (`old` none, `new` of ttl 0).
+    """
+    was_finite = old is not None and old[:4] != _INFINITE
+    is_finite = new[:4] != _INFINITE
+    if is_finite:
+        storage.put(rows.ttl_row(key), new)
+    elif was_finite:
+        storage.kill(rows.ttl_row(key))
+    if config.ttl_policy is TtlPolicy.EXPIRY_INDEX and old != new:
+        if old is not None and was_finite:
+            storage.kill(rows.index_row(old, key))
+        if is_finite:
+            storage.put(rows.index_row(new, key), b"")

@@ -1,0 +1,135 @@
+"""The pallet's storage items, and the full keys of one publisher's rows, which hot paths use as they are.
+
+    RegisteredPublishers            Twox64Concat ParaId -> (AccountId32 manager, u128 deposit)
+    CounterForRegisteredPublishers  u32
+    PublishedKeys                   Twox64Concat ParaId -> u32
+    TotalStorageSize                Twox64Concat ParaId -> u32, the sum of 32 + len(value) over the keys
+    TtlData                         Twox64Concat ParaId, Twox64Concat [u8; 32] -> (u32 ttl, u32 when_inserted)
+    TtlScanCursor                   (ParaId, [u8; 32], u32 visited)
+    TtlLapMark                      Twox64Concat ParaId -> [u8; 32]
+    ExpiryIndex                     Identity u64 big endian, Identity (ParaId, [u8; 32]) -> ()
+
+The entries themselves stand in the publisher's child trie (PS-1). Rows of zero are not stored, so a publisher that
+stores nothing leaves nothing behind.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from primitives import scale
+from primitives.errors import ScaleError
+from primitives.hashing import twox64_concat
+from primitives.pubsub import derive_child_key
+from primitives.scale import Codec
+from primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey, RelayBlockNumber
+from runtime.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from runtime.pallet_pubsub.config import PALLET
+from runtime.system import account_id
+
+para_id: Final[Codec[ParaId]] = scale.u32.map("ParaId", ParaId, int)
+balance: Final[Codec[Balance]] = scale.u128.map("Balance", Balance, int)
+pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).map("[u8; 32]", PubsubKey, bytes)
+_block_number: Final[Codec[RelayBlockNumber]] = scale.u32.map("BlockNumber", RelayBlockNumber, int)
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherInfo:
+    """A registration: who manages the publisher, and what is held of that account's balance for it."""
+
+    manager: AccountId
+    deposit: Balance
+
+
+@dataclass(frozen=True, slots=True)
+class ScanCursor:
+    """The row that a sweep examined last, and how many of its publisher's rows this lap has visited with it."""
+
+    para: ParaId
+    key: PubsubKey
+    visited: int
+
+
+@dataclass(frozen=True, slots=True)
+class TtlRow:
+    """An entry of finite TTL as a sweep meets it; expired from block `expiry` on, which may exceed u32 (PS-13)."""
+
+    para: ParaId
+    key: PubsubKey
+    expiry: int
+
+
+_expiry_block: Final[Codec[int]] = scale.fixed(8).map(
+    "u64 big endian", lambda raw: int.from_bytes(raw, "big"), lambda block: block.to_bytes(8, "big")
+)
+
+RegisteredPublishers: Final = StorageMap(
+    PALLET,
+    "RegisteredPublishers",
+    Twox64Concat,
+    para_id,
+    scale.pair(account_id, balance).map(
+        "PublisherInfo", lambda fields: PublisherInfo(*fields), lambda info: (info.manager, info.deposit)
+    ),
+)
+CounterForRegisteredPublishers: Final = StorageValue(PALLET, "CounterForRegisteredPublishers", scale.u32, 0)
+PublishedKeys: Final = StorageMap(PALLET, "PublishedKeys", Twox64Concat, para_id, scale.u32, 0)
+TotalStorageSize: Final = StorageMap(PALLET, "TotalStorageSize", Twox64Concat, para_id, scale.u32, 0)
+TtlData: Final = StorageDoubleMap(
+    PALLET, "TtlData", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.pair(scale.u32, _block_number)
+)
+TtlScanCursor: Final = StorageValue(
+    PALLET,
+    "TtlScanCursor",
+    scale.triple(para_id, pubsub_key, scale.u32).map(
+        "ScanCursor", lambda fields: ScanCursor(*fields), lambda cursor: (cursor.para, cursor.key, cursor.visited)
+    ),
+)
+TtlLapMark: Final = StorageMap(PALLET, "TtlLapMark", Twox64Concat, para_id, pubsub_key)
+ExpiryIndex: Final = StorageDoubleMap(
+    PALLET, "ExpiryIndex", Identity, _expiry_block, Identity, scale.pair(para_id, pubsub_key), scale.unit
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherRows:
+    """Where one publisher's rows stand: full storage keys, the child storage key, the prefix of its TTL rows."""
+
+    para: ParaId
+    encoded_para: bytes
+    child: bytes
+    registration: bytes
+    published_keys: bytes
+    total_storage_size: bytes
+    ttl_prefix: bytes
+
+    def ttl_row(self, key: bytes) -> bytes:
+        """Storage key of the `TtlData` row of `key`."""
+        return self.ttl_prefix + twox64_concat(key)
+
+    def index_row(self, lifetime: bytes, key: bytes) -> bytes:
+        """Storage key of the `ExpiryIndex` row of an entry whose last 8 bytes are `lifetime`."""
+        both = int.from_bytes(lifetime, "little")
+        expiry = (both & U32_MAX) + (both >> 32)
+        return ExpiryIndex.prefix + expiry.to_bytes(8, "big") + self.encoded_para + key
+
+
+@lru_cache(maxsize=4096)
+def rows_of(para: ParaId) -> PublisherRows:
+    """The rows of a publisher. Raises `ScaleError` when `para` is no u32."""
+    encoded = para_id.encode(para)
+    return PublisherRows(
+        para,
+        encoded,
+        derive_child_key(para),
+        RegisteredPublishers.key_for(para),
+        PublishedKeys.key_for(para),
+        TotalStorageSize.key_for(para),
+        TtlData.prefix_for(para),
+    )
+
+
+def ensure_key(key: bytes) -> None:
+    """Raises `ScaleError` unless `key` is 32 bytes (PS-4)."""
+    if len(key) != 32:
+        raise ScaleError(f"a published key has 32 bytes, not {len(key)}")

@@ -1,0 +1,100 @@
+"""What must hold between blocks: every place that counts an entry agrees with the child trie that holds it.
+
+Limits are not checked. They bind writes: a runtime may lower one below what a publisher already stores.
+"""
+
+from primitives.errors import ScaleError
+from primitives.pubsub import KEY_LENGTH, PublishedEntry
+from primitives.types import AccountId, ParaId
+from runtime.balances import HOLDS
+from runtime.hooks import StateError
+from runtime.pallet_pubsub.config import PALLET, Config, TtlPolicy
+from runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
+from runtime.pallet_pubsub.storage import (
+    CounterForRegisteredPublishers,
+    ExpiryIndex,
+    PublishedKeys,
+    RegisteredPublishers,
+    TotalStorageSize,
+    TtlData,
+    TtlLapMark,
+    rows_of,
+)
+from runtime.storage import Storage
+
+Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
+
+
+def try_state(config: Config, storage: Storage) -> None:
+    """Raises `StateError` for the first disagreement found."""
+    _try_registrations(storage)
+    finite: Lifetimes = {}
+    for para, count in PublishedKeys.items(storage):
+        if not config.is_system(para):
+            _ensure(RegisteredPublishers.contains(storage, para), f"publisher {para} has data and no registration")
+        _try_publisher(storage, para, count, finite)
+    _try_orphans(storage)
+    _try_lifetimes(config, storage, finite)
+
+
+def _ensure(holds: bool, broken: str) -> None:
+    if not holds:
+        raise StateError(f"{PALLET}: {broken}")
+
+
+def _try_registrations(storage: Storage) -> None:
+    """The counter counts registrations, and what is held of an account is the sum of the deposits it gave (PS-12)."""
+    registered = 0
+    deposits: dict[AccountId, int] = {}
+    for _, info in RegisteredPublishers.items(storage):
+        registered += 1
+        if info.deposit:
+            deposits[info.manager] = deposits.get(info.manager, 0) + info.deposit
+    counted = CounterForRegisteredPublishers.get(storage)
+    _ensure(counted == registered, f"{registered} registrations are counted as {counted}")
+    held = {who: hold.amount for who, holds in HOLDS.items(storage) for hold in holds if hold.id == PUBLISHER_DEPOSIT}
+    for who in [*deposits, *held]:
+        gave, holds = deposits.get(who, 0), held.get(who, 0)
+        _ensure(gave == holds, f"{holds} is held of {who.hex()} for deposits of {gave}")
+
+
+def _try_publisher(storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
+    """Count and size are those of the child trie; the lifetimes of its finite entries are added to `finite`."""
+    keys = size = 0
+    for key, raw in storage.child_iter(rows_of(para).child):
+        _ensure(len(key) == KEY_LENGTH, f"publisher {para} stores a key of {len(key)} bytes")
+        try:
+            entry = PublishedEntry.decode(raw)
+        except ScaleError as error:
+            raise StateError(f"{PALLET}: publisher {para} stores no entry under {key.hex()}: {error}") from error
+        keys += 1
+        size += KEY_LENGTH + len(entry.value)
+        if entry.ttl:
+            finite[para, key] = (entry.ttl, entry.when_inserted)
+    _ensure(keys == count and keys > 0, f"publisher {para} stores {keys} keys and {count} are counted")
+    counted = TotalStorageSize.get(storage, para)
+    _ensure(size == counted, f"publisher {para} stores {size} bytes and {counted} are counted")
+
+
+def _try_orphans(storage: Storage) -> None:
+    """No counter, mark or child trie of a publisher without keys. Child tries not yet committed are not seen."""
+    for name, item in (("a size", TotalStorageSize), ("a lap mark", TtlLapMark)):
+        for para in item.keys(storage):
+            _ensure(PublishedKeys.contains(storage, para), f"publisher {para} has {name} and no keys")
+    for child in storage.state.children:
+        if child.startswith(b"pubsub") and len(child) == 10 and storage.child_root(child) is not None:
+            para = ParaId(int.from_bytes(child[6:], "little"))
+            _ensure(PublishedKeys.contains(storage, para), f"publisher {para} has a child trie and no keys")
+
+
+def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
+    """Exactly the finite entries have a TTL row, and an index row where the policy keeps the index."""
+    rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in TtlData.rows(storage)}
+    for place in [*finite, *rows]:
+        lives, told = finite.get(place), rows.get(place)
+        _ensure(lives == told, f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {told}")
+    index = [(expiry, entry) for expiry, entry, _ in ExpiryIndex.rows(storage)]
+    wanted = []
+    if config.ttl_policy is TtlPolicy.EXPIRY_INDEX:
+        wanted = [(ttl + when_inserted, place) for place, (ttl, when_inserted) in finite.items()]
+    _ensure(sorted(index) == sorted(wanted), f"the expiry index has {len(index)} rows for {len(wanted)} entries")
