@@ -1,0 +1,51 @@
+"""XCM v5 with `Publish`: types, codec, weigher, barriers, executor, and the processor that a message queue drives.
+
+The types stand in modules that keep Rust's enums apart (`location`, `assets`, `response`, `instructions`, `outcome`);
+here is what most callers need.
+"""
+
+from xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains
+from xcm.errors import PublishFailure, UnsupportedXcmVersion, XcmDecodeError
+from xcm.executor import Config, Execution, XcmExecutor
+from xcm.instructions import Instruction, Publish, Xcm
+from xcm.location import Location, Parachain, parachain
+from xcm.message import decode, encode
+from xcm.outcome import Complete, Incomplete, InstructionError, Outcome, ProcessMessageError, XcmError, XcmErrorKind
+from xcm.processor import Processed, Rejected, XcmProcessor
+from xcm.render import to_json
+from xcm.weigher import FixedWeightBounds, XcmWeights
+
+__all__ = [
+    "AllowPublishFrom",
+    "AllowUnpaidExecutionFrom",
+    "AnyOf",
+    "Barrier",
+    "Complete",
+    "Config",
+    "Execution",
+    "FixedWeightBounds",
+    "Incomplete",
+    "Instruction",
+    "InstructionError",
+    "Location",
+    "Outcome",
+    "Parachain",
+    "ProcessMessageError",
+    "Processed",
+    "Publish",
+    "PublishFailure",
+    "Rejected",
+    "UnsupportedXcmVersion",
+    "Xcm",
+    "XcmDecodeError",
+    "XcmError",
+    "XcmErrorKind",
+    "XcmExecutor",
+    "XcmProcessor",
+    "XcmWeights",
+    "decode",
+    "encode",
+    "only_parachains",
+    "parachain",
+    "to_json",
+]

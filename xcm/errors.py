@@ -1,0 +1,34 @@
+"""What this room raises: bytes that are no XCM, and a publish that the pallet refused."""
+
+from primitives.errors import PubsubError, ScaleError
+
+
+class XcmDecodeError(ScaleError):
+    """Bytes that are not the encoding of an XCM v5 message or of one of its parts (PS-20).
+
+    `offset` is where reading stopped, counted in bytes from the start of the input.
+    """
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.reason} (offset {self.offset})"
+
+
+class UnsupportedXcmVersion(XcmDecodeError):
+    """A `VersionedXcm` of a version that exists but is not spoken here: V3 or V4."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"XCM version {version} is not supported", 0)
+        self.version = version
+
+
+class PublishFailure(PubsubError):
+    """The pallet refused a `Publish`; `error` is its own error, kept as it was (PS-21)."""
+
+    def __init__(self, error: PubsubError) -> None:
+        super().__init__(error)
+        self.error = error

@@ -1,0 +1,231 @@
+"""The machine that runs a message: registers for origin, error, handler, appendix and topic; no holding (PS-20, PS-21).
+
+    weigh > barrier > run main > (error handler) > appendix > what was used
+
+An error stops a list of instructions; what is left of it is given back, the failing instruction is not. Then the error
+handler runs, if one is set, and then the appendix, in any case. A handler that was not needed is given back. Each list
+has its own indices: the outcome's is that of the last error, within its own list, as in `xcm-executor`.
+
+Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `UnpaidExecution`, `SetTopic`, `ClearTopic`,
+`SetErrorHandler`, `SetAppendix`, `ClearError`, `Trap`. Everything else ends in `Unimplemented`.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from primitives.errors import PubsubError
+from primitives.types import ParaId, PubsubKey
+from primitives.weights import WEIGHT_ZERO, Weight
+from xcm.barriers import Barrier, Properties
+from xcm.errors import PublishFailure
+from xcm.instructions import (
+    ClearError,
+    ClearOrigin,
+    ClearTopic,
+    DescendOrigin,
+    ExpectOrigin,
+    Instruction,
+    Publish,
+    SetAppendix,
+    SetErrorHandler,
+    SetTopic,
+    Trap,
+    UnpaidExecution,
+    Xcm,
+)
+from xcm.location import MAX_JUNCTIONS, Location, as_parachain
+from xcm.outcome import (
+    Complete,
+    Error,
+    Incomplete,
+    InstructionError,
+    Outcome,
+    ProcessMessageError,
+    XcmError,
+    XcmErrorKind,
+)
+from xcm.weigher import MAX_INDEX, FixedWeightBounds
+
+
+class Config(Protocol):
+    """What the executor needs of the chain that it runs on."""
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """A storage layer: kept when its body ends, rolled back when it raises (PS-10)."""
+        ...
+
+    def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
+        """Publish one key of `para`. Raises `PublishFailure` with the pallet's error."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a message ended, with what the encoded outcome cannot say.
+
+    `failures` are all errors met, in order, also those that a handler dealt with or `ClearError` cleared; `rejected` is
+    the barrier's reason; `message_id` is what the barrier settled on; `topic` is the topic register at the end.
+    """
+
+    outcome: Outcome
+    message_id: bytes
+    failures: tuple[InstructionError, ...] = ()
+    rejected: ProcessMessageError | None = None
+    topic: bytes | None = None
+
+
+class _Failed(PubsubError):
+    """An instruction failed with this error."""
+
+    def __init__(self, error: XcmError, cause: PubsubError | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+        self.cause = cause
+
+
+def _fail(kind: XcmErrorKind) -> _Failed:
+    return _Failed(XcmError(kind))
+
+
+class XcmExecutor:
+    """Runs weighed messages that a barrier lets through."""
+
+    __slots__ = ("barrier", "config", "weigher")
+
+    def __init__(self, config: Config, weigher: FixedWeightBounds, barrier: Barrier) -> None:
+        self.config = config
+        self.weigher = weigher
+        self.barrier = barrier
+
+    def execute(self, origin: Location, message: Xcm, weight: Weight, message_id: bytes) -> Execution:
+        """Run `message` from `origin`; `weight` is what the weigher said of it. Never raises for what a message does.
+
+        A barrier's refusal is `Error{0, Barrier}` and nothing ran.
+        """
+        properties = Properties(message_id)
+        rejected = self.barrier.should_execute(origin, message, weight, properties)
+        if rejected is not None:
+            outcome = Error(InstructionError(0, XcmError(XcmErrorKind.Barrier)))
+            return Execution(outcome, message_id, rejected=rejected)
+        machine = _Machine(self.config, self.weigher, origin)
+        while message:
+            message = machine.run(message)
+        return machine.finish(weight, properties.message_id)
+
+
+class _Machine:
+    """The registers of one message."""
+
+    __slots__ = (
+        "appendix",
+        "appendix_weight",
+        "config",
+        "error",
+        "error_handler",
+        "error_handler_weight",
+        "failures",
+        "origin",
+        "surplus",
+        "topic",
+        "weigher",
+    )
+
+    def __init__(self, config: Config, weigher: FixedWeightBounds, origin: Location) -> None:
+        self.config = config
+        self.weigher = weigher
+        self.origin: Location | None = origin
+        self.topic: bytes | None = None
+        self.error: InstructionError | None = None
+        self.failures: list[InstructionError] = []
+        self.error_handler: Xcm = ()
+        self.error_handler_weight = WEIGHT_ZERO
+        self.appendix: Xcm = ()
+        self.appendix_weight = WEIGHT_ZERO
+        self.surplus = WEIGHT_ZERO
+
+    def run(self, message: Xcm) -> Xcm:
+        """Run one list of instructions and return the list that follows it; empty at the end."""
+        for index, instruction in enumerate(message):
+            try:
+                self._execute(instruction)
+            except _Failed as failure:
+                self.error = InstructionError(min(index, MAX_INDEX), failure.error, failure.cause)
+                self.failures.append(self.error)
+                for skipped in message[index + 1 :]:
+                    self.surplus += self.weigher.instr_weight(skipped)
+                return self._take_error_handler() or self._take_appendix()
+        self.surplus += self.error_handler_weight
+        self._take_error_handler()
+        return self._take_appendix()
+
+    def finish(self, weight: Weight, message_id: bytes) -> Execution:
+        """The outcome: what was charged less what was given back."""
+        used = weight - self.surplus
+        outcome = Complete(used) if self.error is None else Incomplete(used, self.error)
+        return Execution(outcome, message_id, tuple(self.failures), topic=self.topic)
+
+    def _take_error_handler(self) -> Xcm:
+        handler, self.error_handler = self.error_handler, ()
+        self.error_handler_weight = WEIGHT_ZERO
+        return handler
+
+    def _take_appendix(self) -> Xcm:
+        appendix, self.appendix = self.appendix, ()
+        self.appendix_weight = WEIGHT_ZERO
+        return appendix
+
+    def _weigh(self, message: Xcm) -> Weight:
+        weight = self.weigher.weight(message)
+        if isinstance(weight, InstructionError):
+            raise _fail(XcmErrorKind.WeightNotComputable)
+        return weight
+
+    def _execute(self, instruction: Instruction) -> None:
+        """One instruction. It raises before it writes a register, so a failing one changes none (PS-21)."""
+        match instruction:
+            case Publish(key=key, value=value, ttl=ttl):
+                self._publish(PubsubKey(key), value, ttl)
+            case ClearOrigin():
+                self.origin = None
+            case DescendOrigin(inner=who):
+                if self.origin is None:
+                    raise _fail(XcmErrorKind.BadOrigin)
+                if len(self.origin.interior) + len(who) > MAX_JUNCTIONS:
+                    raise _fail(XcmErrorKind.LocationFull)
+                self.origin = Location(self.origin.parents, self.origin.interior + tuple(who))
+            case ExpectOrigin(inner=expected):
+                if self.origin != expected:
+                    raise _fail(XcmErrorKind.ExpectationFalse)
+            case UnpaidExecution(check_origin=expected):
+                if expected is not None and self.origin != expected:
+                    raise _fail(XcmErrorKind.BadOrigin)
+            case SetTopic(inner=topic):
+                self.topic = topic
+            case ClearTopic():
+                self.topic = None
+            case SetErrorHandler(inner=handler):
+                weight = self._weigh(handler)
+                self.surplus += self.error_handler_weight
+                self.error_handler, self.error_handler_weight = handler, weight
+            case SetAppendix(inner=appendix):
+                weight = self._weigh(appendix)
+                self.surplus += self.appendix_weight
+                self.appendix, self.appendix_weight = appendix, weight
+            case ClearError():
+                self.error = None
+            case Trap(inner=code):
+                raise _Failed(XcmError(XcmErrorKind.Trap, code))
+            case _:
+                raise _fail(XcmErrorKind.Unimplemented)
+
+    def _publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
+        """Publish as the parachain that the origin exactly is; accounts on one, siblings and nobody may not (PS-21)."""
+        para = None if self.origin is None else as_parachain(self.origin)
+        if para is None:
+            raise _fail(XcmErrorKind.BadOrigin)
+        try:
+            with self.config.transaction():
+                self.config.publish(para, key, value, ttl)
+        except PublishFailure as failure:
+            raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure

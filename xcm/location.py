@@ -1,0 +1,325 @@
+"""Where things are: `Location`, its junctions, networks and bodies, as XCM v5 has them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from primitives.errors import ScaleError
+from primitives.scale import Reader
+from primitives.types import ParaId
+from xcm.errors import XcmDecodeError
+from xcm.schema import (
+    U8,
+    U64,
+    Bytes4,
+    Bytes20,
+    Bytes32,
+    CompactU32,
+    CompactU64,
+    CompactU128,
+    Kind,
+    Shape,
+    Struct,
+    Variants,
+    XcmCodec,
+    as_xcm_reader,
+    struct,
+    variant,
+)
+
+MAX_JUNCTIONS: Final = 8
+
+
+class NetworkId(Variants):
+    """A consensus system. Discriminants 4 to 6 were networks that are gone."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class ByGenesis(NetworkId):
+    """A network known by its genesis hash."""
+
+    inner: Bytes32
+
+
+@variant(1)
+class ByFork(NetworkId):
+    """A network that forked off at a block."""
+
+    block_number: U64
+    block_hash: Bytes32
+
+
+@variant(2)
+class Polkadot(NetworkId):
+    """Polkadot."""
+
+
+@variant(3)
+class Kusama(NetworkId):
+    """Kusama."""
+
+
+@variant(7)
+class Ethereum(NetworkId):
+    """An Ethereum network by its EIP-155 chain id."""
+
+    chain_id: CompactU64
+
+
+@variant(8)
+class BitcoinCore(NetworkId):
+    """Bitcoin, Core's fork."""
+
+
+@variant(9)
+class BitcoinCash(NetworkId):
+    """Bitcoin, Cash's fork."""
+
+
+@variant(10)
+class PolkadotBulletin(NetworkId):
+    """The Polkadot Bulletin chain."""
+
+
+class BodyId(Variants):
+    """A pluralistic body."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Unit(BodyId):
+    """The only body there is."""
+
+
+@variant(1)
+class Moniker(BodyId):
+    """A body by its four-byte name."""
+
+    inner: Bytes4
+
+
+@variant(2)
+class Index(BodyId):
+    """A body by its number."""
+
+    inner: CompactU32
+
+
+@variant(3)
+class Executive(BodyId):
+    """The executive."""
+
+
+@variant(4)
+class Technical(BodyId):
+    """The technical body."""
+
+
+@variant(5)
+class Legislative(BodyId):
+    """The legislative."""
+
+
+@variant(6)
+class Judicial(BodyId):
+    """The judges."""
+
+
+@variant(7)
+class Defense(BodyId):
+    """The defence."""
+
+
+@variant(8)
+class Administration(BodyId):
+    """The administration."""
+
+
+@variant(9)
+class Treasury(BodyId):
+    """The treasury."""
+
+
+class BodyPart(Variants):
+    """What part of a body speaks."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Voice(BodyPart):
+    """The body as such."""
+
+
+@variant(1)
+class Members(BodyPart):
+    """A number of members."""
+
+    count: CompactU32
+
+
+@variant(2)
+class Fraction(BodyPart):
+    """A given fraction of the members."""
+
+    nom: CompactU32
+    denom: CompactU32
+
+
+@variant(3)
+class AtLeastProportion(BodyPart):
+    """At least the given share of the members."""
+
+    nom: CompactU32
+    denom: CompactU32
+
+
+@variant(4)
+class MoreThanProportion(BodyPart):
+    """More than the given share of the members."""
+
+    nom: CompactU32
+    denom: CompactU32
+
+
+class Junction(Variants):
+    """One step downwards from a location."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Parachain(Junction):
+    """A parachain, seen from its relay chain."""
+
+    inner: CompactU32
+
+
+@variant(1)
+class AccountId32(Junction):
+    """An account of 32 bytes."""
+
+    network: NetworkId | None
+    id: Bytes32
+
+
+@variant(2)
+class AccountIndex64(Junction):
+    """An account by its index."""
+
+    network: NetworkId | None
+    index: CompactU64
+
+
+@variant(3)
+class AccountKey20(Junction):
+    """An account of 20 bytes."""
+
+    network: NetworkId | None
+    key: Bytes20
+
+
+@variant(4)
+class PalletInstance(Junction):
+    """A pallet by its index."""
+
+    inner: U8
+
+
+@variant(5)
+class GeneralIndex(Junction):
+    """A number whose meaning the location above gives."""
+
+    inner: CompactU128
+
+
+@variant(6)
+class GeneralKey(Junction):
+    """Up to 32 bytes whose meaning the location above gives; `length` of `data` count."""
+
+    length: U8
+    data: Bytes32
+
+
+@variant(7)
+class OnlyChild(Junction):
+    """The only thing there is below."""
+
+
+@variant(8)
+class Plurality(Junction):
+    """A part of a body."""
+
+    id: BodyId
+    part: BodyPart
+
+
+@variant(9)
+class GlobalConsensus(Junction):
+    """A consensus system that needs no other to be named."""
+
+    inner: NetworkId
+
+
+def _encode_junctions(junctions: Sequence[Junction]) -> bytes:
+    if len(junctions) > MAX_JUNCTIONS:
+        raise ScaleError(f"at most {MAX_JUNCTIONS} junctions, not {len(junctions)}")
+    return bytes((len(junctions),)) + b"".join([Junction.codec.encode(junction) for junction in junctions])
+
+
+def _read_junctions(plain: Reader) -> tuple[Junction, ...]:
+    reader = as_xcm_reader(plain)
+    count = reader.u8()
+    if count == 0:
+        return ()
+    if count > MAX_JUNCTIONS:
+        raise XcmDecodeError(f"Junctions has no variant {count}", reader.pos - 1)
+    reader.descend()  # `Arc<[Junction; n]>` counts as a level
+    junctions = tuple([Junction.codec.read(reader) for _ in range(count)])
+    reader.ascend()
+    return junctions
+
+
+JUNCTIONS: Final[XcmCodec[tuple[Junction, ...]]] = XcmCodec(
+    "Junctions", _encode_junctions, _read_junctions, Shape(Kind.JUNCTIONS, MAX_JUNCTIONS, (Junction.codec,))
+)
+"""`Junctions`: `Here` (0) or `X1` to `X8`, the discriminant being their number."""
+
+InteriorLocation = Annotated[tuple[Junction, ...], JUNCTIONS]
+
+
+@struct
+class Location(Struct):
+    """A relative path: so many levels up, then down the junctions.
+
+    u8         parents
+    Junctions  interior
+    """
+
+    parents: U8
+    interior: InteriorLocation
+
+
+HERE: Final = Location(0, ())
+PARENT: Final = Location(1, ())
+
+
+def parachain(para: ParaId) -> Location:
+    """A parachain as its relay chain sees it: `(0, [Parachain(para)])`."""
+    return Location(0, (Parachain(para),))
+
+
+def sibling(para: ParaId) -> Location:
+    """A parachain as another one sees it: `(1, [Parachain(para)])`."""
+    return Location(1, (Parachain(para),))
+
+
+def as_parachain(location: Location) -> ParaId | None:
+    """The parachain that `location` exactly is, seen from the relay chain; none for what is above, beside or below."""
+    if location.parents == 0 and len(location.interior) == 1:
+        junction = location.interior[0]
+        if isinstance(junction, Parachain):
+            return ParaId(junction.inner)
+    return None

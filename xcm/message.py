@@ -1,0 +1,73 @@
+"""`VersionedXcm`: bytes to messages and back (PS-20).
+
+    u8                0x05, the version
+    Vec<Instruction>
+
+Decoding is strict: other versions, trailing bytes, long compact forms and anything beyond the limits of `schema` are
+`XcmDecodeError`, so a decoded message re-encodes to the bytes it came from.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from primitives.errors import ScaleError
+from xcm.errors import UnsupportedXcmVersion, XcmDecodeError
+from xcm.instructions import XCM, Instruction, Xcm, encode_instructions, read_instructions
+from xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, XcmReader, read_to_end
+
+VERSION: Final = 5
+OTHER_VERSIONS: Final = (3, 4)
+"""Versions that a `VersionedXcm` of the relay runtime can have, and that are not spoken here."""
+
+_LEVELS_BELOW_A_MESSAGE: Final = 3
+"""What nests deepest inside one instruction: filters > assets > junctions."""
+
+
+def decode(data: bytes) -> Xcm:
+    """The instructions of a `VersionedXcm::V5`. Raises `XcmDecodeError`, for V3 and V4 `UnsupportedXcmVersion`."""
+    if not data:
+        raise XcmDecodeError("no bytes", 0)
+    version = data[0]
+    if version in OTHER_VERSIONS:
+        raise UnsupportedXcmVersion(version)
+    if version != VERSION:
+        raise XcmDecodeError(f"VersionedXcm has no variant {version}", 0)
+    return read_to_end(XcmReader(data, 1), read_instructions)
+
+
+def encode(message: Sequence[Instruction]) -> bytes:
+    """`VersionedXcm::V5` bytes. Raises `ScaleError` for what `decode` would refuse: depth, count, order, ranges."""
+    depth, count = extent(message)
+    if depth > MAX_XCM_DECODE_DEPTH or count > MAX_INSTRUCTIONS_TO_DECODE:
+        raise ScaleError(f"a message of {count} instructions, {depth} levels deep")
+    data = b"\x05" + encode_instructions(message)
+    if depth + _LEVELS_BELOW_A_MESSAGE > MAX_XCM_DECODE_DEPTH:
+        decode(data)  # so deep that what stands inside the innermost instructions decides
+    return data
+
+
+_INNER: Final = {kind: name for kind in Instruction.VARIANTS.values() for name, codec in kind.FIELDS if codec is XCM}
+
+
+def nested(instruction: Instruction) -> Xcm | None:
+    """The message inside an instruction, if it has one."""
+    name = _INNER.get(type(instruction))
+    return None if name is None else getattr(instruction, name)
+
+
+def extent(message: Sequence[Instruction]) -> tuple[int, int]:
+    """How many levels of messages there are, and how many instructions in all; without recursion.
+
+    A count beyond the limit ends the walk early: what was counted so far is returned.
+    """
+    depth = count = 0
+    waiting: list[tuple[int, Sequence[Instruction]]] = [(1, message)]
+    while waiting and count <= MAX_INSTRUCTIONS_TO_DECODE:
+        level, instructions = waiting.pop()
+        depth = max(depth, level)
+        count += len(instructions)
+        for instruction in instructions:
+            inner = nested(instruction)
+            if inner is not None:
+                waiting.append((level + 1, inner))
+    return depth, count

@@ -1,0 +1,210 @@
+"""How a message ended: `xcm::v5::Error`, `Outcome`, and what a queue learns (`ProcessMessageError`).
+
+`Error` is one byte, followed by a u64 for `Trap` and by a weight for `WeightLimitReached`. Upstream fixes discriminants
+0 to 35; 36 to 40 are what the relay runtime's metadata gives. `PublishFailed` takes 41, the next free one, so that
+every existing error keeps the byte that clients know. The Rust attempt at this protocol names the same variant.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Annotated, Final
+
+from primitives.errors import PubsubError, ScaleError
+from primitives.scale import Reader
+from primitives.weights import Weight
+from xcm.schema import (
+    SKIP,
+    U8,
+    Kind,
+    Shape,
+    Struct,
+    Variants,
+    XcmCodec,
+    compact,
+    names,
+    struct,
+    uint,
+    variant,
+)
+
+_COMPACT_U64 = compact(64)
+
+
+def _encode_weight(weight: Weight) -> bytes:
+    return _COMPACT_U64.encode(weight.ref_time) + _COMPACT_U64.encode(weight.proof_size)
+
+
+def _read_weight(reader: Reader) -> Weight:
+    return Weight(reader.compact(64), reader.compact(64))
+
+
+WEIGHT: Final[XcmCodec[Weight]] = XcmCodec("Weight", _encode_weight, _read_weight, Shape(Kind.STRUCT, type=Weight))
+"""`Weight`: `Compact<u64>` ref_time (ps), `Compact<u64>` proof_size (bytes)."""
+
+WeightField = Annotated[Weight, WEIGHT]
+
+
+class XcmErrorKind(IntEnum):
+    """Names and discriminants of `xcm::v5::Error`."""
+
+    Overflow = 0
+    Unimplemented = 1
+    UntrustedReserveLocation = 2
+    UntrustedTeleportLocation = 3
+    LocationFull = 4
+    LocationNotInvertible = 5
+    BadOrigin = 6
+    InvalidLocation = 7
+    AssetNotFound = 8
+    FailedToTransactAsset = 9
+    NotWithdrawable = 10
+    LocationCannotHold = 11
+    ExceedsMaxMessageSize = 12
+    DestinationUnsupported = 13
+    Transport = 14
+    Unroutable = 15
+    UnknownClaim = 16
+    FailedToDecode = 17
+    MaxWeightInvalid = 18
+    NotHoldingFees = 19
+    TooExpensive = 20
+    Trap = 21
+    ExpectationFalse = 22
+    PalletNotFound = 23
+    NameMismatch = 24
+    VersionIncompatible = 25
+    HoldingWouldOverflow = 26
+    ExportError = 27
+    ReanchorFailed = 28
+    NoDeal = 29
+    FeesNotMet = 30
+    LockError = 31
+    NoPermission = 32
+    Unanchored = 33
+    NotDepositable = 34
+    TooManyAssets = 35
+    UnhandledXcmVersion = 36
+    WeightLimitReached = 37
+    Barrier = 38
+    WeightNotComputable = 39
+    ExceedsStackLimit = 40
+    PublishFailed = 41
+
+
+@dataclass(frozen=True, slots=True)
+class XcmError:
+    """`xcm::v5::Error`; `detail` is the code of a `Trap`, the weight of a `WeightLimitReached`, and none otherwise."""
+
+    kind: XcmErrorKind
+    detail: int | Weight | None = None
+
+
+_KIND = names(XcmErrorKind)
+_U64 = uint(64)
+
+
+def _encode_error(error: XcmError) -> bytes:
+    head = _KIND.encode(error.kind)
+    if error.kind is XcmErrorKind.Trap and isinstance(error.detail, int):
+        return head + _U64.encode(error.detail)
+    if error.kind is XcmErrorKind.WeightLimitReached and isinstance(error.detail, Weight):
+        return head + _encode_weight(error.detail)
+    if error.kind in (XcmErrorKind.Trap, XcmErrorKind.WeightLimitReached) or error.detail is not None:
+        raise ScaleError(f"{error.kind.name} does not go with {error.detail}")
+    return head
+
+
+def _read_error(reader: Reader) -> XcmError:
+    kind = _KIND.read(reader)
+    if kind is XcmErrorKind.Trap:
+        return XcmError(kind, reader.uint(8))
+    if kind is XcmErrorKind.WeightLimitReached:
+        return XcmError(kind, _read_weight(reader))
+    return XcmError(kind)
+
+
+XCM_ERROR: Final[XcmCodec[XcmError]] = XcmCodec("Error", _encode_error, _read_error, Shape(Kind.STRUCT, type=XcmError))
+
+XcmErrorField = Annotated[XcmError, XCM_ERROR]
+
+
+@struct
+class InstructionError(Struct):
+    """Which instruction of its list failed, and how.
+
+    u8     index   255 stands for every later one
+    Error  error
+
+    `cause` is the pallet's own error behind a `PublishFailed` (PS-21). It is not encoded and does not take part in
+    comparison: Rust clients know no such field.
+    """
+
+    index: U8
+    error: XcmErrorField
+    cause: Annotated[PubsubError | None, SKIP] = field(default=None, compare=False)
+
+
+class Outcome(Variants):
+    """`xcm::v5::Outcome`."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Complete(Outcome):
+    """Every instruction succeeded, or an error was cleared."""
+
+    used: WeightField
+
+
+@variant(1)
+class Incomplete(Outcome):
+    """An instruction failed; those before it stay done."""
+
+    used: WeightField
+    error: InstructionError
+
+
+@variant(2)
+class Error(Outcome):
+    """Nothing was executed."""
+
+    inner: InstructionError
+
+
+class ProcessMessageError(Variants):
+    """`frame_support::traits::ProcessMessageError`: why a message was not processed. A value, not an exception."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class BadFormat(ProcessMessageError):
+    """The message is not of the form that is let through."""
+
+
+@variant(1)
+class Corrupt(ProcessMessageError):
+    """The bytes do not decode."""
+
+
+@variant(2)
+class Unsupported(ProcessMessageError):
+    """The message decodes, and is not for this chain or not from this origin."""
+
+
+@variant(3)
+class Overweight(ProcessMessageError):
+    """The message may take more than what is left; it takes up to this weight."""
+
+    inner: WeightField
+
+
+@variant(4)
+class Yield(ProcessMessageError):
+    """The queue gives up its turn."""
+
+
+@variant(5)
+class StackLimitReached(ProcessMessageError):
+    """Too many instructions."""

@@ -1,0 +1,111 @@
+"""What a message queue hands its bytes to: decode, weigh, execute, and say what became of them (PS-20 to PS-23).
+
+It is `ProcessXcmMessage` with one difference: a barrier's reason reaches the queue (PS-22), where upstream turns each
+into `Unsupported`.
+
+    Corrupt            the bytes do not decode
+    Unsupported        XCM V3 or V4; a weight beyond u64; the barrier says so
+    StackLimitReached  more instructions than are weighed; the barrier says so
+    Overweight         the message may take more than the limit; nothing ran, and it may be tried again
+    BadFormat          the barrier says so
+"""
+
+from dataclasses import dataclass
+
+from primitives.errors import DefensiveFailure
+from primitives.hashing import blake2_256
+from primitives.types import ParaId
+from primitives.weights import WEIGHT_ZERO, Weight
+from xcm.barriers import Barrier
+from xcm.errors import UnsupportedXcmVersion, XcmDecodeError
+from xcm.executor import Config, Execution, XcmExecutor
+from xcm.instructions import Xcm
+from xcm.location import parachain
+from xcm.message import decode
+from xcm.outcome import (
+    Complete,
+    Corrupt,
+    Incomplete,
+    InstructionError,
+    Overweight,
+    ProcessMessageError,
+    StackLimitReached,
+    Unsupported,
+    XcmErrorKind,
+)
+from xcm.weigher import FixedWeightBounds
+
+
+@dataclass(frozen=True, slots=True)
+class Processed:
+    """The message ran; `success` says whether to its end. `used` is what it took, given-back weight left out."""
+
+    success: bool
+    used: Weight
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The message did not run. `used` is to be charged all the same: a barrier's refusal costs what was weighed."""
+
+    error: ProcessMessageError
+    used: Weight = WEIGHT_ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    data: bytes
+    message: Xcm
+    weight: Weight
+
+
+class XcmProcessor:
+    """Processes the upward messages of parachains."""
+
+    __slots__ = ("_last", "executor", "weigher")
+
+    def __init__(self, config: Config, weigher: FixedWeightBounds, barrier: Barrier) -> None:
+        self.weigher = weigher
+        self.executor = XcmExecutor(config, weigher, barrier)
+        self._last: _Prepared | None = None
+
+    def weigh(self, para: ParaId, data: bytes) -> Weight | ProcessMessageError:
+        """The most that the message takes, whoever sent it, or why it will never run."""
+        del para
+        prepared = self._prepare(data)
+        return prepared.weight if isinstance(prepared, _Prepared) else prepared
+
+    def process(self, para: ParaId, data: bytes, limit: Weight) -> Processed | Rejected:
+        """Run a message from `para` within `limit`. The whole weight must fit before anything runs."""
+        prepared = self._prepare(data)
+        if not isinstance(prepared, _Prepared):
+            return Rejected(prepared)
+        if prepared.weight.any_gt(limit):
+            return Rejected(Overweight(prepared.weight))
+        self._last = None
+        execution = self.executor.execute(parachain(para), prepared.message, prepared.weight, blake2_256(data))
+        match execution.outcome:
+            case Complete(used=used):
+                return Processed(success=True, used=used, execution=execution)
+            case Incomplete(used=used):
+                return Processed(success=False, used=used, execution=execution)
+        if execution.rejected is None:
+            raise DefensiveFailure(f"{execution.outcome} without a reason")
+        return Rejected(execution.rejected, prepared.weight)
+
+    def _prepare(self, data: bytes) -> _Prepared | ProcessMessageError:
+        """Decode and weigh. The last result is kept: a queue weighs a message and then processes the same bytes."""
+        if self._last is not None and self._last.data is data:
+            return self._last
+        try:
+            message = decode(data)
+        except UnsupportedXcmVersion:
+            return Unsupported()
+        except XcmDecodeError:
+            return Corrupt()
+        weight = self.weigher.weight(message)
+        if isinstance(weight, InstructionError):
+            return StackLimitReached() if weight.error.kind is XcmErrorKind.ExceedsStackLimit else Unsupported()
+        self._last = _Prepared(data, message, weight)
+        return self._last

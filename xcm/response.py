@@ -1,0 +1,185 @@
+"""What a query answers, and the smaller types that instructions use, as XCM v5 has them."""
+
+from enum import IntEnum
+from typing import Annotated, Final
+
+from xcm import assets
+from xcm.location import Location
+from xcm.outcome import XCM_ERROR, WeightField, XcmError
+from xcm.schema import (
+    U32,
+    ByteVec,
+    CompactU32,
+    CompactU64,
+    Struct,
+    Variants,
+    byte_vec,
+    names,
+    optional,
+    pair,
+    sequence,
+    struct,
+    uint,
+    variant,
+)
+
+MAX_DISPATCH_ERROR_LEN: Final = 128
+MAX_PALLET_NAME_LEN: Final = 48
+MAX_PALLETS_INFO: Final = 64
+MAX_HINTS: Final = 1
+"""`HintNumVariants`: one hint of each sort."""
+MAX_ASSET_TRANSFER_FILTERS: Final = 6
+
+ErrorCode = Annotated[bytes, byte_vec(MAX_DISPATCH_ERROR_LEN)]
+PalletName = Annotated[bytes, byte_vec(MAX_PALLET_NAME_LEN)]
+
+IndexedError = Annotated[tuple[int, XcmError] | None, optional(pair(uint(32), XCM_ERROR))]
+"""`Option<(u32, Error)>`."""
+
+
+class MaybeErrorCode(Variants):
+    """What a dispatched call ended with."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Success(MaybeErrorCode):
+    """It succeeded."""
+
+
+@variant(1)
+class Error(MaybeErrorCode):
+    """It failed; the whole encoded error."""
+
+    inner: ErrorCode
+
+
+@variant(2)
+class TruncatedError(MaybeErrorCode):
+    """It failed; the beginning of the encoded error."""
+
+    inner: ErrorCode
+
+
+@struct
+class PalletInfo(Struct):
+    """A pallet's index, names and version."""
+
+    index: CompactU32
+    name: PalletName
+    module_name: PalletName
+    major: CompactU32
+    minor: CompactU32
+    patch: CompactU32
+
+
+class Response(Variants):
+    """The answer to a query."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Null(Response):
+    """None."""
+
+
+@variant(1)
+class Assets(Response):
+    """Some assets."""
+
+    inner: assets.Assets
+
+
+@variant(2)
+class ExecutionResult(Response):
+    """How instructions ended: the error and its index, or none."""
+
+    inner: IndexedError
+
+
+@variant(3)
+class Version(Response):
+    """An XCM version."""
+
+    inner: U32
+
+
+@variant(4)
+class PalletsInfo(Response):
+    """Some pallets."""
+
+    inner: Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]
+
+
+@variant(5)
+class DispatchResult(Response):
+    """How a call ended."""
+
+    inner: MaybeErrorCode
+
+
+@struct
+class QueryResponseInfo(Struct):
+    """Where an answer goes."""
+
+    destination: Location
+    query_id: CompactU64
+    max_weight: WeightField
+
+
+class WeightLimit(Variants):
+    """How much weight may be bought."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class Unlimited(WeightLimit):
+    """Any."""
+
+
+@variant(1)
+class Limited(WeightLimit):
+    """At most this."""
+
+    inner: WeightField
+
+
+class OriginKind(IntEnum):
+    """How a location becomes a call's origin."""
+
+    Native = 0
+    SovereignAccount = 1
+    Superuser = 2
+    Xcm = 3
+
+
+OriginKindField = Annotated[OriginKind, names(OriginKind)]
+
+
+@struct
+class DoubleEncoded(Struct):
+    """A call, still encoded; it is never decoded here."""
+
+    encoded: ByteVec
+
+
+class Hint(Variants):
+    """Something the executor may heed."""
+
+    __slots__ = ()
+
+
+@variant(0)
+class AssetClaimer(Hint):
+    """Who may claim trapped assets."""
+
+    location: Location
+
+
+Hints = Annotated[tuple[Hint, ...], sequence(Hint.codec, MAX_HINTS)]
+AssetTransferFilters = Annotated[
+    tuple[assets.AssetTransferFilter, ...], sequence(assets.AssetTransferFilter.codec, MAX_ASSET_TRANSFER_FILTERS)
+]

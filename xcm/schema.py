@@ -1,0 +1,357 @@
+"""How XCM types are declared: once, as annotated fields, from which their codecs follow.
+
+A field's annotation names its Python type and its SCALE codec together (`U32 = Annotated[int, uint(32)]`); a class that
+is itself declared here, or an optional one, stands for itself. `struct` makes a class of such fields a frozen dataclass
+with a codec. A Rust enum is a class below `Variants`; `variant(n)` makes one of its subclasses the variant with
+discriminant n. The one field of a tuple variant, which has no name in Rust, is called `inner`.
+
+Every codec carries a `Shape`, so that what walks values by type (rendering, generators of test data, the index tables)
+needs no second declaration.
+
+Hostile input. A reader counts how deep vectors and boxed junctions nest, and how many instructions the message holds in
+all, as `parity-scale-codec` and the `xcm` crate do: at most `MAX_XCM_DECODE_DEPTH` and `MAX_INSTRUCTIONS_TO_DECODE`. An
+attacker who nests deeper, or announces more than the input can hold, meets an error before any work is done for it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum, auto
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
+
+from primitives import scale
+from primitives.errors import DefensiveFailure, ScaleError
+from primitives.scale import Codec, Reader, encode_compact
+from xcm.errors import XcmDecodeError
+
+MAX_XCM_DECODE_DEPTH: Final = 8
+"""How deep vectors and boxed junctions may nest; the outermost list of instructions is level 1."""
+
+MAX_INSTRUCTIONS_TO_DECODE: Final = 100
+"""How many instructions one message may hold, those of nested messages included."""
+
+T = TypeVar("T")
+C = TypeVar("C")
+E = TypeVar("E", bound=IntEnum)
+
+
+class Kind(Enum):
+    """What sort of value a codec stands for."""
+
+    UINT = auto()  # size: bits
+    COMPACT = auto()  # size: bits
+    BOOL = auto()
+    FIXED = auto()  # size: bytes
+    BYTES = auto()  # size: greatest length, or none
+    NAMES = auto()  # an IntEnum, one byte
+    OPTION = auto()  # parts: the value
+    SEQUENCE = auto()  # size: greatest count, or none; parts: the element
+    JUNCTIONS = auto()  # size: greatest count; parts: the element
+    TUPLE = auto()  # parts: the members
+    STRUCT = auto()  # of: the class
+    VARIANTS = auto()  # of: the class above its variants
+
+
+class Shape(NamedTuple):
+    """A codec's type, for whoever walks values by type."""
+
+    kind: Kind
+    size: int | None = None
+    parts: "tuple[XcmCodec[Any], ...]" = ()
+    type: Any = None
+
+
+class XcmReader(Reader):
+    """A `Reader` that knows how deep it stands and how many instructions it has met."""
+
+    __slots__ = ("depth", "instructions")
+
+    def __init__(self, data: bytes, pos: int = 0) -> None:
+        super().__init__(data, pos)
+        self.depth = 0
+        self.instructions = 0
+
+    def descend(self) -> None:
+        """Enter a vector or a boxed array. Raises `XcmDecodeError` at the limit."""
+        if self.depth == MAX_XCM_DECODE_DEPTH:
+            raise XcmDecodeError(f"nested deeper than {MAX_XCM_DECODE_DEPTH} levels", self.pos)
+        self.depth += 1
+
+    def ascend(self) -> None:
+        """Leave what `descend` entered."""
+        self.depth -= 1
+
+    def count(self, limit: int | None, name: str) -> int:
+        """A vector's length. Raises `XcmDecodeError` beyond `limit`, `ScaleError` beyond what the input can hold."""
+        start = self.pos
+        count = self.compact(32)
+        if limit is not None and count > limit:
+            raise XcmDecodeError(f"{name} holds at most {limit} elements, not {count}", start)
+        if count > self.remaining():
+            raise XcmDecodeError(f"{name} announces {count} elements, {self.remaining()} bytes are left", start)
+        return count
+
+
+def as_xcm_reader(reader: Reader) -> XcmReader:
+    """The reader, which must be one of ours: only a bounded reader may enter anything that nests."""
+    if isinstance(reader, XcmReader):
+        return reader
+    raise DefensiveFailure("an XCM type was read without an XcmReader")
+
+
+class XcmCodec(Codec[T]):
+    """A `Codec` that knows its shape and reads within the limits."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T], shape: Shape) -> None:
+        super().__init__(name, encode, read)
+        self.shape = shape
+
+    def decode(self, data: bytes) -> T:
+        """The value that `data`, all of it, encodes. Raises `XcmDecodeError`."""
+        reader = XcmReader(data)
+        return read_to_end(reader, self.read)
+
+
+def read_to_end(reader: XcmReader, read: Callable[[Reader], T]) -> T:
+    """What `read` takes, which must be all that is left. Raises `XcmDecodeError` with the offset."""
+    try:
+        value = read(reader)
+        reader.end()
+    except XcmDecodeError:
+        raise
+    except ScaleError as error:
+        raise XcmDecodeError(str(error), reader.pos) from error
+    return value
+
+
+def _leaf(codec: Codec[T], shape: Shape) -> XcmCodec[T]:
+    return XcmCodec(codec.name, codec.encode, codec.read, shape)
+
+
+_UINTS = {8: scale.u8, 16: scale.u16, 32: scale.u32, 64: scale.u64, 128: scale.u128}
+
+
+def uint(bits: int) -> XcmCodec[int]:
+    """`u8` to `u128`, little-endian."""
+    return _leaf(_UINTS[bits], Shape(Kind.UINT, bits))
+
+
+def compact(bits: int) -> XcmCodec[int]:
+    """`Compact<u{bits}>`."""
+    return _leaf(scale.compact_of(bits), Shape(Kind.COMPACT, bits))
+
+
+def fixed(size: int) -> XcmCodec[bytes]:
+    """`[u8; size]`."""
+    return _leaf(scale.fixed(size), Shape(Kind.FIXED, size))
+
+
+def byte_vec(limit: int | None = None) -> XcmCodec[bytes]:
+    """`Vec<u8>`, or `BoundedVec<u8, limit>`."""
+    name = "Vec<u8>" if limit is None else f"BoundedVec<u8, {limit}>"
+
+    def encode(value: bytes) -> bytes:
+        if limit is not None and len(value) > limit:
+            raise ScaleError(f"{name} holds {len(value)} bytes")
+        return encode_compact(len(value)) + value
+
+    def read(reader: Reader) -> bytes:
+        start = reader.pos
+        value = reader.bytes_()
+        if limit is not None and len(value) > limit:
+            raise XcmDecodeError(f"{name} holds {len(value)} bytes", start)
+        return value
+
+    return XcmCodec(name, encode, read, Shape(Kind.BYTES, limit))
+
+
+def names(enum: type[E]) -> XcmCodec[E]:
+    """A Rust enum without data: one byte."""
+
+    def read(reader: Reader) -> E:
+        index = reader.u8()
+        try:
+            return enum(index)
+        except ValueError:
+            raise XcmDecodeError(f"{enum.__name__} has no variant {index}", reader.pos - 1) from None
+
+    return XcmCodec(enum.__name__, lambda value: bytes((enum(value),)), read, Shape(Kind.NAMES, type=enum))
+
+
+def optional(item: XcmCodec[T]) -> XcmCodec[T | None]:
+    """`Option<T>`."""
+    codec = scale.option(item)
+    return XcmCodec(codec.name, codec.encode, codec.read, Shape(Kind.OPTION, parts=(item,)))
+
+
+def sequence(item: XcmCodec[T], limit: int | None = None) -> XcmCodec[tuple[T, ...]]:
+    """`Vec<T>`, or `BoundedVec<T, limit>`, one level deeper than what holds it."""
+    name = f"Vec<{item.name}>"
+
+    def encode(values: Sequence[T]) -> bytes:
+        if limit is not None and len(values) > limit:
+            raise ScaleError(f"{name} holds at most {limit} elements, not {len(values)}")
+        return encode_compact(len(values)) + b"".join([item.encode(value) for value in values])
+
+    def read(plain: Reader) -> tuple[T, ...]:
+        reader = as_xcm_reader(plain)
+        count = reader.count(limit, name)
+        reader.descend()
+        values = tuple([item.read(reader) for _ in range(count)])
+        reader.ascend()
+        return values
+
+    return XcmCodec(name, encode, read, Shape(Kind.SEQUENCE, limit, (item,)))
+
+
+def pair(first: XcmCodec[T], second: XcmCodec[C]) -> XcmCodec[tuple[T, C]]:
+    """A tuple of two."""
+    codec = scale.pair(first, second)
+    return XcmCodec(codec.name, codec.encode, codec.read, Shape(Kind.TUPLE, parts=(first, second)))
+
+
+SKIP: Final = object()
+"""Marks a field that is not part of the encoding, as `#[codec(skip)]` does; it must have a default."""
+
+Fields = tuple[tuple[str, XcmCodec[Any]], ...]
+
+BOOL: Final = _leaf(scale.boolean, Shape(Kind.BOOL))
+
+
+def _codec_of(annotation: object) -> XcmCodec[Any] | None:
+    """The codec of a field, or none when it is skipped."""
+    if get_origin(annotation) is Annotated:
+        mark = get_args(annotation)[1]
+        return None if mark is SKIP else cast("XcmCodec[Any]", mark)
+    if annotation is bool:
+        return BOOL
+    if isinstance(annotation, type) and hasattr(annotation, "codec"):
+        return cast("XcmCodec[Any]", annotation.codec)
+    members = [member for member in get_args(annotation) if member is not type(None)]
+    inner = _codec_of(members[0]) if len(members) == 1 else None
+    if inner is None:
+        raise DefensiveFailure(f"no codec is known for {annotation}")
+    return optional(inner)
+
+
+def _is_field(annotation: object) -> bool:
+    return annotation is not ClassVar and get_origin(annotation) is not ClassVar
+
+
+def _declare(cls: type[T]) -> tuple[type[T], Fields]:
+    codecs = ((name, _codec_of(hint)) for name, hint in cls.__annotations__.items() if _is_field(hint))
+    fields: Fields = tuple((name, codec) for name, codec in codecs if codec is not None)
+    made: Any = dataclass(frozen=True, slots=True)(cls)
+    made.FIELDS = fields
+    return cast("type[T]", made), fields
+
+
+def _encode_fields(value: object, fields: Fields) -> Iterable[bytes]:
+    return [codec.encode(getattr(value, name)) for name, codec in fields]
+
+
+def _checked(name: str, expected: type, encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    def encode_checked(value: object) -> bytes:
+        if not isinstance(value, expected):
+            raise ScaleError(f"{name} wanted, not {type(value).__name__}")
+        return encode(value)
+
+    return encode_checked
+
+
+class Struct:
+    """A Rust struct: its fields, one after the other."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[Fields]
+    codec: ClassVar[XcmCodec[Any]]
+
+
+class Variants:
+    """A Rust enum with data: one byte of discriminant, then the variant's fields."""
+
+    __slots__ = ()
+    INDEX: ClassVar[int]
+    FIELDS: ClassVar[Fields]
+    VARIANTS: ClassVar[dict[int, type[Any]]]
+    codec: ClassVar[XcmCodec[Any]]
+
+    def __init_subclass__(cls) -> None:
+        if Variants in cls.__bases__:
+            cls.VARIANTS = {}
+            cls.codec = _variants_codec(cls)
+
+
+def _variants_codec(base: type[Variants]) -> XcmCodec[Any]:
+    variants = base.VARIANTS
+    name = base.__name__
+
+    def encode(value: Variants) -> bytes:
+        return bytes((value.INDEX,)) + b"".join(_encode_fields(value, value.FIELDS))
+
+    def read(reader: Reader) -> Any:
+        index = reader.u8()
+        kind = variants.get(index)
+        if kind is None:
+            raise XcmDecodeError(f"{name} has no variant {index}", reader.pos - 1)
+        return kind(*[codec.read(reader) for _, codec in kind.FIELDS])
+
+    return XcmCodec(name, _checked(name, base, encode), read, Shape(Kind.VARIANTS, type=base))
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def struct(cls: type[T]) -> type[T]:
+    """Declare a Rust struct: a frozen slotted dataclass whose fields are encoded in order."""
+    made: Any
+    made, fields = _declare(cls)
+
+    def encode(value: object) -> bytes:
+        return b"".join(_encode_fields(value, fields))
+
+    def read(reader: Reader) -> Any:
+        return made(*[codec.read(reader) for _, codec in fields])
+
+    made.codec = XcmCodec(cls.__name__, _checked(cls.__name__, made, encode), read, Shape(Kind.STRUCT, type=made))
+    return cast("type[T]", made)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def variant(index: int) -> Callable[[type[T]], type[T]]:
+    """Declare the variant with this discriminant of the enum that the class stands below."""
+
+    def declare(cls: type[T]) -> type[T]:
+        made: Any
+        made, _ = _declare(cls)
+        if index in made.VARIANTS:
+            raise DefensiveFailure(f"{cls.__name__}: discriminant {index} is taken by {made.VARIANTS[index].__name__}")
+        made.INDEX = index
+        made.VARIANTS[index] = made
+        return cast("type[T]", made)
+
+    return declare
+
+
+U8 = Annotated[int, uint(8)]
+U32 = Annotated[int, uint(32)]
+U64 = Annotated[int, uint(64)]
+CompactU32 = Annotated[int, compact(32)]
+CompactU64 = Annotated[int, compact(64)]
+CompactU128 = Annotated[int, compact(128)]
+Bytes4 = Annotated[bytes, fixed(4)]
+Bytes8 = Annotated[bytes, fixed(8)]
+Bytes16 = Annotated[bytes, fixed(16)]
+Bytes20 = Annotated[bytes, fixed(20)]
+Bytes32 = Annotated[bytes, fixed(32)]
+ByteVec = Annotated[bytes, byte_vec()]

@@ -1,0 +1,83 @@
+"""What a message may take at most, known before it runs (PS-21), as `FixedWeightBounds` works it out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from primitives.types import U64_MAX
+from primitives.weights import WEIGHT_ZERO, Weight
+from xcm.instructions import ExecuteWithOrigin, Instruction, Publish, SetAppendix, SetErrorHandler, Xcm
+from xcm.outcome import InstructionError, XcmError, XcmErrorKind
+from xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
+
+MAX_INDEX: Final = 255
+"""`InstructionIndex` is a u8; later instructions share its greatest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class XcmWeights:
+    """What executing costs.
+
+    `instruction` is charged for every instruction, `publish` for each `Publish` on top of it, `publish_byte` for each
+    byte of its value.
+    """
+
+    instruction: Weight
+    publish: Weight = WEIGHT_ZERO
+    publish_byte: Weight = WEIGHT_ZERO
+
+
+class FixedWeightBounds:
+    """Weighs messages: every instruction, and those it may run here (handlers, appendices, `ExecuteWithOrigin`).
+
+    Messages for other chains, carried by an instruction, are data and weigh nothing of their own.
+    """
+
+    __slots__ = ("max_instructions", "weights")
+
+    def __init__(self, weights: XcmWeights, max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE) -> None:
+        self.weights = weights
+        self.max_instructions = max_instructions
+
+    def weight(self, message: Sequence[Instruction]) -> Weight | InstructionError:
+        """The most that executing `message` takes, or which top-level instruction made that not computable.
+
+        More than `max_instructions`, inner ones included, is `ExceedsStackLimit`; beyond u64 it is `Overflow`.
+        """
+        left = self.max_instructions
+        ref_time = proof_size = 0
+        for index, instruction in enumerate(message):
+            taken, more_time, more_proof = self._bounds(instruction, left)
+            left -= taken
+            ref_time += more_time
+            proof_size += more_proof
+            if left < 0:
+                return InstructionError(min(index, MAX_INDEX), XcmError(XcmErrorKind.ExceedsStackLimit))
+            if max(ref_time, proof_size) > U64_MAX:
+                return InstructionError(min(index, MAX_INDEX), XcmError(XcmErrorKind.Overflow))
+        return Weight(ref_time, proof_size)
+
+    def instr_weight(self, instruction: Instruction) -> Weight:
+        """The most that one instruction takes; saturates, for giving back what was charged."""
+        _, ref_time, proof_size = self._bounds(instruction, U64_MAX)
+        return Weight(min(ref_time, U64_MAX), min(proof_size, U64_MAX))
+
+    def _bounds(self, top: Instruction, left: int) -> tuple[int, int, int]:
+        """Count, ref_time and proof_size of one instruction with what it may run; stops counting beyond `left`."""
+        base, publish, per_byte = self.weights.instruction, self.weights.publish, self.weights.publish_byte
+        count = ref_time = proof_size = 0
+        waiting: list[Xcm] = [(top,)]
+        while waiting and count <= left:
+            for instruction in waiting.pop():
+                count += 1
+                ref_time += base.ref_time
+                proof_size += base.proof_size
+                if isinstance(instruction, Publish):
+                    size = len(instruction.value)
+                    ref_time += publish.ref_time + per_byte.ref_time * size
+                    proof_size += publish.proof_size + per_byte.proof_size * size
+                elif isinstance(instruction, SetErrorHandler | SetAppendix):
+                    waiting.append(instruction.inner)
+                elif isinstance(instruction, ExecuteWithOrigin):
+                    waiting.append(instruction.xcm)
+        return count, ref_time, proof_size
