@@ -1,0 +1,141 @@
+"""A proof opened without knowing what it was made for: every entry and every node that its root leads to.
+
+Readers who know their keys use `trie.walk`; this enumerates, so that no byte of a real proof stays unexplained. The
+work is bounded by the nodes given: each is entered once for each place that refers to it, at most `_MOST_VISITS`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from primitives.errors import PubsubError, ScaleError
+from primitives.scale import Reader
+from primitives.types import Hash
+from trie import BadNode
+from trie.walk import CHILD, DETACHED, INLINE, step
+
+_MOST_VISITS: Final = 1 << 20
+
+
+class ProofError(PubsubError):
+    """A proof that cannot be opened against its root."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedNode:
+    """A node taken apart; `partial` in hex digits, `value` or `value_hash` or neither, children by nibble."""
+
+    partial: str
+    value: bytes | None
+    value_hash: Hash | None
+    children: tuple[tuple[int, bytes], ...]
+
+
+@dataclass(slots=True)
+class Opened:
+    """What a root leads to within a set of nodes."""
+
+    entries: dict[bytes, bytes | None] = field(default_factory=dict)
+    """Keys with a value; the value is none where it is detached and not in the proof."""
+    reached: set[Hash] = field(default_factory=set)
+
+
+def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
+    """Every entry reachable from `root`. Raises `ProofError` when the root node is missing or a node is malformed."""
+    out = Opened()
+    if root not in nodes:
+        raise ProofError(f"the node of the storage root {root.hex()} is not in the proof")
+    stack: list[tuple[bytes, str]] = [(nodes[root], "")]
+    out.reached.add(root)
+    visits = 0
+    while stack:
+        visits += 1
+        if visits > _MOST_VISITS:
+            raise ProofError("the proof unfolds into too many nodes")
+        raw, path = stack.pop()
+        node = decode_node(raw)
+        path += node.partial
+        value = node.value
+        if node.value_hash is not None:
+            value = nodes.get(node.value_hash)
+            if value is not None:
+                out.reached.add(node.value_hash)
+        if node.value is not None or node.value_hash is not None:
+            if len(path) & 1:
+                raise ProofError(f"a key of half a byte: {path}")
+            out.entries[bytes.fromhex(path)] = value
+        for nibble, reference in node.children:
+            child = reference
+            if len(reference) == 32:
+                child_hash = Hash(reference)
+                if child_hash not in nodes:
+                    continue
+                out.reached.add(child_hash)
+                child = nodes[child_hash]
+            stack.append((child, f"{path}{nibble:x}"))
+    return out
+
+
+def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dict[Hash, None], bool]:
+    """The nodes (and detached value) on the way to `key`, and whether the proof says what stands there.
+
+    False means that a node on the way is missing. Raises `ProofError` for malformed nodes.
+    """
+    out: dict[Hash, None] = {}
+    wanted, depth = root, 0
+    while True:
+        node = nodes.get(wanted)
+        if node is None:
+            return out, False
+        out[wanted] = None
+        kind, payload = INLINE, node
+        while kind == INLINE:
+            try:
+                kind, payload, depth = step(payload, key, depth)
+            except BadNode as error:
+                raise ProofError(f"node {wanted.hex()}: {error.reason}") from None
+        if kind == DETACHED:
+            value_hash = Hash(payload)
+            if value_hash in nodes:
+                out[value_hash] = None
+            return out, value_hash in nodes
+        if kind != CHILD:
+            return out, True
+        wanted = Hash(payload)
+
+
+def decode_node(raw: bytes) -> DecodedNode:
+    """A node's parts, as `trie.codec` lays them out. Raises `ProofError`."""
+    try:
+        return _decode(Reader(raw))
+    except ScaleError as error:
+        raise ProofError(f"not a trie node: {error}") from None
+
+
+def _decode(reader: Reader) -> DecodedNode:
+    head = reader.u8()
+    if head == 0:
+        return DecodedNode("", None, None, ())
+    if head < 0x10:
+        raise ProofError(f"not a trie node: reserved header {head:#04x}")
+    most = 0x3F if head >= 0x40 else 0x1F if head >= 0x20 else 0x0F
+    nibbles = head & most
+    if nibbles == most:
+        nibbles -= 1
+        more = 255
+        while more == 255:
+            more = reader.u8()
+            nibbles += more + (more < 255)
+    partial = reader.take((nibbles + 1) // 2).hex()
+    if nibbles & 1:
+        if partial[0] != "0":
+            raise ProofError("not a trie node: padding of the partial key is not zero")
+        partial = partial[1:]
+    leaf = 0x20 <= head < 0x80
+    bitmap = 0 if leaf else reader.uint(2)
+    if not leaf and not bitmap:
+        raise ProofError("not a trie node: branch without children")
+    value_hash = Hash(reader.take(32)) if head < 0x40 else None
+    value = reader.bytes_() if 0x40 <= head < 0x80 or head >= 0xC0 else None
+    children = tuple((nibble, reader.bytes_()) for nibble in range(16) if bitmap >> nibble & 1)
+    return DecodedNode(partial, value, value_hash, children)

@@ -1,0 +1,1 @@
+"""The audit as a Spark job: sessions, shipping, jobs. The only place that imports pyspark."""

@@ -1,0 +1,186 @@
+"""The history writer: an observer of a network that turns its records into committed segments."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from primitives.hashing import blake2_256
+from primitives.types import Hash, ParaId
+from runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
+from spark_audit import schema
+from spark_audit.commit import COMMITS, Commit, CommitError, Part, check_name, write_commit
+from spark_audit.reader import History
+from spark_audit.rows import (
+    Row,
+    block_place,
+    block_row,
+    checkpoint_row,
+    delivery_rows,
+    relay_row,
+    subscription_row,
+)
+
+_CODE: Final = b":code"
+_NODES_PER_GROUP: Final = 4096
+
+
+class HistoryWriter:
+    """Writes what a network tells into the history at `path`, one commit a segment; use it as a context manager.
+
+    A segment is committed when every chain's next checkpoint is there, the last one on leaving. Leaving by an exception
+    drops the open segment: what is committed stays. One writer a network at a time. Raises `CommitError`.
+    """
+
+    def __init__(self, path: Path, network: str = "emulator") -> None:
+        check_name(network)
+        self.path = path
+        self.network = network
+        self.commits: list[Commit] = []
+        self._segment: int | None = None
+        self._ending = False
+        self._relay: list[Row] = []
+        self._authorities: list[Row] = []
+        self._subscriptions: list[Row] = []
+        self._checkpoints: dict[int, list[Row]] = {}
+        self._blocks: dict[int, list[Row]] = {}
+        self._deliveries: dict[int, list[Row]] = {}
+        self._nodes: dict[Hash, bytes] = {}
+        self._chains: dict[int, _Chain] = {}
+        path.mkdir(parents=True, exist_ok=True)
+        if (path / COMMITS).is_dir():
+            self._refuse_to_overwrite(History.open(path))
+
+    # An observer
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """A relay block was built."""
+        self._proceed()
+        self._relay.append(relay_row(self.network, record))
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """A chain has a new collator set."""
+        self._chain(record.chain).authorities = record.keys
+        self._authorities.append(
+            {
+                "network": self.network,
+                "chain": record.chain,
+                "from_block": record.from_block,
+                "keys": list(record.keys),
+            }
+        )
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """A chain's subscriptions changed."""
+        self._subscriptions.append(subscription_row(self.network, record))
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """A segment of a chain's history starts, or would start, here."""
+        if self._segment is None:
+            self._segment = record.segment
+        elif record.segment > self._segment:
+            self._ending = True
+        chain = self._chain(record.chain)
+        chain.state_root = record.header.state_root
+        chain.spec = decode_spec(record.state.top.get(_CODE) or b"")
+        row = checkpoint_row(self.network, record, chain.position)
+        self._checkpoints.setdefault(record.chain, []).append(row)
+
+    def candidate(self, record: BlockRecord) -> None:
+        """A candidate was judged. Raises `CommitError` before the chain's first checkpoint."""
+        self._proceed()
+        chain = self._chain(record.chain)
+        if chain.spec is None:
+            raise CommitError(f"chain {record.chain} has candidates before its first checkpoint")
+        header = record.candidate.header
+        slot = header.aura_slot()
+        author = None if slot is None or not chain.authorities else chain.authorities[slot % len(chain.authorities)]
+        row = block_row(
+            self.network, record, chain.position, collator=author, parent_root=chain.state_root, spec=chain.spec
+        )
+        chain.position += 1
+        self._blocks.setdefault(record.chain, []).append(row)
+        for node in record.candidate.inherent.proof:
+            self._nodes[blake2_256(node)] = node
+        if record.outcome is not None:
+            chain.state_root = header.state_root
+            chain.spec = decode_spec(record.outcome.state.top.get(_CODE) or b"")
+            rows = delivery_rows(block_place(row), record.outcome.deliveries)
+            self._deliveries.setdefault(record.chain, []).extend(rows)
+
+    # Committing
+
+    def close(self) -> None:
+        """Commit the open segment. Raises `CommitError`."""
+        if self._segment is not None and (self._relay or self._blocks or self._checkpoints):
+            self._commit(self._segment)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def _proceed(self) -> None:
+        """All checkpoints of the next segment are there when anything else comes."""
+        if self._ending and self._segment is not None:
+            self._commit(self._segment)
+            self._segment += 1
+            self._ending = False
+
+    def _commit(self, segment: int) -> None:
+        name = f"{segment:08d}"
+        positions = {int(chain): state.position for chain, state in self._chains.items()}
+        nodes = [
+            {"network": self.network, "segment": segment, "hash": node_hash, "data": node}
+            for node_hash, node in self._nodes.items()
+        ]
+        parts = [
+            Part(schema.RELAY_HEADERS, self._relay, name, rows_per_group=4096),
+            Part(schema.AUTHORITIES, self._authorities, name),
+            Part(schema.SUBSCRIPTIONS, self._subscriptions, name),
+            *_by_chain(schema.CHECKPOINTS, self._checkpoints, name, 1),
+            *_by_chain(schema.BLOCKS, self._blocks, name, 256),
+            *_by_chain(schema.DELIVERIES, self._deliveries, name, 4096),
+            Part(schema.NODES, nodes, name, rows_per_group=_NODES_PER_GROUP),
+        ]
+        self.commits.append(
+            write_commit(self.path, self.network, segment, [part for part in parts if part.rows], positions)
+        )
+        for rows in (self._relay, self._authorities, self._subscriptions):
+            rows.clear()
+        for tables in (self._checkpoints, self._blocks, self._deliveries):
+            tables.clear()
+        self._nodes.clear()
+
+    def _refuse_to_overwrite(self, history: History) -> None:
+        """A network's history is written once, from its start."""
+        last = max((commit.segment for commit in history.commits if commit.network == self.network), default=None)
+        if last is not None:
+            raise CommitError(
+                f"the history at {self.path} already holds {self.network} up to segment {last}; "
+                "write to another place or under another network name"
+            )
+
+    def _chain(self, chain: ParaId) -> "_Chain":
+        return self._chains.setdefault(chain, _Chain())
+
+
+class _Chain:
+    """What the writer keeps of one chain between records."""
+
+    __slots__ = ("authorities", "position", "spec", "state_root")
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.authorities: tuple[bytes, ...] = ()
+        self.state_root = Hash(bytes(32))
+        self.spec: RuntimeSpec | None = None
+
+
+def _by_chain(table: schema.Table, rows: Mapping[int, list[dict[str, Any]]], name: str, group: int) -> list[Part]:
+    return [Part(table, rows[chain], name, chain, group) for chain in sorted(rows)]

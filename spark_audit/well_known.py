@@ -1,0 +1,122 @@
+"""What the relay chain keeps under which key, by name: so that the bytes of a real proof can be told apart."""
+
+from functools import lru_cache
+from typing import Final
+
+from primitives.storage_keys import (
+    ACTIVE_CONFIG,
+    CHILD_STORAGE_PREFIX,
+    dmq_mqc_head,
+    hrmp_egress_channel_index,
+    hrmp_ingress_channel_index,
+    item_prefix,
+    para_head,
+    relay_dispatch_queue_remaining_capacity,
+    upgrade_go_ahead_signal,
+    upgrade_restriction_signal,
+)
+from primitives.types import ParaId
+
+_ITEMS: Final[dict[str, tuple[str, ...]]] = {
+    "Babe": (
+        "AuthorVrfRandomness",
+        "Authorities",
+        "CurrentSlot",
+        "EpochIndex",
+        "EpochStart",
+        "NextAuthorities",
+        "NextRandomness",
+        "Randomness",
+    ),
+    "Configuration": (
+        "ActiveConfig",
+        "BypassConsistencyCheck",
+        "PendingConfigs",
+    ),
+    "Dmp": (
+        "DeliveryFeeFactor",
+        "DownwardMessageQueueHeads",
+        "DownwardMessageQueues",
+    ),
+    "Hrmp": (
+        "HrmpChannelContents",
+        "HrmpChannelDigests",
+        "HrmpChannels",
+        "HrmpEgressChannelsIndex",
+        "HrmpIngressChannelsIndex",
+        "HrmpOpenChannelRequestsList",
+        "HrmpWatermarks",
+    ),
+    "Paras": (
+        "FutureCodeHash",
+        "Heads",
+        "PastCodePruning",
+        "PvfActiveVoteList",
+        "UpcomingUpgrades",
+        "UpgradeGoAheadSignal",
+        "UpgradeRestrictionSignal",
+    ),
+    "Timestamp": (
+        "DidUpdate",
+        "Now",
+    ),
+    "Ump": (
+        "CounterForOverweight",
+        "NeedsDispatch",
+        "OverweightCount",
+        "RelayDispatchQueueSize",
+        "RelayDispatchQueues",
+    ),
+}
+_STORAGE_VERSION: Final = ":__STORAGE_VERSION__:"
+_CAPACITY: Final = b":relay_dispatch_queue_remaining_capacity"
+_PUBLISHER: Final = CHILD_STORAGE_PREFIX + b"pubsub"
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[bytes, str]:
+    names = {item_prefix(pallet, item): f"{pallet}.{item}" for pallet, items in _ITEMS.items() for item in items}
+    names.update({item_prefix(pallet, _STORAGE_VERSION): f"{pallet}.StorageVersion" for pallet in _ITEMS})
+    return names
+
+
+def key_name(key: bytes) -> str:
+    """A relay key in words: `Hrmp.HrmpChannels(1000, 2004)`, `child trie 1000`, or `unknown 0x…`."""
+    if key.startswith(_PUBLISHER) and len(key) == len(_PUBLISHER) + 4:
+        return f"child trie {int.from_bytes(key[-4:], 'little')}"
+    if key.startswith(CHILD_STORAGE_PREFIX):
+        return f"child trie 0x{key[len(CHILD_STORAGE_PREFIX) :].hex()}"
+    if key.startswith(_CAPACITY):
+        return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
+    name = _names().get(key[:32])
+    if name is None:
+        return f"unknown 0x{key.hex()}"
+    # Twox64Concat: 8 bytes of hash, then the SCALE of one or two para ids.
+    paras = key[40:]
+    if not paras:
+        return name
+    ids = ", ".join(str(int.from_bytes(paras[at : at + 4], "little")) for at in range(0, len(paras), 4))
+    return f"{name}({ids})"
+
+
+def expected_keys(para: ParaId) -> tuple[bytes, ...]:
+    """The keys that a parachain's collator commonly proves, those that are absent included."""
+    legacy_queue_size = item_prefix("Ump", "RelayDispatchQueueSize") + dmq_mqc_head(para)[32:]
+    return (
+        *(item_prefix("Babe", item) for item in _ITEMS["Babe"]),
+        ACTIVE_CONFIG,
+        dmq_mqc_head(para),
+        hrmp_ingress_channel_index(para),
+        hrmp_egress_channel_index(para),
+        para_head(para),
+        upgrade_go_ahead_signal(para),
+        upgrade_restriction_signal(para),
+        relay_dispatch_queue_remaining_capacity(para),
+        legacy_queue_size,
+    )
+
+
+def is_channel_of(key: bytes, para: ParaId) -> bool:
+    """Whether `key` holds a horizontal channel that `para` is an end of."""
+    prefix = item_prefix("Hrmp", "HrmpChannels")
+    return key.startswith(prefix) and para.to_bytes(4, "little") in {key[40:44], key[44:48]}
