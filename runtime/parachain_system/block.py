@@ -19,8 +19,10 @@ from primitives import scale
 from primitives.errors import PubsubError, ScaleError
 from primitives.hashing import blake2_256
 from primitives.header import Header
-from primitives.scale import Codec, Reader, encode_bytes, encode_bytes_list, encode_compact
+from primitives.scale import Codec, Reader, encode_bytes_list, encode_compact
 from primitives.types import Hash, ParaId, RelayBlockNumber
+from runtime.pallets import PALLET_INDEX
+from runtime.system import encode_extrinsic
 from trie import state_root
 
 
@@ -95,17 +97,14 @@ class Inherent:
 
     def extrinsics_root(self) -> Hash:
         """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
-        return extrinsics_root((encode_extrinsic(self.encode()),))
+        return extrinsics_root((encode_extrinsic(_CALL + self.encode()),))
 
 
-_BARE_V5: Final = b"\x05"
-_CALL: Final = b"\x01\x00"
-"""Pallet 1 (`ParachainSystem`), call 0 (`set_validation_data`)."""
+_CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
+"""The call `set_validation_data`."""
 
-
-def encode_extrinsic(arguments: bytes) -> bytes:
-    """A bare (unsigned) version-5 extrinsic around the inherent call."""
-    return encode_bytes(_BARE_V5 + _CALL + arguments)
+_BARE_CALL: Final = b"\x05" + _CALL
+"""The extrinsic is unsigned, in format version 5."""
 
 
 def extrinsics_root(extrinsics: tuple[bytes, ...]) -> Hash:
@@ -122,7 +121,7 @@ class Candidate:
 
     def encode(self) -> bytes:
         """SCALE of the block: header, then `Vec<extrinsic>` with the one extrinsic."""
-        return self.header.encode() + encode_compact(1) + encode_extrinsic(self.inherent.encode())
+        return self.header.encode() + encode_compact(1) + encode_extrinsic(_CALL + self.inherent.encode())
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":
@@ -133,9 +132,9 @@ class Candidate:
             raise ScaleError("a candidate carries exactly one extrinsic")
         extrinsic = reader.bytes_()
         reader.end()
-        if extrinsic[:3] != _BARE_V5 + _CALL:
+        if not extrinsic.startswith(_BARE_CALL):
             raise ScaleError("the extrinsic is not a bare set_validation_data call")
-        return Candidate(header, Inherent.decode(extrinsic[3:]))
+        return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]))
 
     def hash(self) -> Hash:
         """The header's hash: what the next block calls its parent."""
@@ -179,7 +178,7 @@ class InvalidBlock(PubsubError):
 
 
 def message_chain(head: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...]) -> Hash:
-    """A message queue chain's head after `messages`: blake2_256 of (previous head, sent_at u32, blake2_256(message))."""
+    """A queue chain's head after `messages`: each link is blake2_256(head ++ u32 sent_at ++ blake2_256(message))."""
     for sent_at, message in messages:
         head = blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
     return head

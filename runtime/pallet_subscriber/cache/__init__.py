@@ -1,0 +1,43 @@
+"""What a subscriber remembers of a publisher's trie: three policies behind one small interface (PS-69).
+
+    none    nothing; every walk starts from the child root
+    nodes   the bytes of the nodes on subscribed paths, as the design has it        (nodes.py)
+    slots   the hashes of what is already resolved, by position in the key space     (slots.py)
+
+A `Cache` is opened when the walk meets a publisher. It answers two questions, each after the stop rule and charged:
+the bytes of a node (`lookup`), and how many items from here on stand resolved (`covers`, `covers_absence`). What it
+learns on the way it keeps to itself until `apply` calls `settle`. The walk never asks which policy it talks to.
+"""
+
+from typing import Final
+
+from primitives.types import ParaId, PubsubKey
+from runtime.pallet_subscriber.cache.base import Cache
+from runtime.pallet_subscriber.cache.nodes import NodeCache
+from runtime.pallet_subscriber.cache.slots import SlotCache, leaf_reference
+from runtime.pallet_subscriber.config import CachePolicy
+from runtime.pallet_subscriber.meter import Meter
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.storage import Storage
+
+_POLICIES: Final[dict[CachePolicy, type[Cache]]] = {
+    CachePolicy.NONE: Cache,
+    CachePolicy.NODES: NodeCache,
+    CachePolicy.SLOTS: SlotCache,
+}
+
+
+def open_cache(
+    view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
+) -> Cache:
+    """The cache of one publisher for one walk; not `trusted`, it remembers nothing (PS-63)."""
+    return _POLICIES[view.spec.cache](view, meter, para, keys, trusted=trusted)
+
+
+def drop_cache(storage: Storage, para: ParaId) -> None:
+    """Forget all that any policy remembers of a publisher, by whichever policy it was written (PS-33)."""
+    for policy in _POLICIES.values():
+        policy.drop(storage, para)
+
+
+__all__ = ["Cache", "drop_cache", "leaf_reference", "open_cache"]

@@ -1,0 +1,75 @@
+"""The interface of a cache, and the policy `none`, which is that interface and nothing else."""
+
+from collections.abc import Mapping
+
+from primitives.types import Hash, ParaId, PubsubKey
+from runtime.pallet_subscriber.meter import Meter
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.storage import Storage
+
+
+class Cache:
+    """What is remembered of one publisher, during one walk. This class remembers nothing: policy `none`.
+
+    The walk keeps `end` at the end of the stretch of keys that it is in. `charges` is what reading the parachain's own
+    rows was charged so far, `saved` what the nodes found there would have cost in the proof, both in bytes.
+    """
+
+    __slots__ = ("charges", "end", "keys", "meter", "para", "saved", "trusted", "view")
+
+    def __init__(
+        self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
+    ) -> None:
+        self.view = view
+        self.meter = meter
+        self.para = para
+        self.keys = keys
+        self.trusted = trusted
+        self.end = len(keys)
+        self.charges = 0
+        self.saved = 0
+
+    def charge(self, cost: int) -> None:
+        """Bill a read of the parachain's own rows, unless the configuration does not meter them."""
+        if self.view.spec.meter_cache_reads:
+            self.charges += cost
+            self.meter.used += cost
+
+    def lookup(self, node_hash: Hash) -> bytes | None:
+        """The bytes of a node of the child trie; called after the stop rule, at most once a node."""
+        del node_hash
+        return None
+
+    def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
+        """How many items from `keys[at]` on stand resolved because of what begins at nibble `depth` of that key.
+
+        Called before a child node is read that its parent, starting at nibble `start`, refers to: by hash, or by the
+        inline `node` itself.
+        """
+        del at, start, depth, reference, node
+        return 0
+
+    def covers_absence(self, at: int, start: int, depth: int) -> int:
+        """As `covers`, where `keys[at]` parts from the trie at nibble `depth`, in a node starting at nibble `start`."""
+        del at, start, depth
+        return 0
+
+    def alone(self, at: int, depth: int) -> bool:
+        """Whether the leaf of `keys[at]`, starting at nibble `depth`, may be recognised by its hash, unread."""
+        del at, depth
+        return False
+
+    def resolved(self, at: int) -> None:
+        """The item `keys[at]` was walked to its end."""
+
+    def walked_value(self, at: int, start: int) -> None:
+        """The path of `keys[at]` ends in a value, in a node starting at nibble `start`."""
+
+    def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
+        """Remember what the walk found; false when that did not fit and the root must be forgotten too."""
+        del storage, walked, complete
+        return True
+
+    @staticmethod
+    def drop(storage: Storage, para: ParaId) -> None:
+        """Forget a publisher."""

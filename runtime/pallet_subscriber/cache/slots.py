@@ -1,0 +1,233 @@
+"""Policy `slots`: remembered are the hashes of what is resolved, by position in the key space (PS-69), not the nodes.
+
+The layout depends on the subscribed keys alone. Wherever at least `MIN_KEYS` of them share a prefix and part after it,
+there stands one row, with a 32-byte slot for each nibble that a subscribed key takes next. A slot's position Q is that
+prefix and nibble; it holds the reference of the trie node that starts exactly at depth |Q|, or the empty trie's root
+where the trie has nothing there, or zeros.
+
+    invariant   a slot holds R only if every item below Q was last resolved under a trie that has R at Q
+
+So when a walk comes to Q and finds R there again, everything below Q is as it was: it stays unread, by the collator and
+by the chain alike, and what is read of the parachain's own state is one row for up to sixteen subtrees. References are
+hashes of what hangs below them, so nobody can make another subtree look like the one that was resolved.
+
+Where a single subscribed key is left below a node, its leaf need not be read either to see that it is the one known:
+the leaf that holds the entry last delivered has only one encoding, so its hash can be computed (`leaf_reference`).
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from primitives.hashing import blake2_256
+from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.cache.base import Cache
+from runtime.pallet_subscriber.config import ROW_COST
+from runtime.pallet_subscriber.meter import Meter
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.storage import Storage
+
+MIN_KEYS: Final = 6
+"""Below this many keys a row costs more than what it saves."""
+
+NOTHING: Final = bytes(32)
+"""A slot that vouches for nothing; no node hashes to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A position in the key space: nibble depth |Q|, its row and place in it, and the range of the keys below it."""
+
+    depth: int
+    row: int
+    place: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """All slots of one set of keys.
+
+    `rows` are storage suffixes and widths (slots), `paths` the indices of the slots above each key, shallowest first,
+    `alone` the depth from which each key has no other subscribed key below its prefix.
+    """
+
+    slots: tuple[Slot, ...]
+    rows: tuple[tuple[bytes, int], ...]
+    paths: tuple[tuple[int, ...], ...]
+    alone: tuple[int, ...]
+
+
+@lru_cache(maxsize=1024)
+def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
+    """The layout over sorted, distinct 32-byte keys; the last ones asked for are remembered."""
+    texts = [key.hex() for key in keys]
+    shared = [_common(a, b) for a, b in pairwise(texts)]
+    alone = tuple(max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1 for i in range(len(keys)))
+    slots: list[Slot] = []
+    rows: list[tuple[bytes, int]] = []
+    paths: list[list[int]] = [[] for _ in keys]
+    todo = [(0, len(keys))]
+    while todo:
+        low, high = todo.pop()
+        if high - low < MIN_KEYS:
+            continue
+        split = _common(texts[low], texts[high - 1])
+        row, place, start = len(rows), 0, low
+        while start < high:
+            end = bisect_left(texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split])
+            for i in range(start, end):
+                paths[i].append(len(slots))
+            slots.append(Slot(split + 1, row, place, start, end))
+            todo.append((start, end))
+            place, start = place + 1, end
+        rows.append((_row_suffix(texts[low][:split]), place))
+    return Layout(tuple(slots), tuple(rows), tuple(map(tuple, paths)), alone)
+
+
+def _common(a: str, b: str) -> int:
+    """Leading characters that two different strings of one length share."""
+    return next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+
+
+def _row_suffix(prefix: str) -> bytes:
+    """How a row's prefix of nibbles stands in its storage key: the count, then the nibbles packed, zero-padded."""
+    return bytes((len(prefix),)) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
+
+
+def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
+    """The hash of the leaf that starts at nibble `depth` of `key` and holds a detached value of hash `entry_hash`.
+
+    Leaf header 001 and the count of nibbles left, the partial key, the value's hash: always over 32 bytes.
+    """
+    left = 2 * len(key) - depth
+    header = bytes((0x20 | left,)) if left < 0x1F else bytes((0x3F, left - 0x1F))
+    partial = key[depth >> 1 :]
+    if depth & 1:
+        partial = bytes((partial[0] & 0x0F,)) + partial[1:]
+    return blake2_256(header + partial + entry_hash)
+
+
+class SlotCache(Cache):
+    """The slots of one publisher.
+
+    `_seen` holds, by slot, the reference that this walk found at its position, none where a node spans it; `_done`
+    counts the items below it that this walk resolved, those that a deeper slot vouched for included.
+    """
+
+    __slots__ = ("_done", "_layout", "_rows", "_seen")
+
+    def __init__(
+        self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
+    ) -> None:
+        super().__init__(view, meter, para, keys, trusted=trusted)
+        self._layout = layout_of(keys)
+        self._rows: dict[int, bytes] = {}
+        self._seen: dict[int, Hash | None] = {}
+        self._done: dict[int, int] = {}
+
+    def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
+        """Compare the slot at this position, if there is one; note those that the parent node spans."""
+        for index in self._layout.paths[at]:
+            slot = self._layout.slots[index]
+            if slot.depth <= start:
+                continue
+            if slot.depth > depth:
+                break
+            if slot.depth < depth:
+                self._seen[index] = None
+                continue
+            return self._compare(at, index, blake2_256(node) if reference is None else reference)
+        return 0
+
+    def covers_absence(self, at: int, start: int, depth: int) -> int:
+        """The first slot below the point of divergence vouches for the whole emptiness; others are noted."""
+        empty_from = None
+        for index in self._layout.paths[at]:
+            slot = self._layout.slots[index]
+            if slot.depth <= start:
+                continue
+            if slot.depth <= depth:
+                self._seen[index] = None
+            elif empty_from is None:
+                empty_from = index
+            else:
+                self._seen[index] = EMPTY_TRIE_ROOT
+        return 0 if empty_from is None else self._compare(at, empty_from, EMPTY_TRIE_ROOT)
+
+    def walked_value(self, at: int, start: int) -> None:
+        """A leaf spans every slot below its start."""
+        for index in self._layout.paths[at]:
+            if self._layout.slots[index].depth > start:
+                self._seen[index] = None
+
+    def resolved(self, at: int) -> None:
+        """Count the item in every slot above it."""
+        for index in self._layout.paths[at]:
+            self._done[index] = self._done.get(index, 0) + 1
+
+    def alone(self, at: int, depth: int) -> bool:
+        """Whether no other subscribed key shares `depth` nibbles with `keys[at]`."""
+        return depth >= self._layout.alone[at]
+
+    def _compare(self, at: int, index: int, reference: Hash) -> int:
+        slot = self._layout.slots[index]
+        row = self._row(slot.row)
+        self._seen[index] = reference
+        if row[32 * slot.place : 32 * slot.place + 32] != reference:
+            return 0
+        count = min(slot.high, self.end) - at
+        for above in self._layout.paths[at]:
+            if above == index:
+                break
+            self._done[above] = self._done.get(above, 0) + count
+        return count
+
+    def _row(self, number: int) -> bytes:
+        """A row, charged with its stored length + `ROW_COST` when first read; not trusted, it need not be read."""
+        row = self._rows.get(number)
+        if row is None:
+            suffix, width = self._layout.rows[number]
+            row = NOTHING * width
+            if self.trusted:
+                self.meter.check()
+                stored = self.view.cache_slots(self.para, suffix)
+                self.charge(ROW_COST + len(stored or b""))
+                row = stored or row
+            self._rows[number] = row
+        return row
+
+    def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
+        """Write what was seen at every slot all of whose items were resolved; clear the others that were touched."""
+        del walked, complete
+        changed: dict[int, bytearray] = {}
+        for index, done in self._done.items():
+            slot = self._layout.slots[index]
+            row = changed.get(slot.row)
+            if row is None:
+                # A row that was not read is not read now: what it held for other slots is given up.
+                before = self._rows.get(slot.row, NOTHING * self._layout.rows[slot.row][1])
+                row = changed[slot.row] = bytearray(before)
+            seen = self._seen.get(index)
+            whole = done == slot.high - slot.low and seen is not None
+            row[32 * slot.place : 32 * slot.place + 32] = seen if whole and seen is not None else NOTHING
+        for number, row in changed.items():
+            suffix, _ = self._layout.rows[number]
+            value = bytes(row)
+            if value == self._rows.get(number):
+                continue
+            if any(value):
+                items.CACHE_SLOTS.insert(storage, self.para, suffix, value)
+            else:
+                items.CACHE_SLOTS.remove(storage, self.para, suffix)
+        return True
+
+    @staticmethod
+    def drop(storage: Storage, para: ParaId) -> None:
+        """Remove a publisher's rows; there is at most one for every five subscribed keys."""
+        storage.clear_prefix(items.CACHE_SLOTS.prefix_for(para))

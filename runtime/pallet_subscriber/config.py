@@ -1,0 +1,226 @@
+"""What a parachain's runtime fixes about its subscriptions, and the figures that follow from it.
+
+The whole of it is SCALE-encoded under `:code`: a state alone says how blocks on top of it are executed, and a runtime
+upgrade between two blocks is a write to one key (PS-33).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from itertools import groupby
+from typing import Final
+
+from primitives import scale
+from primitives.errors import PubsubError
+from primitives.hashing import blake2_256
+from primitives.pubsub import KEY_LENGTH, entry_length, node_cost
+from primitives.scale import Codec, Reader
+from primitives.types import Hash, ParaId, PubsubKey
+from primitives.weights import Weight
+
+ROW_COST: Final = 160
+"""Bytes charged for a row of the parachain's own state: a stand-in for its path in the storage proof (PS-43, PS-45)."""
+
+MIN_BUDGET: Final = 1_048_576
+"""What pub-sub may always use, in bytes (PS-50)."""
+
+MIN_ITEM_COST: Final = 600
+"""Covers the largest branch over 32-byte keys, 564 bytes (PS-51)."""
+
+
+DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
+"""What one callback may take: half a millisecond and 64 KiB."""
+
+
+class CachePolicy(Enum):
+    """What a subscriber remembers of a publisher's trie between blocks (PS-69)."""
+
+    NODES = "nodes"
+    NONE = "none"
+    SLOTS = "slots"
+
+
+class ImpossibleConfig(PubsubError):
+    """A configuration under which the rules cannot be kept; the message gives the figures."""
+
+
+Subscriptions = Mapping[ParaId, tuple[PubsubKey, ...]]
+"""Publishers ascending, each with its distinct keys ascending and at least one."""
+
+
+def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subscriptions:
+    """What handlers declared, as the walk wants it: duplicates merged, empty lists dropped, all sorted (PS-30)."""
+    flat = sorted({(para, key) for para, keys in declared for key in keys})
+    return {para: tuple(key for _, key in items) for para, items in groupby(flat, key=lambda item: item[0])}
+
+
+@lru_cache(maxsize=4096)
+def key_set_hash(keys: tuple[PubsubKey, ...]) -> Hash:
+    """blake2_256 of the SCALE of a publisher's sorted keys, as `SubscriptionHash` holds it."""
+    return blake2_256(scale.encode_compact(len(keys)) + b"".join(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeSpec:
+    """A parachain's runtime, as data.
+
+    Units: sizes and costs in bytes, `handler_weight` in ps and bytes for one callback. `max_value_length` and
+    `max_stored_keys` repeat the relay chain's limits, which size the largest node and the largest cache.
+    """
+
+    para_id: ParaId
+    subscriptions: Subscriptions
+    spec_version: int = 1
+    max_pov_size: int = 10 * 1_048_576
+    reserve_minimum: bool = False
+    cache: CachePolicy = CachePolicy.NODES
+    meter_cache_reads: bool = True
+    max_cache_bytes: int = 4 * 1_048_576
+    max_trie_depth: int | None = 16
+    max_value_length: int = 2048
+    max_stored_keys: int = 1024
+    handler: str = "observe"
+    handler_weight: Weight = DEFAULT_HANDLER_WEIGHT
+
+    @property
+    def allowed_pov(self) -> int:
+        """Bytes that messages and pub-sub share (PS-50)."""
+        allowed = self.max_pov_size * 85 // 100
+        return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
+
+    def budget(self, messages_used: int) -> int:
+        """Bytes that pub-sub may use beside messages of `messages_used` bytes, never under 1 MiB (PS-50)."""
+        return max(self.allowed_pov - messages_used, MIN_BUDGET)
+
+    @property
+    def max_item_cost(self) -> int:
+        """The most that one node or value costs while the relay chain's limits hold (PS-51)."""
+        return max(MIN_ITEM_COST, node_cost(entry_length(self.max_value_length)))
+
+    def encode(self) -> bytes:
+        """SCALE bytes, the parachain's `:code`."""
+        return spec_codec.encode(self)
+
+
+_MAX_STATIC_BYTES: Final = 64 * 1024
+"""A generous bound on the paths of the static keys: the largest real proof carried under 42 KiB of them."""
+
+
+def integrity_test(spec: RuntimeSpec) -> None:
+    """Refuses at genesis what cannot work (PS-50, PS-62). Raises `ImpossibleConfig` with the figures."""
+    allowed = spec.max_pov_size * 85 // 100
+    reserve = spec.max_pov_size - allowed
+    if not spec.reserve_minimum and reserve < MIN_BUDGET + _MAX_STATIC_BYTES:
+        raise ImpossibleConfig(
+            f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for messages, but the 1 MiB "
+            f"minimum and static keys need {MIN_BUDGET + _MAX_STATIC_BYTES}; raise it or set reserve_minimum"
+        )
+    if spec.reserve_minimum and allowed <= MIN_BUDGET:
+        raise ImpossibleConfig(f"max_pov_size {spec.max_pov_size} has no room for the 1 MiB minimum")
+    for para, keys in spec.subscriptions.items():
+        if not keys or any(len(key) != KEY_LENGTH for key in keys) or list(keys) != sorted(set(keys)):
+            raise ImpossibleConfig(f"subscriptions to {para} are not distinct ascending keys of {KEY_LENGTH} bytes")
+    if list(spec.subscriptions) != sorted(spec.subscriptions):
+        raise ImpossibleConfig("publishers do not ascend")
+    _check_cache_fits(spec)
+
+
+MAX_BRANCH: Final = 564
+"""Cost of a branch over 32-byte keys with sixteen children and no value."""
+
+_MAX_TOP_PATH: Final = 16
+"""Nodes on a path of the relay chain's top trie, generously."""
+
+
+def largest_structure(keys: int) -> int:
+    """An upper bound, in bytes, on the cost of all nodes of a trie with `keys` 32-byte keys and detached values.
+
+    There are at most n leaves and n - 1 branches. Each node but the root is referred to once (33 bytes); each has a
+    header, a bitmap or value hash and a length prefix; and every branch can be paired with a leaf of its own below it,
+    so that partial keys take at most 32 bytes and two halves a pair.
+    """
+    references = 33 * max(2 * keys - 2, 0)
+    return references + keys * (32 + 2 + 36) + max(keys - 1, 0) * 8
+
+
+def _check_cache_fits(spec: RuntimeSpec) -> None:
+    keys = spec.max_stored_keys
+    structure = largest_structure(keys)
+    if spec.cache is CachePolicy.NODES and spec.max_cache_bytes < structure:
+        raise ImpossibleConfig(
+            f"max_cache_bytes {spec.max_cache_bytes} is below the {structure} bytes that the nodes of "
+            f"max_stored_keys {keys} can take"
+        )
+    cached = ROW_COST if spec.cache is CachePolicy.NODES and spec.meter_cache_reads else 0
+    complete = structure + (2 * keys - 1) * cached + keys * ROW_COST
+    maps = 2 * (ROW_COST + 5 + 36 * len(spec.subscriptions))
+    path = (spec.max_trie_depth or 65) * (MAX_BRANCH + cached)
+    needed = complete + _MAX_TOP_PATH * MAX_BRANCH + maps + path + spec.max_item_cost + ROW_COST
+    if needed > MIN_BUDGET:
+        raise ImpossibleConfig(
+            f"walking a publisher of max_stored_keys {keys} can be charged {needed} bytes in one block, more than the "
+            f"minimum budget of {MIN_BUDGET}: it could never complete"
+        )
+
+
+_POLICIES: Final = tuple(CachePolicy)
+_keys = scale.vec(scale.fixed(KEY_LENGTH))
+_subscriptions: Final[Codec[dict[int, list[bytes]]]] = scale.sorted_map(scale.u32, _keys)
+_name: Final = scale.bytes_.map("String", lambda raw: raw.decode(), lambda text: text.encode())
+_depth: Final = scale.option(scale.u32)
+
+
+def _encode_spec(spec: RuntimeSpec) -> bytes:
+    return b"".join(
+        (
+            scale.u32.encode(spec.para_id),
+            scale.u32.encode(spec.spec_version),
+            _subscriptions.encode({para: list(keys) for para, keys in spec.subscriptions.items()}),
+            scale.u32.encode(spec.max_pov_size),
+            scale.boolean.encode(spec.reserve_minimum),
+            bytes((_POLICIES.index(spec.cache),)),
+            scale.boolean.encode(spec.meter_cache_reads),
+            scale.u32.encode(spec.max_cache_bytes),
+            _depth.encode(spec.max_trie_depth),
+            scale.u32.encode(spec.max_value_length),
+            scale.u32.encode(spec.max_stored_keys),
+            _name.encode(spec.handler),
+            scale.u64.encode(spec.handler_weight.ref_time),
+            scale.u64.encode(spec.handler_weight.proof_size),
+        )
+    )
+
+
+def _read_spec(reader: Reader) -> RuntimeSpec:
+    para, version = ParaId(reader.uint(4)), reader.uint(4)
+    declared = _subscriptions.read(reader)
+    subscriptions = {ParaId(p): tuple(PubsubKey(key) for key in keys) for p, keys in declared.items()}
+    max_pov_size, reserve_minimum = reader.uint(4), reader.boolean()
+    at = reader.u8()
+    if at >= len(_POLICIES):
+        raise ImpossibleConfig(f"unknown cache policy {at}")
+    return RuntimeSpec(
+        para,
+        subscriptions,
+        version,
+        max_pov_size,
+        reserve_minimum,
+        _POLICIES[at],
+        meter_cache_reads=reader.boolean(),
+        max_cache_bytes=reader.uint(4),
+        max_trie_depth=_depth.read(reader),
+        max_value_length=reader.uint(4),
+        max_stored_keys=reader.uint(4),
+        handler=_name.read(reader),
+        handler_weight=Weight(reader.uint(8), reader.uint(8)),
+    )
+
+
+spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read_spec)
+
+
+@lru_cache(maxsize=64)
+def decode_spec(code: bytes) -> RuntimeSpec:
+    """The runtime that `code` describes; the last few are remembered. Raises `ScaleError`."""
+    return spec_codec.decode(code)

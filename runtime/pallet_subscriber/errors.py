@@ -1,0 +1,14 @@
+"""Why a root call of the pallet fails."""
+
+from enum import IntEnum
+
+from runtime.dispatch import pallet_errors
+from runtime.pallet_subscriber.storage import PALLET
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """`Subscriber` errors."""
+
+    PublisherNotDisabled = 0
+    NothingToClear = 1

@@ -1,0 +1,61 @@
+"""What the pallet reports."""
+
+from primitives import scale
+from primitives.types import ParaId, PubsubKey
+from runtime.events import Event, event
+from runtime.pallet_subscriber.meter import DisableReason
+from runtime.pallet_subscriber.storage import PALLET, disable_reason, para_id, pubsub_key
+
+
+@event(PALLET, 0, para_id, pubsub_key, scale.u32)
+class DataProcessed(Event):
+    """A new or changed entry was handed to the handler; `value_size` in bytes."""
+
+    publisher: ParaId
+    key: PubsubKey
+    value_size: int
+
+
+@event(PALLET, 1, para_id, pubsub_key)
+class DataRemoved(Event):
+    """An entry that was delivered before is gone."""
+
+    publisher: ParaId
+    key: PubsubKey
+
+
+@event(PALLET, 2, para_id, pubsub_key)
+class HandlerFailed(Event):
+    """The handler raised or exceeded its weight; its writes are undone, the entry counts as delivered (PS-66)."""
+
+    publisher: ParaId
+    key: PubsubKey
+
+
+@event(PALLET, 3, para_id, disable_reason)
+class PublisherDisabled(Event):
+    """The publisher is no longer read, until it is enabled again (PS-68)."""
+
+    publisher: ParaId
+    reason: DisableReason
+
+
+@event(PALLET, 4, para_id)
+class PublisherEnabled(Event):
+    """The publisher is read again."""
+
+    publisher: ParaId
+
+
+@event(PALLET, 5, para_id)
+class PublisherCacheCleared(Event):
+    """What was remembered of the publisher's trie is dropped, its processed root too."""
+
+    publisher: ParaId
+
+
+@event(PALLET, 6, para_id)
+class RedeliveryRequested(Event):
+    """All of the publisher's entries will be delivered anew."""
+
+    publisher: ParaId

@@ -1,0 +1,90 @@
+"""Whom data is delivered to.
+
+A handler gets one call per change, in its own storage layer and under a weight limit. What it raises costs it its own
+writes and nothing else (PS-66). Handlers are found by the name that stands in the runtime spec, so that whoever replays
+a block runs the same one.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from primitives import scale
+from primitives.errors import PubsubError
+from primitives.pubsub import TtlState
+from primitives.types import ParaId, PubsubKey
+from primitives.weights import Weight
+from runtime.items import StorageDoubleMap, Twox64Concat
+from runtime.pallet_subscriber.storage import para_id, pubsub_key
+from runtime.storage import Storage
+
+
+class HandlerError(PubsubError):
+    """A handler's refusal of an entry."""
+
+
+class HandlerContext:
+    """What a handler may touch: the chain's storage, and its own weight."""
+
+    __slots__ = ("_left", "storage")
+
+    def __init__(self, storage: Storage, limit: Weight) -> None:
+        self.storage = storage
+        self._left = limit
+
+    def consume(self, weight: Weight) -> None:
+        """Account for work. Raises `HandlerError` when the limit of this callback does not allow it."""
+        if weight.any_gt(self._left):
+            raise HandlerError(f"{weight} exceeds the {self._left} left")
+        self._left -= weight
+
+
+class SubscriptionHandler(Protocol):
+    """The application that subscribes."""
+
+    def on_data_updated(
+        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+    ) -> None:
+        """An entry is new or changed."""
+
+    def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
+        """An entry that was delivered before is gone."""
+
+
+class Observe:
+    """The handler `observe`: takes note and keeps nothing."""
+
+    def on_data_updated(
+        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+    ) -> None:
+        """Nothing is written."""
+
+    def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
+        """Nothing is written."""
+
+
+VALUES: Final = StorageDoubleMap("Consumer", "Values", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.bytes_)
+"""`Consumer::Values`: the newest value of each entry, as the handler `store` keeps it."""
+
+_WRITE: Final = Weight(25_000_000, 0)
+"""One database write, in the order of RocksDB's."""
+
+
+class Store:
+    """The handler `store`: keeps the newest value of each entry under `Consumer::Values`."""
+
+    def on_data_updated(
+        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+    ) -> None:
+        """Write the value."""
+        del ttl_state
+        context.consume(_WRITE)
+        VALUES.insert(context.storage, publisher, key, value)
+
+    def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
+        """Remove the value."""
+        context.consume(_WRITE)
+        VALUES.remove(context.storage, publisher, key)
+
+
+HANDLERS: Final[Mapping[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}
+"""The handlers that every verifier knows."""

@@ -1,0 +1,82 @@
+"""What a walk may still read, what it has read, and the three ways in which it can end early.
+
+The stop rule (PS-51) depends on what was charged so far and never on what is about to be read: that is what makes the
+collator, who has every node, and the chain, which has those it was given, stop at the same point.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from primitives.pubsub import node_cost
+from primitives.types import Hash
+from runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
+
+NodeSource = Mapping[Hash, bytes]
+"""Nodes and detached values by their hash: a received proof, or all of the relay state that matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingNode:
+    """A node that was needed, and not there, while the stop rule had not fired; `depth` in nibbles of `key`."""
+
+    node_hash: Hash
+    key: bytes
+    depth: int
+
+
+class DisableReason(Enum):
+    """Why a publisher is no longer read (PS-68)."""
+
+    TRIE_DEPTH_EXCEEDED = "TrieDepthExceeded"
+    UNDECODABLE = "Undecodable"
+
+
+class Stopped(Exception):
+    """The stop rule fired. Inside of a walk only."""
+
+
+class Cut(Exception):
+    """A needed node is not in the source. Inside of a walk only."""
+
+    def __init__(self, missing: MissingNode) -> None:
+        self.missing = missing
+
+
+class Disabled(Exception):
+    """The publisher at hand cannot be read. Inside of a walk only."""
+
+    def __init__(self, reason: DisableReason) -> None:
+        self.reason = reason
+
+
+class Meter:
+    """The budget of one walk, in bytes, and the nodes it took from the proof."""
+
+    __slots__ = ("_last_start", "source", "taken", "used")
+
+    def __init__(self, spec: RuntimeSpec, source: NodeSource, budget: int) -> None:
+        self.source = source
+        self.taken: dict[Hash, bytes] = {}
+        self.used = 0
+        self._last_start = budget - spec.max_item_cost - ROW_COST
+
+    def check(self) -> None:
+        """The stop rule, before anything that was not taken in this block is read. Raises `Stopped`."""
+        if self.used > self._last_start:
+            raise Stopped
+
+    def take(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
+        """A node or value from the proof that was not taken yet, free of charge. Raises `Cut` when it is not there."""
+        node = self.source.get(node_hash)
+        if node is None:
+            raise Cut(MissingNode(node_hash, key, depth))
+        self.taken[node_hash] = node
+        return node
+
+    def charge_node(self, node_hash: Hash, key: bytes, depth: int) -> tuple[bytes, int]:
+        """As `take`, charged: the node and its cost."""
+        node = self.take(node_hash, key, depth)
+        cost = node_cost(len(node))
+        self.used += cost
+        return node, cost

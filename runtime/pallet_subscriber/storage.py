@@ -1,0 +1,90 @@
+"""What the pallet stores, to the byte (section 4 of the rules); the pallet stands in the runtime as `Subscriber`.
+
+ProcessedRoots       BTreeMap<ParaId, H256>     every item of that publisher stands resolved under it
+ProcessingCursor     (ParaId, [u8; 32])         the item at which the next walk goes on
+LastDelivered        ParaId, key -> (H256, u32, u32)   entry hash, ttl, when_inserted
+SubscriptionHash     BTreeMap<ParaId, H256>     blake2_256 of the SCALE of the sorted keys
+DisabledPublishers   ParaId -> DisableReason
+LastRelayParent      u32
+CachedTrieNodes      (ParaId, u32 generation), H256 -> node      policy `nodes`
+CacheInfo            ParaId -> (u32 generation, u32 nodes, u32 bytes)
+StaleCaches          Vec<(ParaId, u32 generation)>               dropped, waiting to be removed
+CacheSlots           ParaId, prefix -> [H256]                    policy `slots`
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from primitives import scale
+from primitives.scale import Codec, Reader
+from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from runtime.items import Blake2_128Concat, Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from runtime.pallet_subscriber.meter import DisableReason
+
+PALLET: Final = "Subscriber"
+
+
+@dataclass(frozen=True, slots=True)
+class LastDelivered:
+    """What was last delivered of an item: the hash of its entry, and its lifetime."""
+
+    entry_hash: Hash
+    ttl: int
+    when_inserted: RelayBlockNumber
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """The live cache of a publisher: its generation, its nodes, and the sum of their costs in bytes."""
+
+    generation: int = 0
+    nodes: int = 0
+    bytes: int = 0
+
+
+def _encode_last(row: LastDelivered) -> bytes:
+    return row.entry_hash + (row.ttl | row.when_inserted << 32).to_bytes(8, "little")
+
+
+def _read_last(reader: Reader) -> LastDelivered:
+    return LastDelivered(Hash(reader.take(32)), reader.uint(4), RelayBlockNumber(reader.uint(4)))
+
+
+def _encode_info(row: CacheInfo) -> bytes:
+    return (row.generation | row.nodes << 32 | row.bytes << 64).to_bytes(12, "little")
+
+
+def _read_info(reader: Reader) -> CacheInfo:
+    return CacheInfo(reader.uint(4), reader.uint(4), reader.uint(4))
+
+
+_REASONS: Final = tuple(DisableReason)
+
+para_id: Final[Codec[ParaId]] = scale.u32.map("ParaId", ParaId, int)
+hash_: Final[Codec[Hash]] = scale.fixed(32).map("H256", Hash, bytes)
+pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).map("[u8; 32]", PubsubKey, bytes)
+relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.map("RelayBlockNumber", RelayBlockNumber, int)
+item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
+generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
+last_delivered: Final = Codec("LastDelivered", _encode_last, _read_last)
+cache_info: Final = Codec("CacheInfo", _encode_info, _read_info)
+disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", lambda i: _REASONS[i], _REASONS.index)
+raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
+"""A value that is its own encoding: trie nodes and rows of slots, whose length storage knows."""
+
+_roots = scale.sorted_map(para_id, hash_)
+
+PROCESSED_ROOTS: Final = StorageValue(PALLET, "ProcessedRoots", _roots, {})
+PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", item)
+LAST_DELIVERED: Final = StorageDoubleMap(
+    PALLET, "LastDelivered", Twox64Concat, para_id, Identity, pubsub_key, last_delivered
+)
+SUBSCRIPTION_HASH: Final = StorageValue(PALLET, "SubscriptionHash", _roots, {})
+DISABLED_PUBLISHERS: Final = StorageMap(PALLET, "DisabledPublishers", Twox64Concat, para_id, disable_reason)
+LAST_RELAY_PARENT: Final = StorageValue(PALLET, "LastRelayParent", relay_block)
+CACHED_TRIE_NODES: Final = StorageDoubleMap(
+    PALLET, "CachedTrieNodes", Blake2_128Concat, generation, Identity, hash_, raw
+)
+CACHE_INFO: Final = StorageMap(PALLET, "CacheInfo", Twox64Concat, para_id, cache_info, CacheInfo())
+STALE_CACHES: Final = StorageValue(PALLET, "StaleCaches", scale.vec(generation), [])
+CACHE_SLOTS: Final = StorageDoubleMap(PALLET, "CacheSlots", Twox64Concat, para_id, Identity, raw, raw)

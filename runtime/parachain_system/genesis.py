@@ -1,0 +1,38 @@
+"""Where a parachain starts, and the items that `ParachainSystem` and `Aura` keep in its state."""
+
+from typing import Final
+
+from primitives import scale
+from primitives.header import Header
+from primitives.types import Hash, ParaId
+from runtime.items import StorageValue
+from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, integrity_test
+from runtime.pallet_subscriber.handler import HANDLERS
+from runtime.pallet_subscriber.storage import hash_, para_id
+from runtime.parachain_system.block import extrinsics_root
+from runtime.parachain_system.governance import CODE
+from runtime.storage import State
+
+AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
+"""Ed25519 keys of the collators, in turn order."""
+
+LAST_DMQ_MQC_HEAD: Final = StorageValue("ParachainSystem", "LastDmqMqcHead", hash_, Hash(bytes(32)))
+LAST_HRMP_MQC_HEADS: Final = StorageValue("ParachainSystem", "LastHrmpMqcHeads", scale.sorted_map(para_id, hash_), {})
+PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
+
+
+def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, State]:
+    """The first state of a parachain and its header. Raises `ImpossibleConfig` when the runtime cannot work."""
+    integrity_test(spec)
+    if not authorities:
+        raise ImpossibleConfig("a parachain needs at least one collator")
+    if spec.handler not in HANDLERS:
+        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(HANDLERS)}")
+    state = State.from_entries(
+        [
+            (CODE, spec.encode()),
+            (AUTHORITIES.key, AUTHORITIES.codec.encode(list(authorities))),
+            (PARACHAIN_ID.key, para_id.encode(spec.para_id)),
+        ]
+    )
+    return Header(Hash(bytes(32)), 0, state.root(), extrinsics_root(())), state

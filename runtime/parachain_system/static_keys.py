@@ -1,0 +1,83 @@
+"""The relay keys that every parachain proves in every block, and what a parachain needs to know from them (PS-44)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from primitives import scale, storage_keys
+from primitives.errors import ScaleError
+from primitives.types import Hash, ParaId
+
+NO_MESSAGES: Final = Hash(bytes(32))
+"""Head of a message queue chain that no message has entered."""
+
+_para_ids = scale.vec(scale.u32)
+_mqc_head = scale.option(scale.fixed(32))
+_BEFORE_MQC_HEAD: Final = 5 * 4
+"""Five u32 limits and counts precede the head in `HrmpChannel`."""
+
+_AFTER_MQC_HEAD: Final = 2 * 16
+"""Two u128 deposits follow it."""
+
+
+@dataclass(slots=True)
+class StaticValues:
+    """What stands under the static keys, none where proven absent, and the heads that messages must hash to."""
+
+    values: dict[bytes, bytes | None] = field(default_factory=dict)
+    dmq_head: Hash = NO_MESSAGES
+    hrmp_heads: dict[ParaId, Hash] = field(default_factory=dict)
+
+
+def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
+    """The static keys that do not depend on the relay state."""
+    return (
+        storage_keys.ACTIVE_CONFIG,
+        storage_keys.CURRENT_SLOT,
+        storage_keys.dmq_mqc_head(para),
+        storage_keys.relay_dispatch_queue_remaining_capacity(para),
+        storage_keys.hrmp_ingress_channel_index(para),
+        storage_keys.hrmp_egress_channel_index(para),
+        storage_keys.upgrade_go_ahead_signal(para),
+        storage_keys.upgrade_restriction_signal(para),
+    )
+
+
+def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> StaticValues:
+    """Read all static keys in their one order: the fixed ones, then each ingress and each egress channel.
+
+    Values that do not decode count as absent: the relay root vouches for them, so no collator is at fault.
+    """
+    out = StaticValues()
+    for key in fixed_keys(para):
+        out.values[key] = read(key)
+    out.dmq_head = _hash(out.values[storage_keys.dmq_mqc_head(para)])
+    for sender in _decode_para_ids(out.values[storage_keys.hrmp_ingress_channel_index(para)]):
+        key = storage_keys.hrmp_channel(sender, para)
+        out.values[key] = read(key)
+        out.hrmp_heads[sender] = _channel_head(out.values[key])
+    for recipient in _decode_para_ids(out.values[storage_keys.hrmp_egress_channel_index(para)]):
+        key = storage_keys.hrmp_channel(para, recipient)
+        out.values[key] = read(key)
+    return out
+
+
+def _decode_para_ids(value: bytes | None) -> list[ParaId]:
+    try:
+        return [] if value is None else [ParaId(para) for para in _para_ids.decode(value)]
+    except ScaleError:
+        return []
+
+
+def _hash(value: bytes | None) -> Hash:
+    return NO_MESSAGES if value is None or len(value) != len(NO_MESSAGES) else Hash(value)
+
+
+def _channel_head(channel: bytes | None) -> Hash:
+    if channel is None or len(channel) <= _BEFORE_MQC_HEAD + _AFTER_MQC_HEAD:
+        return NO_MESSAGES
+    try:
+        head = _mqc_head.decode(channel[_BEFORE_MQC_HEAD:-_AFTER_MQC_HEAD])
+    except ScaleError:
+        return NO_MESSAGES
+    return NO_MESSAGES if head is None else Hash(head)
