@@ -134,18 +134,14 @@ class Load(Model):
     last_block: Block
     downward_messages: Count = 0
     downward_size: Count = 1024
-    horizontal_messages: Count = 0
-    """From each sender."""
-    horizontal_size: Count = 1024
     senders: tuple[Para, ...] = ()
-    """Publishers that send the horizontal messages."""
+    """Publishers that send one horizontal message each: the relay chain takes no more from a parachain block."""
+    horizontal_size: Count = 1024
 
     @model_validator(mode="after")
     def _ordered(self) -> "Load":
         if self.first_block > self.last_block:
             raise ValueError(f"first_block {self.first_block} exceeds last_block {self.last_block}")
-        if self.horizontal_messages and not self.senders:
-            raise ValueError("horizontal_messages need senders")
         return self
 
 
@@ -165,8 +161,10 @@ class Subscriber(Model):
     changes: tuple[SubscriptionChange, ...] = ()
     collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = (CollatorSettings(), CollatorSettings())
     load: tuple[Load, ...] = ()
-    cache: Text = "nodes"
+    cache: Literal["nodes", "none", "slots"] = "nodes"
     """The cache policy (PS-69)."""
+    handler: Literal["observe", "store"] = "observe"
+    """What is done with deliveries."""
     max_pov_size: Positive = 10 * 1024 * 1024
     reserve_minimum: bool = False
     max_cache_bytes: Positive | None = None
