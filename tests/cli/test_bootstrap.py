@@ -1,0 +1,72 @@
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def dev() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("dev", ROOT / "dev.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _commands(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("python3 dev.py")]
+
+
+def test_ci_runs_the_readmes_own_test_command_last() -> None:
+    readme = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert readme is not None
+    assert _commands(readme.group(1)) == ["python3 dev.py demo", "python3 dev.py test"]
+    assert _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))[-1] == "python3 dev.py test"
+
+
+def test_dependency_groups_are_opened_with_what_they_include(dev: ModuleType) -> None:
+    project = {"dependency-groups": {"a": ["x"], "b": ["y", {"include-group": "a"}]}}
+    assert dev.requirements(project, ("b",)) == ["y", "x"]
+
+
+def test_the_setup_is_done_again_when_pyproject_changes(
+    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    (tmp_path / "pyproject.toml").write_text("one")
+    first = dev.stamp()
+    assert dev.stamp() == first
+    (tmp_path / "pyproject.toml").write_text("two")
+    assert dev.stamp() != first
+
+
+def test_an_older_python_is_told_in_one_line() -> None:
+    script = f"import sys, runpy; sys.version_info = (3, 10, 4); runpy.run_path({str(ROOT / 'dev.py')!r})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(r"dev\.py: Python 3\.11 or newer is needed; this is [^\n]*\n", done.stderr)
+
+
+def test_an_unknown_job_is_wrong_usage() -> None:
+    done = subprocess.run([sys.executable, ROOT / "dev.py", "fly"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "invalid choice: 'fly'" in done.stderr
+
+
+def test_a_failing_setup_is_one_line_and_a_bad_exit_code(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise dev.SetupError("no index")
+
+    monkeypatch.setattr(dev, "set_up", fail)
+    monkeypatch.setattr(sys, "argv", ["dev.py", "lint"])
+    assert dev.main() == 1
+    assert capsys.readouterr().err == "dev.py: no index\n"
