@@ -9,7 +9,7 @@ from typing import Protocol
 from primitives.header import Header
 from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from runtime.parachain_system.block import Candidate, InvalidBlock
-from runtime.parachain_system.validate import BlockOutcome
+from runtime.parachain_system.execute import BlockOutcome
 from runtime.storage import State
 
 

@@ -1,0 +1,282 @@
+"""Executable fixtures: one block a file, with all that is needed to judge it and what must come of it.
+
+A fixture is made from a candidate that a network judged, and says nothing that is not in the bytes: another
+implementation loads the pre-state, opens the proof against the relay root, and compares. `docs/fixtures.md` tells how;
+`FIXTURE_VERSION` counts up when a reader has to change.
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from primitives.errors import PubsubError, ScaleError
+from primitives.header import Header
+from primitives.pubsub import encode_ttl_state
+from primitives.types import Hash, ParaId, RelayBlockNumber, Slot
+from runtime.pallet_subscriber.apply import Delivery
+from runtime.parachain_system.block import Candidate, InvalidBlock
+from runtime.parachain_system.execute import BlockOutcome
+from runtime.parachain_system.validate import RelayContext, validate_block
+from runtime.storage import State
+
+FIXTURE_VERSION: Final = 1
+
+
+def _hex(text: str) -> str:
+    if not text.startswith("0x"):
+        raise ValueError("hexadecimal bytes start with 0x")
+    bytes.fromhex(text[2:])
+    return text
+
+
+Hex = Annotated[str, AfterValidator(_hex)]
+
+
+class FixtureError(PubsubError):
+    """A fixture that cannot be read, or whose block does not come out as it says; the message names file and field."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Relay(_Model):
+    """What the relay chain vouches for; `slot_now` is the newest slot that the block may claim."""
+
+    number: int
+    storage_root: Hex | None
+    slot_now: int
+
+
+class Claims(_Model):
+    """The candidate once more, field by field, for readers; `candidate` in the fixture is what counts."""
+
+    parent_hash: Hex
+    number: int
+    slot: int | None
+    relay_parent_number: int
+    relay_parent_storage_root: Hex
+    messages_used: int
+    post_state_root: Hex
+    proof: list[Hex]
+
+
+class DeliveryModel(_Model):
+    """One callback; `ttl_state` is the SCALE of `TtlState`, none for a removal."""
+
+    publisher: int
+    key: Hex
+    kind: Literal["updated", "removed"]
+    entry_hash: Hex
+    ttl_state: Hex | None
+    failed: bool
+
+
+class OffenceModel(_Model):
+    """One check that failed, and the bytes it is about."""
+
+    verdict: str
+    subject: list[Hex]
+
+
+class Expected(_Model):
+    """What must come of the block: a verdict and the evidence, or none and the post-state."""
+
+    verdict: str | None
+    evidence: list[OffenceModel]
+    post_state_root: Hex
+    deliveries: list[DeliveryModel]
+    used: int | None
+    cursor: tuple[int, Hex] | None
+
+
+class Fixture(_Model):
+    """One block: `pre_state` are all entries of the parachain's top trie (state version 1), ascending."""
+
+    version: Literal[1] = FIXTURE_VERSION
+    name: str
+    about: str
+    chain: int
+    parent_header: Hex
+    pre_state: list[tuple[Hex, Hex]]
+    relay: Relay
+    candidate: Hex
+    claims: Claims
+    expected: Expected
+
+
+def _x(data: bytes) -> str:
+    return "0x" + data.hex()
+
+
+def _b(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def make_fixture(name: str, about: str, parent: Header, state: State, record: BlockRecord) -> Fixture:
+    """The fixture of a candidate that was judged on top of `parent`, whose state is `state`."""
+    candidate = record.candidate
+    header, inherent = candidate.header, candidate.inherent
+    return Fixture(
+        name=name,
+        about=about,
+        chain=record.chain,
+        parent_header=_x(parent.encode()),
+        pre_state=[(_x(key), _x(value)) for key, value in state.top_entries()],
+        relay=Relay(
+            number=inherent.relay_parent_number, storage_root=_x(record.relay_storage_root), slot_now=record.slot_now
+        ),
+        candidate=_x(candidate.encode()),
+        claims=Claims(
+            parent_hash=_x(header.parent_hash),
+            number=header.number,
+            slot=header.aura_slot(),
+            relay_parent_number=inherent.relay_parent_number,
+            relay_parent_storage_root=_x(inherent.relay_parent_storage_root),
+            messages_used=inherent.messages_used,
+            post_state_root=_x(header.state_root),
+            proof=[_x(node) for node in inherent.proof],
+        ),
+        expected=_expected(state.root(), record.outcome, record.refusal),
+    )
+
+
+def _expected(pre_state_root: Hash, outcome: BlockOutcome | None, refusal: InvalidBlock | None) -> Expected:
+    if outcome is None:
+        evidence = () if refusal is None else refusal.evidence
+        return Expected(
+            verdict=None if refusal is None else refusal.verdict.value,
+            evidence=[
+                OffenceModel(verdict=o.verdict.value, subject=[_x(part) for part in o.subject]) for o in evidence
+            ],
+            post_state_root=_x(pre_state_root),
+            deliveries=[],
+            used=None,
+            cursor=None,
+        )
+    cursor = outcome.plan.cursor
+    return Expected(
+        verdict=None,
+        evidence=[],
+        post_state_root=_x(outcome.state_root),
+        deliveries=[_delivery(delivery) for delivery in outcome.deliveries],
+        used=outcome.ledger.used,
+        cursor=None if cursor is None else (cursor[0], _x(cursor[1])),
+    )
+
+
+def _delivery(delivery: Delivery) -> DeliveryModel:
+    state = delivery.ttl_state
+    return DeliveryModel(
+        publisher=delivery.publisher,
+        key=_x(delivery.key),
+        kind="removed" if delivery.value is None else "updated",
+        entry_hash=_x(delivery.entry_hash),
+        ttl_state=None if state is None else _x(encode_ttl_state(state)),
+        failed=delivery.failed,
+    )
+
+
+def read_fixture(path: Path) -> Fixture:
+    """The fixture in a file. Raises `FixtureError` naming file and field."""
+    try:
+        return Fixture.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise FixtureError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise FixtureError(f"{path}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from error
+
+
+def write_fixture(fixture: Fixture, path: Path) -> None:
+    """Write a fixture as JSON, one field a line."""
+    path.write_text(json.dumps(fixture.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a fixture."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Fixture.model_json_schema()}
+
+
+def replay_fixture(fixture: Fixture) -> list[str]:
+    """Judge the fixture's block from the fixture alone; returns how the outcome differs from what it expects."""
+    try:
+        parent = Header.decode(_b(fixture.parent_header))
+        candidate = Candidate.decode(_b(fixture.candidate))
+    except ScaleError as error:
+        raise FixtureError(f"{fixture.name}: {error}") from error
+    state = State.from_entries([(_b(key), _b(value)) for key, value in fixture.pre_state])
+    root = fixture.relay.storage_root
+    context = RelayContext(
+        RelayBlockNumber(fixture.relay.number), None if root is None else Hash(_b(root)), Slot(fixture.relay.slot_now)
+    )
+    outcome, refusal = None, None
+    try:
+        outcome = validate_block(parent, state, candidate, context)
+    except InvalidBlock as invalid:
+        refusal = invalid
+    found = _expected(state.root(), outcome, refusal).model_dump()
+    wanted = fixture.expected.model_dump()
+    return [
+        f"{field}: expected {wanted[field]}, found {found[field]}" for field in wanted if wanted[field] != found[field]
+    ]
+
+
+class FixtureMaker:
+    """An observer that keeps the head of every chain and turns chosen candidates into fixtures.
+
+    It keeps at most `per_kind` fixtures of each kind: a verdict and strategy, or what an accepted block showed.
+    """
+
+    def __init__(self, per_kind: int = 2) -> None:
+        self.fixtures: list[Fixture] = []
+        self._per_kind = per_kind
+        self._seen: dict[str, int] = {}
+        self._heads: dict[ParaId, tuple[Header, State]] = {}
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Relay blocks are known from the candidates that name them."""
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Authorities stand in the pre-state."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Subscriptions stand in the pre-state."""
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """The first checkpoint of a chain is its genesis."""
+        self._heads.setdefault(record.chain, (record.header, record.state.fork()))
+
+    def candidate(self, record: BlockRecord) -> None:
+        """Keep a candidate of a kind that is still wanted, and follow the chain."""
+        parent, state = self._heads[record.chain]
+        kind, about = _kind(record)
+        count = self._seen.get(kind, 0)
+        if count < self._per_kind:
+            self._seen[kind] = count + 1
+            self.fixtures.append(make_fixture(f"{kind}-{count + 1}", about, parent, state, record))
+        if record.outcome is not None:
+            self._heads[record.chain] = (record.candidate.header, record.outcome.state.fork())
+
+
+def _kind(record: BlockRecord) -> tuple[str, str]:
+    """A short name for what a candidate shows, and a sentence."""
+    if record.refusal is not None:
+        verdict = record.refusal.verdict.value
+        strategy = record.strategy or "unplanned"
+        return f"rejected-{verdict}-{strategy}".replace(" ", "-").lower(), f"{strategy}: {record.refusal}"
+    if record.outcome is None:
+        return "unjudged", "a candidate that was not judged"
+    plan = record.outcome.plan
+    if plan.cursor is not None:
+        return "accepted-stopped", "the stop rule fired; the cursor stands where the next walk goes on"
+    if plan.changed_key_sets:
+        return "accepted-new-subscriptions", "the key set of a publisher changed, its cache is not trusted"
+    if any(delivery.value is None for delivery in record.outcome.deliveries):
+        return "accepted-removal", "an entry that was delivered before is gone"
+    if record.outcome.deliveries:
+        return "accepted-update", "entries are new or changed"
+    return "accepted-unchanged", "nothing changed: the top paths prove it"
