@@ -1,6 +1,6 @@
 """What a network tells its observers: one ordered, gap-free account of what happened, enough to verify it all again.
 
-An observer is a reader only. Histories, explorers and tests are built on these records; nothing in the network knows them.
+An observer is a reader only. Histories, explorers and tests are built on these records; the network knows of none.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from runtime.storage import State
 
 @dataclass(frozen=True, slots=True)
 class RelayRecord:
-    """A relay block, the trusted input of every proof; `slot` is the para slot that candidates judged here may not exceed."""
+    """A relay block, the trusted input of every proof; `slot` is the newest that candidates judged here may claim."""
 
     number: RelayBlockNumber
     hash: Hash
@@ -68,7 +68,7 @@ class BlockRecord:
     outcome: BlockOutcome | None
     refusal: InvalidBlock | None
     strategy: str | None = None
-    """The cheat that the author followed, when the network was told to cheat: the truth an audit is measured against."""
+    """The cheat that the author followed, if the network was told to cheat: the truth that audits are measured by."""
 
 
 class Observer(Protocol):

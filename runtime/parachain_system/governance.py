@@ -85,7 +85,7 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     before = decode_spec(storage.get(CODE) or b"")
     if before.cache is not spec.cache:
         roots = items.PROCESSED_ROOTS.get(storage)
-        for para in before.subscriptions:
+        for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
             drop_cache(storage, para)
         items.PROCESSED_ROOTS.put(storage, roots)
     storage.put(CODE, spec.encode())
