@@ -5,13 +5,17 @@ the rest. The layout is that of `runtime_parachains::configuration` since schedu
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from primitives import scale
 from primitives.errors import ScaleError
 from primitives.scale import Codec, Reader, encode_compact
+from runtime.items import StorageValue
+from runtime.storage import Storage
 from runtime.structs import struct
 
+PALLET: Final = "Configuration"
 MEBIBYTE: Final = 1_048_576
 
 
@@ -171,3 +175,15 @@ host_configuration: Final[Codec[HostConfiguration]] = struct(
 def abridge(raw: bytes) -> AbridgedHostConfiguration:
     """What cumulus reads of an encoded `HostConfiguration`: its beginning, whatever follows. Raises `ScaleError`."""
     return abridged_host_configuration.read(Reader(raw))
+
+
+ACTIVE: Final = StorageValue(PALLET, "ActiveConfig", host_configuration)
+"""`Configuration::ActiveConfig`, which parachains read by proof."""
+
+_decode = lru_cache(maxsize=16)(host_configuration.decode)
+
+
+def active_config(storage: Storage) -> HostConfiguration:
+    """The configuration that holds now, the defaults before genesis set one; each distinct value is decoded once."""
+    raw = storage.get(ACTIVE.key)
+    return HostConfiguration() if raw is None else _decode(raw)

@@ -1,0 +1,72 @@
+"""The `Configuration` pallet: the active `HostConfiguration`, and changes that wait for their session.
+
+ActiveConfig    HostConfiguration
+PendingConfigs  Vec<(u32 session, HostConfiguration)>
+"""
+
+from typing import Final
+
+from primitives import scale
+from primitives.weights import Weight
+from runtime.dispatch import dispatchable
+from runtime.hooks import Hooks, IntegrityError
+from runtime.host_configuration import ACTIVE, PALLET, HostConfiguration, host_configuration
+from runtime.items import StorageValue
+from runtime.origin import Origin, ensure_root
+from runtime.storage import Storage
+
+SESSION_DELAY: Final = 2
+"""Sessions between a change and the session from which it holds."""
+
+PENDING: Final = StorageValue(PALLET, "PendingConfigs", scale.vec(scale.pair(scale.u32, host_configuration)), [])
+
+
+class Configuration(Hooks):
+    """The configuration pallet; `genesis_config` holds from block 0."""
+
+    NAME = PALLET
+
+    def __init__(self, genesis_config: HostConfiguration | None = None, session_delay: int = SESSION_DELAY) -> None:
+        self.genesis_config = HostConfiguration() if genesis_config is None else genesis_config
+        self.session_delay = session_delay
+
+    def genesis(self, storage: Storage) -> None:
+        """Set the configuration of block 0."""
+        ACTIVE.put(storage, self.genesis_config)
+
+    @dispatchable(47, host_configuration, scale.u32, weight=Weight(25_000_000, 2000))
+    def set_config(self, storage: Storage, origin: Origin, config: HostConfiguration, session: int) -> None:
+        """Root schedules a whole new configuration for the start of `session`; it replaces what waited for that one.
+
+        Rust has a call for each field; they too end in one pending configuration.
+        """
+        ensure_root(origin)
+        waiting = [(at, pending) for at, pending in PENDING.get(storage) if at != session]
+        PENDING.put(storage, sorted([*waiting, (session, config)], key=lambda entry: entry[0]))
+
+    def on_new_session(self, storage: Storage, session: int) -> None:
+        """Let the newest configuration that is due hold from now on."""
+        waiting = PENDING.get(storage)
+        due = [config for at, config in waiting if at <= session]
+        if due:
+            ACTIVE.put(storage, due[-1])
+            PENDING.put(storage, [(at, config) for at, config in waiting if at > session])
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` for values that no parachain could work with."""
+        config = self.genesis_config
+        for name in (
+            "max_code_size",
+            "max_head_data_size",
+            "max_pov_size",
+            "max_upward_queue_count",
+            "max_upward_queue_size",
+            "max_upward_message_size",
+            "max_downward_message_size",
+        ):
+            if getattr(config, name) <= 0:
+                raise IntegrityError(f"{name} must be greater than zero")
+        if config.max_upward_message_size > config.max_upward_queue_size:
+            raise IntegrityError("an upward message of the greatest size must fit into the queue")
+        if config.hrmp_channel_max_message_size > config.hrmp_channel_max_total_size:
+            raise IntegrityError("a horizontal message of the greatest size must fit into its channel")

@@ -1,0 +1,152 @@
+"""Including a parachain block: all that it commits to takes effect, or nothing does and its author keeps it.
+
+1. the para includes blocks, and is not about to leave if it sends upward
+2. processed downward messages and the HRMP watermark drop what the block has taken
+3. upward messages go to the message queue, horizontal ones into their channels
+4. the head is noted
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from primitives import scale
+from primitives.types import ParaId, RelayBlockNumber
+from runtime.dispatch import ModuleError, pallet_errors, with_storage_layer
+from runtime.events import Event, deposit, event
+from runtime.hooks import Hooks, IntegrityError
+from runtime.host_configuration import active_config
+from runtime.messages import MessageBounds, OutboundHrmpMessage, para_id
+from runtime.paras import ParaLifecycle
+from runtime.storage import Storage
+
+PALLET: Final = "ParaInclusion"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateCommitments:
+    """What a parachain block asks of the relay chain; new validation code is not part of it here."""
+
+    head_data: bytes
+    upward_messages: tuple[bytes, ...] = ()
+    horizontal_messages: tuple[OutboundHrmpMessage, ...] = ()
+    processed_downward_messages: int = 0
+    hrmp_watermark: RelayBlockNumber = RelayBlockNumber(0)
+
+
+@event(PALLET, 3, para_id, scale.u32)
+class UpwardMessagesReceived(Event):
+    """Upward messages of an included block went to the queue."""
+
+    from_: ParaId
+    count: int
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why a block was refused before any of its messages was looked at."""
+
+    UnscheduledCandidate = 0
+    IsOffboarding = 100
+
+
+class Paras(Protocol):
+    """Lifecycles and heads."""
+
+    def lifecycle(self, storage: Storage, para: ParaId) -> ParaLifecycle | None:
+        """Where a para stands."""
+
+    def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
+        """Set the head of an included block."""
+
+
+class UpwardQueue(Protocol):
+    """The queue of upward messages."""
+
+    def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
+        """Append all of a block's messages, or none."""
+
+
+class DownwardQueue(Protocol):
+    """The queue of downward messages."""
+
+    def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
+        """Drop what an included block has taken."""
+
+
+class Channels(Protocol):
+    """Channels between parachains."""
+
+    def acknowledge(
+        self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
+    ) -> None:
+        """Drop what an included block has taken."""
+
+    def queue_outbound(
+        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
+    ) -> None:
+        """Put a block's messages into their channels."""
+
+
+class ParaInclusion(Hooks):
+    """Enacts what parachain blocks commit to."""
+
+    NAME = PALLET
+
+    def __init__(
+        self, paras: Paras, queue: UpwardQueue, downward: DownwardQueue, channels: Channels, bounds: MessageBounds
+    ) -> None:
+        self._paras = paras
+        self._queue = queue
+        self._downward = downward
+        self._channels = channels
+        self._bounds = bounds
+
+    def include(
+        self,
+        storage: Storage,
+        para: ParaId,
+        commitments: CandidateCommitments,
+        *,
+        relay_parent: RelayBlockNumber,
+        now: RelayBlockNumber,
+    ) -> None:
+        """Enact a valid parachain block, built on `relay_parent`, in relay block `now`.
+
+        Raises `UnscheduledCandidate`, `IsOffboarding`, and the errors of `Paras.note_new_head`, `MessageQueue.enqueue`,
+        `Dmp.acknowledge`, `Hrmp.acknowledge` and `Hrmp.queue_outbound`; then the state is as before and the sender
+        still has its messages (PS-23). Emits `UpwardMessagesReceived`, `NewHeadNoted`.
+        """
+        with_storage_layer(storage, lambda: self._enact(storage, para, commitments, relay_parent, now))
+
+    def check_bounds(self, storage: Storage) -> None:
+        """Whether all messages that may wait for a parachain fit its block beside nothing else.
+
+        Raises `IntegrityError`: else a parachain could be sent more than any block of it can hold (PS-50).
+        """
+        allowed = active_config(storage).max_pov_size * 85 // 100
+        if self._bounds.total() > allowed:
+            raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")
+
+    def _enact(
+        self,
+        storage: Storage,
+        para: ParaId,
+        commitments: CandidateCommitments,
+        relay_parent: RelayBlockNumber,
+        now: RelayBlockNumber,
+    ) -> None:
+        lifecycle = self._paras.lifecycle(storage, para)
+        if lifecycle not in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}:
+            raise ModuleError(PALLET, Error.UnscheduledCandidate)
+        if lifecycle is ParaLifecycle.OFFBOARDING_PARACHAIN and commitments.upward_messages:
+            # Its queue is dropped when it leaves; what it still sent would be lost.
+            raise ModuleError(PALLET, Error.IsOffboarding)
+        self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
+        self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)
+        if commitments.upward_messages:
+            self._queue.enqueue(storage, para, commitments.upward_messages)
+            deposit(storage, UpwardMessagesReceived(para, len(commitments.upward_messages)))
+        self._channels.queue_outbound(storage, para, commitments.horizontal_messages, now)
+        self._paras.note_new_head(storage, para, commitments.head_data, relay_parent)

@@ -1,0 +1,190 @@
+"""What `pallet_message_queue` stores and says, to the byte.
+
+BookStateFor  Twox64Concat origin -> BookState
+Pages         Twox64Concat origin, Twox64Concat u32 -> Page
+ServiceHead   origin whose turn it is
+
+origin        00 Ump 00 Para u32
+BookState     u32 begin, u32 end, u32 count, Option<(origin prev, origin next)>, u64 message_count, u64 size
+Page          u32 remaining, u32 remaining_size, u32 first_index, u32 first, u32 last, Vec<u8> heap
+heap          items one after the other: u32 payload length, bool processed, payload
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Final
+
+from primitives import scale
+from primitives.errors import DefensiveFailure, ScaleError
+from primitives.scale import Codec, Reader
+from primitives.types import Hash, ParaId
+from primitives.weights import Weight
+from runtime.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
+from runtime.events import Event, event
+from runtime.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from runtime.structs import struct
+from runtime.system import hash_codec
+
+PALLET: Final = "MessageQueue"
+ITEM_HEADER: Final = 5
+"""Bytes of an item before its payload."""
+
+
+def _read_origin(reader: Reader) -> ParaId:
+    at = reader.pos
+    if reader.take(2) != b"\x00\x00":
+        raise ScaleError(f"not the queue of a para, at offset {at}")
+    return ParaId(reader.uint(4))
+
+
+origin: Final[Codec[ParaId]] = Codec(
+    "AggregateMessageOrigin", lambda para: b"\x00\x00" + para.to_bytes(4, "little"), _read_origin
+)
+"""The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Who stands before and after a queue in the ring of queues that have messages."""
+
+    prev: ParaId
+    next: ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class BookState:
+    """A queue: pages `begin` to `end` hold what waits; counted in messages and bytes of payload."""
+
+    begin: int = 0
+    end: int = 0
+    count: int = 0
+    ready_neighbours: Neighbours | None = None
+    message_count: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Page:
+    """A part of a queue; `first` and `last` are the heap offsets of the first item that waits and of the last item."""
+
+    remaining: int = 0
+    remaining_size: int = 0
+    first_index: int = 0
+    first: int = 0
+    last: int = 0
+    heap: bytearray = field(default_factory=bytearray)
+
+    def append(self, message: bytes, heap_size: int) -> bool:
+        """Add a message; false when it does not fit."""
+        at = len(self.heap)
+        if at + ITEM_HEADER + len(message) > heap_size:
+            return False
+        self.heap += len(message).to_bytes(4, "little") + b"\x00" + message
+        self.last = at
+        self.remaining += 1
+        self.remaining_size += len(message)
+        return True
+
+    def peek(self) -> bytes:
+        """The first message that waits. Raises `DefensiveFailure` when the heap does not hold what it says."""
+        start = self.first + ITEM_HEADER
+        length = int.from_bytes(self.heap[self.first : self.first + 4], "little")
+        if start + length > len(self.heap) or self.remaining == 0:
+            raise DefensiveFailure("a page of the message queue is corrupt")
+        return bytes(self.heap[start : start + length])
+
+    def pop(self) -> None:
+        """Mark the first message that waits as processed and go to the next."""
+        length = len(self.peek())
+        self.heap[self.first + 4] = 1
+        self.first += ITEM_HEADER + length
+        self.first_index += 1
+        self.remaining -= 1
+        self.remaining_size -= length
+
+
+_neighbours: Final[Codec[Neighbours]] = struct(Neighbours, origin, origin)
+book_state: Final[Codec[BookState]] = struct(
+    BookState, scale.u32, scale.u32, scale.u32, scale.option(_neighbours), scale.u64, scale.u64
+)
+_page: Final[Codec[Page]] = struct(Page, *([scale.u32] * 5), scale.bytes_.map("heap", bytearray, bytes))
+
+BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
+PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)
+SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", origin)
+
+
+class ProcessMessageError(IntEnum):
+    """`frame_support::traits::ProcessMessageError`: why a message could not be processed."""
+
+    BadFormat = 0
+    Corrupt = 1
+    Unsupported = 2
+    Overweight = 3
+    Yield = 4
+    StackLimitReached = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MessageError:
+    """Why a message could not be processed; `required` goes with `Overweight` only."""
+
+    kind: ProcessMessageError
+    required: Weight | None = None
+
+    def encode(self) -> bytes:
+        """SCALE bytes."""
+        return bytes((self.kind,)) + (b"" if self.required is None else encode_weight(self.required))
+
+
+def _read_error(reader: Reader) -> MessageError:
+    at = reader.pos
+    try:
+        error = MessageError(ProcessMessageError(reader.u8()))
+    except ValueError:
+        raise ScaleError(f"no ProcessMessageError at offset {at}") from None
+    if error.kind is ProcessMessageError.Overweight:
+        return replace(error, required=read_weight(reader))
+    return error
+
+
+message_error: Final[Codec[MessageError]] = Codec("ProcessMessageError", MessageError.encode, _read_error)
+
+
+@event(PALLET, 0, hash_codec, origin, message_error)
+class ProcessingFailed(Event):
+    """A message was taken off the queue and could not be processed; `id` is its blake2b-256."""
+
+    id: Hash
+    origin: ParaId
+    error: MessageError
+
+
+@event(PALLET, 1, hash_codec, origin, weight_codec, scale.boolean)
+class Processed(Event):
+    """A message was taken off the queue and processed; `success` is what the processor says of it."""
+
+    id: Hash
+    origin: ParaId
+    weight_used: Weight
+    success: bool
+
+
+@event(PALLET, 4, hash_codec, origin, weight_codec)
+class OverweightDropped(Event):
+    """A message was discarded that weighs more than a whole block allows; in Rust it waits for `execute_overweight`."""
+
+    id: Hash
+    origin: ParaId
+    weight: Weight
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why upward messages of a parachain block were refused (`UmpAcceptanceCheckErr`)."""
+
+    MoreMessagesThanPermitted = 0
+    MessageSize = 1
+    CapacityExceeded = 2
+    TotalSizeExceeded = 3
+    IsOffboarding = 4
