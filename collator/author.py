@@ -1,0 +1,178 @@
+"""The honest author: collect every relay node the subscriber may ask for, walk, keep exactly what the walk took, seal.
+
+    relay state ──prove──► full proof ──plan──► nodes taken ──► inherent ──execute──► post-state root ──► header, seal
+
+The author runs the same `plan` and the same `execute_block` as whoever judges its block, so an honest block is valid by
+construction, and there is nothing to decide: for one parent, relay parent, set of messages and slot there is one block
+(PS-52, PS-90).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from primitives.ed25519 import sign
+from primitives.errors import DefensiveFailure, PubsubError
+from primitives.header import Header, aura_pre_digest, aura_seal
+from primitives.pubsub import derive_child_key, node_cost
+from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from runtime.pallet_subscriber.config import RuntimeSpec
+from runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from runtime.pallet_subscriber.plan import Plan, plan
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.parachain_system.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    Inherent,
+    encode_messages,
+)
+from runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
+from runtime.parachain_system.static_keys import StaticValues, read_static_keys
+from runtime.storage import State, Storage
+from trie import BadNode, read_proof
+
+
+class RelayAccess(Protocol):
+    """One relay block as a collator sees it, through a node that it trusts."""
+
+    @property
+    def number(self) -> RelayBlockNumber:
+        """The block's height."""
+
+    @property
+    def storage_root(self) -> Hash:
+        """The root of its state."""
+
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
+    ) -> None:
+        """Add every node that reading these keys touches, as `State.prove` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayBlock:
+    """`RelayAccess` over a relay state at hand."""
+
+    number: RelayBlockNumber
+    state: State
+
+    @property
+    def storage_root(self) -> Hash:
+        """The root of its state."""
+        return self.state.root()
+
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
+    ) -> None:
+        """As `State.prove`."""
+        self.state.prove(top_keys, child_keys, into)
+
+
+class CannotAuthor(PubsubError):
+    """No valid block can be built on this relay parent: its messages alone exceed what a block may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullProof:
+    """All that a subscriber may ask of one relay state: the proof before it is pruned.
+
+    `static_bytes` is the cost of the static keys' nodes, `unpruned` by publisher (ascending) the cost of the nodes that
+    come with it and were not counted before; they add up to the cost of `nodes`.
+    """
+
+    nodes: dict[Hash, bytes]
+    statics: StaticValues
+    static_bytes: int
+    unpruned: tuple[tuple[ParaId, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Authored:
+    """A sealed block, what executing it gave, and what the proof weighed before it was pruned, by publisher."""
+
+    candidate: Candidate
+    outcome: BlockOutcome
+    unpruned: tuple[tuple[ParaId, int], ...]
+
+
+def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
+    """Collect the static keys, and all paths and values of all subscribed keys, absences included."""
+    nodes: dict[Hash, bytes] = {}
+
+    def read(key: bytes) -> bytes | None:
+        path: dict[Hash, bytes] = {}
+        relay.prove((key,), {}, path)
+        nodes.update(path)
+        try:
+            return read_proof(relay.storage_root, path.values(), (key,))[key]
+        except BadNode:
+            return None  # as the walk takes it
+
+    statics = read_static_keys(spec.para_id, read)
+    static_bytes = cost = _cost(nodes.values())
+    unpruned = []
+    for para, keys in spec.subscriptions.items():
+        seen = len(nodes)
+        relay.prove((), {derive_child_key(para): keys}, nodes)
+        mine = _cost(list(nodes.values())[seen:])
+        unpruned.append((para, mine))
+        cost += mine
+    return FullProof(nodes, statics, static_bytes, tuple(unpruned))
+
+
+def _cost(nodes: Iterable[bytes]) -> int:
+    return sum(node_cost(len(node)) for node in nodes)
+
+
+def author(  # noqa: PLR0917  # a block has this many parts
+    parent: Header,
+    state: State,
+    relay: RelayAccess,
+    downward: tuple[InboundDownwardMessage, ...],
+    horizontal: HorizontalMessages,
+    slot: Slot,
+    seed: bytes,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+) -> Authored:
+    """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`; `state` stays as it is.
+
+    The messages must be all that came since the parent: the verifier knows the queues' heads. Whether `seed` is the one
+    whose turn `slot` is, is not looked into. Raises `CannotAuthor`.
+    """
+    storage = Storage(state.fork())
+    spec = runtime_spec(storage)
+    proof = full_proof(relay, spec)
+    weight = len(encode_messages(downward, horizontal))
+    if weight > spec.allowed_pov:
+        raise CannotAuthor(f"{weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
+    storage.start_recording()
+    walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(weight))
+    if walked.missing is not None:
+        raise DefensiveFailure(f"the full proof lacks {walked.missing}")
+    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
+    candidate, outcome = build(storage, spec, parent, inherent, walked, slot, seed, handlers)
+    return Authored(candidate, outcome, proof.unpruned)
+
+
+def build(  # noqa: PLR0917  # as above
+    storage: Storage,
+    spec: RuntimeSpec,
+    parent: Header,
+    inherent: Inherent,
+    walked: Plan,
+    slot: Slot,
+    seed: bytes,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+) -> tuple[Candidate, BlockOutcome]:
+    """Execute the block that `inherent` and `walked` make, over the parent's state in `storage`, and seal it."""
+    digest = (aura_pre_digest(slot),)
+    number = ParaBlockNumber(parent.number + 1)
+    outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers)
+    header = Header(parent.hash(), number, outcome.state_root, inherent.extrinsics_root(), digest)
+    return Candidate(seal(header, seed), inherent), outcome
+
+
+def seal(header: Header, seed: bytes) -> Header:
+    """The header, whose digest is one slot, with its author's signature over all of it."""
+    return replace(header, digest=(*header.digest[:1], aura_seal(sign(seed, header.pre_hash()))))
