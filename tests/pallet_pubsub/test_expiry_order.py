@@ -1,0 +1,337 @@
+"""Where a sweep goes: order, resumption, wrapping, fairness, and what weight it takes (PS-15, PS-18, PS-19)."""
+
+import pytest
+from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+
+from primitives.types import ParaId, PubsubKey
+from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
+from runtime.pallet_pubsub import TtlPolicy, weights
+from runtime.pallet_pubsub.events import KeyExpired
+from runtime.pallet_pubsub.expiry import Sweep, least_weight, sweep
+from runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlScanCursor, rows_of
+
+LONG = 1_000_000
+
+
+def in_scan_order(para: int, keys: list[PubsubKey]) -> list[PubsubKey]:
+    return sorted(keys, key=rows_of(ParaId(para)).ttl_row)
+
+
+def cursor(world: World) -> ScanCursor | None:
+    return TtlScanCursor.get(world.storage)
+
+
+def swept(world: World, remaining: Weight = WEIGHT_MAX) -> Sweep:
+    return sweep(world.config, world.storage, world.now, remaining)
+
+
+def expired(world: World) -> list[bytes]:
+    return [event.key for event in world.events() if isinstance(event, KeyExpired)]
+
+
+def with_rows(count: int, ttl: int = LONG, **changes: object) -> tuple[World, list[PubsubKey]]:
+    world = World(MOCK, **changes)
+    keys = in_scan_order(1000, numbered(count))
+    for key in keys:
+        world.publish(1000, key, b"", ttl)
+    return world, keys
+
+
+# Limits
+
+
+@both_policies
+def test_zero_weight_is_a_no_op_that_keeps_the_cursor_ps15(policy: TtlPolicy) -> None:
+    world, _ = with_rows(5, ttl=1, max_ttl_scans_per_idle=2, ttl_policy=policy)
+    world.idle()
+    world.at(2)
+    before = world.root()
+    least = least_weight(world.config)
+    for too_little in (
+        WEIGHT_ZERO,
+        Weight(least.ref_time - 1, 2**63),
+        Weight(2**63, least.proof_size - 1),
+    ):
+        assert world.idle(too_little) == WEIGHT_ZERO
+    assert world.root() == before
+    assert world.count(1000) == 5
+
+
+@both_policies
+def test_a_sweep_never_takes_more_than_it_is_given_ps15(policy: TtlPolicy) -> None:
+    for due in (True, False):
+        for share in range(1, 40):
+            world, _ = with_rows(30, ttl=1 if due else LONG, ttl_policy=policy)
+            world.at(2)
+            given = weights.expire_key(world.config) * share
+            done = swept(world, given)
+            assert done.weight.all_lte(given)
+            assert done.expired == 30 - world.count(1000)
+            if done.examined < 30 and due:
+                assert (done.weight + least_weight(world.config)).any_gt(given)
+
+
+@both_policies
+def test_at_most_max_ttl_scans_per_idle_rows_are_examined_ps15(policy: TtlPolicy) -> None:
+    world, _ = with_rows(50, ttl=1, max_ttl_scans_per_idle=20, ttl_policy=policy)
+    world.at(2)
+    assert [swept(world).examined for _ in range(3)] == [20, 20, 10]
+    assert world.count(1000) == 0
+
+
+def test_rows_that_are_not_due_count_as_examined_in_a_scan_and_are_not_met_in_the_index_ps19() -> None:
+    world, _ = with_rows(50)
+    assert (swept(world).examined, swept(world).expired) == (50, 0)
+    world, _ = with_rows(50, ttl_policy=TtlPolicy.EXPIRY_INDEX)
+    assert swept(world).examined == 0
+
+
+@both_policies
+def test_a_sweep_tells_how_long_an_entry_had_outlived_its_time(policy: TtlPolicy) -> None:
+    world, _ = with_rows(3, ttl=4, ttl_policy=policy)
+    assert swept(world.at(12)).lag == 12 - (1 + 4)
+
+
+# Order and resumption
+
+
+def test_a_scan_follows_the_order_of_storage_keys_across_publishers_ps19() -> None:
+    world = World(MOCK, max_ttl_scans_per_idle=1)
+    rows = [(para, key) for para in (0, 7, 1000, 1001) for key in numbered(3)]
+    for para, key in rows:
+        world.publish(para, key, b"", 1)
+    world.at(2)
+    met = []
+    for _ in rows:
+        world.storage.log.clear()
+        world.idle()
+        (event,) = world.events()
+        assert isinstance(event, KeyExpired)
+        met.append((event.publisher, event.key))
+    assert met == sorted(rows, key=lambda row: TtlData.key_for(ParaId(row[0]), row[1]))
+
+
+def test_the_index_follows_time_and_then_publisher_and_key_ps19() -> None:
+    world = World(MOCK, ttl_policy=TtlPolicy.EXPIRY_INDEX, max_ttl_scans_per_idle=2)
+    keys = sorted(numbered(4))
+    for key, ttl in zip(keys, (300, 2, 1, 300), strict=True):
+        world.publish(1000, key, b"", ttl)
+    world.publish(3, keys[0], b"", 300)
+    world.at(1000)
+    met = []
+    for _ in range(3):
+        world.storage.log.clear()
+        world.idle()
+        met.append([(event.publisher, event.key) for event in world.events() if isinstance(event, KeyExpired)])
+    assert met == [[(1000, keys[2]), (1000, keys[1])], [(3, keys[0]), (1000, keys[0])], [(1000, keys[3])]]
+
+
+def test_a_scan_resumes_strictly_after_the_last_row_and_wraps_once_ps19() -> None:
+    world, keys = with_rows(5, max_ttl_scans_per_idle=3)
+    positions = []
+    for _ in range(4):
+        assert swept(world).examined == 3
+        last = cursor(world)
+        assert last is not None
+        positions.append((keys.index(last.key), last.visited))
+    # rows 0 1 2 | 3 4 0 | 1 2 3 | 4 0 1, the visits of a lap counted from its first row
+    assert positions == [(2, 3), (0, 1), (3, 4), (1, 2)]
+
+
+def test_a_sweep_with_room_for_more_meets_every_row_once_wherever_it_starts_ps19() -> None:
+    world, keys = with_rows(5, max_ttl_scans_per_idle=2)
+    swept(world)
+    roomy = World(MOCK, max_ttl_scans_per_idle=100)
+    roomy.storage = world.storage
+    for _ in range(3):
+        assert swept(roomy).examined == 5
+        last = cursor(roomy)
+        assert last is not None
+        assert last.key == keys[1]
+
+
+def test_a_new_row_behind_the_cursor_is_met_in_the_next_lap_and_one_ahead_in_this_ps18() -> None:
+    world = World(MOCK, max_ttl_scans_per_idle=2)
+    order = in_scan_order(1000, numbered(6))
+    for key in order[1:5]:
+        world.publish(1000, key, b"", LONG)
+    world.idle()  # met 1 and 2
+    world.publish(1000, order[0], b"", 1)
+    world.publish(1000, order[5], b"", 1)
+    world.at(2)
+    world.idle()  # 3 and 4
+    assert expired(world) == []
+    world.idle()  # 5 of this lap, 0 of the next
+    assert expired(world) == [order[5], order[0]]
+
+
+def test_deleting_the_row_under_the_cursor_moves_nothing_ps18() -> None:
+    world, keys = with_rows(6, ttl=3, max_ttl_scans_per_idle=2)
+    world.idle()
+    world.force_delete(1000, [keys[1], keys[2]])
+    world.at(4).idle()
+    assert expired(world) == [keys[3], keys[4]]
+
+
+def test_publishing_the_row_under_the_cursor_again_moves_nothing_ps18() -> None:
+    world, keys = with_rows(6, ttl=3, max_ttl_scans_per_idle=2)
+    world.idle()
+    world.at(4)
+    for key in keys[:3]:
+        world.publish(1000, key, b"new", 3)
+    world.idle()
+    assert expired(world) == [keys[3]]
+    world.idle()
+    assert expired(world) == [keys[3], keys[4], keys[5]][:3]
+    assert world.keys(1000) == sorted(keys[:3])
+
+
+def test_a_cursor_whose_publisher_is_gone_goes_on_where_it_stood_ps18() -> None:
+    world, _ = with_rows(4, ttl=3, max_ttl_scans_per_idle=2)
+    for key in numbered(3):
+        world.publish(1001, key, b"", 3)
+        world.publish(7, key, b"", 3)
+    world.idle()
+    last = cursor(world)
+    assert last is not None
+    world.force_deregister(last.para)
+    world.at(4)
+    while world.ttl_rows():
+        before = world.ttl_rows()
+        world.idle()
+        assert world.ttl_rows() == before - min(2, before)
+    world.try_state()
+
+
+# Fairness
+
+
+class Hostile:
+    """A publisher that keeps the cursor with itself: rows just ahead of it, those behind deleted, every block."""
+
+    def __init__(self, world: World, para: int) -> None:
+        self.world = world
+        self.para = para
+        self.pool = in_scan_order(para, numbered(1500, first=10**6))
+
+    def act(self) -> None:
+        last = cursor(self.world)
+        row = rows_of(ParaId(self.para)).ttl_row
+        at = row(last.key) if last is not None and last.para == self.para else b""
+        stored = self.world.keys(self.para)
+        if stored:
+            self.world.force_delete(self.para, stored)
+        ahead = [key for key in self.pool if row(key) > at][: self.world.config.max_stored_keys]
+        for key in ahead:
+            self.world.publish(self.para, key, b"", LONG)
+
+
+def next_to(para: int) -> tuple[int, int]:
+    """Two system paras whose rows stand before and after those of `para`."""
+    ids = sorted(range(200), key=lambda other: rows_of(ParaId(other)).ttl_prefix)
+    at = ids.index(para)
+    return ids[at - 1], ids[at + 1]
+
+
+def test_a_publisher_that_inserts_ahead_of_the_cursor_delays_others_by_one_visit_a_lap_ps19() -> None:
+    para = 50
+    before, after = next_to(para)
+    world = World(MOCK, max_stored_keys=10, max_ttl_scans_per_idle=4)
+    hostile = Hostile(world, para)
+    hostile.act()
+    victims = [(other, key) for other in (before, after) for key in numbered(3)]
+    for other, key in victims:
+        world.publish(other, key, b"", 1)
+    world.idle()
+    world.at(2)
+    laps = 0
+    while any(world.keys(other) for other in (before, after)):
+        hostile.act()
+        world.idle()
+        world.at(world.now + 1)
+        laps += 1
+        assert laps < 10, "a lap of 10 + 6 rows, 4 a sweep, is over after 4 sweeps; two laps after 8"
+    assert laps <= 5
+    world.try_state()
+
+
+def test_without_the_limit_the_same_publisher_would_keep_the_cursor_for_ever() -> None:
+    """The attack is real: with a limit of visits that is never reached, the victim's rows outlive 200 sweeps."""
+    para = 50
+    _, after = next_to(para)
+    world = World(MOCK, max_stored_keys=10, max_ttl_scans_per_idle=4)
+    hostile = Hostile(world, para)
+    hostile.act()
+    world.publish(after, name("victim"), b"", 1)
+    world.at(2)
+    for _ in range(200):
+        hostile.act()
+        last = cursor(world)
+        if last is not None and last.para == para:
+            TtlScanCursor.put(world.storage, ScanCursor(last.para, last.key, 0))
+        world.idle()
+    assert world.keys(after) == [name("victim")]
+
+
+def test_a_publisher_cut_short_is_taken_up_there_in_the_next_lap_ps18() -> None:
+    """12 rows, 5 visits a lap (the limit was lowered since): laps see 5, 5, 2, then the first 5 again."""
+    world, keys = with_rows(12, max_ttl_scans_per_idle=5)
+    world.publish(1001, name("other"), b"", LONG)
+    first = 1000 if rows_of(ParaId(1000)).ttl_prefix < rows_of(ParaId(1001)).ttl_prefix else 1001
+    lowered = World(MOCK, max_stored_keys=5, max_ttl_scans_per_idle=1)
+    lowered.storage = world.storage
+    met: list[int] = []
+    for _ in range(5 + 1 + 5 + 1 + 2 + 1 + 5):
+        assert swept(lowered).examined == 1
+        last = cursor(lowered)
+        assert last is not None
+        met.append(keys.index(last.key) if last.para == 1000 else -1)
+    laps = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11], [0, 1, 2, 3, 4]]
+    expected = [at for lap in laps for at in ([*lap, -1] if first == 1000 else [-1, *lap])]
+    assert met == expected[: len(met)]
+
+
+def test_a_mark_is_forgotten_with_the_rows_it_speaks_of() -> None:
+    world, keys = with_rows(8, max_ttl_scans_per_idle=5)
+    lowered = World(MOCK, max_stored_keys=2, max_ttl_scans_per_idle=2)
+    lowered.storage = world.storage
+    swept(lowered)
+    swept(lowered)
+    assert TtlLapMark.get(world.storage, ParaId(1000)) is None, "one publisher: its next lap took it up at once"
+    world.publish(1001, name("other"), b"", LONG)
+    for _ in range(6):
+        swept(lowered)
+        if TtlLapMark.contains(world.storage, ParaId(1000)):
+            break
+    assert TtlLapMark.contains(world.storage, ParaId(1000))
+    world.try_state()
+    world.force_delete(1000, keys)
+    assert not TtlLapMark.contains(world.storage, ParaId(1000))
+    world.try_state()
+
+
+def test_a_mark_behind_the_last_row_starts_the_publisher_from_its_first() -> None:
+    world, keys = with_rows(4, max_ttl_scans_per_idle=50)
+    TtlLapMark.insert(world.storage, ParaId(1000), keys[-1])
+    assert swept(world).examined == 4
+    assert not TtlLapMark.contains(world.storage, ParaId(1000))
+
+
+@pytest.mark.parametrize("visits", [1, 2, 3, 5, 50])
+@pytest.mark.parametrize("scans", [1, 2, 7, 100])
+def test_with_nothing_changing_every_row_is_met_within_its_laps_whatever_the_limits(visits: int, scans: int) -> None:
+    world = World(MOCK)
+    rows = {}
+    for para, count in ((1, 5), (2, 1), (3, 3)):
+        for key in numbered(count):
+            world.publish(para, key, b"", 10)
+            rows[para, key] = 0
+    small = World(MOCK, max_stored_keys=visits, max_ttl_scans_per_idle=scans)
+    small.storage = world.storage
+    small.at(11)
+    laps = -(-5 // visits)
+    lap_rows = sum(min(visits, count) for count in (5, 1, 3))
+    for _ in range(laps * -(-lap_rows // scans) + laps):
+        swept(small)
+    assert small.ttl_rows() == 0
+    small.try_state()

@@ -1,0 +1,169 @@
+"""Bad input of every kind: it is refused with the right reason, and neither state nor events change (PS-10)."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, parachain
+
+from primitives.errors import PubsubError, ScaleError
+from primitives.types import U32_MAX, U128_MAX
+from runtime.dispatch import BadOrigin, Token, TokenError
+from runtime.origin import Root, Signed, Unsigned
+from runtime.pallet_pubsub import Error
+from runtime.pallet_pubsub.storage import RegisteredPublishers
+
+A = name("a")
+
+
+def populated() -> World:
+    world = World(MOCK, max_publishers=2, max_stored_keys=3, max_total_storage_size=1500)
+    world.register(2000)
+    world.publish(2000, A, b"a", 10)
+    for key in numbered(3):
+        world.publish(1000, key, b"1", 4)
+    return world.at(2)
+
+
+REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
+    "publish: not registered": (Error.PublishNotAuthorized, lambda w: w.publish(2001, A)),
+    "publish: first id that is no system para": (Error.PublishNotAuthorized, lambda w: w.publish(2001, A, b"")),
+    "publish: largest id": (Error.PublishNotAuthorized, lambda w: w.publish(U32_MAX, A)),
+    "publish: too long, and not registered either": (
+        Error.PublishNotAuthorized,
+        lambda w: w.publish(2001, A, bytes(9999)),
+    ),
+    "publish: too long": (Error.ValueTooLong, lambda w: w.publish(2000, A, bytes(1025))),
+    "publish: too many keys": (Error.TooManyStoredKeys, lambda w: w.publish(1000, name("4th"), b"")),
+    "publish: too many keys before too much": (
+        Error.TooManyStoredKeys,
+        lambda w: [w.publish(1000, numbered(1)[0], bytes(1024)), w.publish(1000, name("4th"), bytes(1024))],
+    ),
+    "publish: too much": (
+        Error.TotalStorageSizeExceeded,
+        lambda w: [w.publish(2000, A, bytes(1024)), w.publish(2000, name("b"), bytes(500))],
+    ),
+    "publish: key of 31 bytes": (ScaleError, lambda w: w.publish(2000, bytes(31))),
+    "publish: key of 33 bytes": (ScaleError, lambda w: w.publish(2000, bytes(33))),
+    "publish: empty key": (ScaleError, lambda w: w.publish(2000, b"")),
+    "publish: ttl beyond u32": (ScaleError, lambda w: w.publish(2000, A, b"", U32_MAX + 1)),
+    "publish: negative ttl": (ScaleError, lambda w: w.publish(2000, A, b"", -1)),
+    "publish: id beyond u32": (ScaleError, lambda w: w.publish(U32_MAX + 1, A)),
+    "publish: negative id": (ScaleError, lambda w: w.publish(-1, A)),
+    "register: by root": (BadOrigin(), lambda w: w.register(2001, Root())),
+    "register: by nobody": (BadOrigin(), lambda w: w.register(2001, Unsigned())),
+    "register: again": (Error.AlreadyRegistered, lambda w: w.register(2000)),
+    "register: not the owner": (Error.NotAuthorized, lambda w: w.register(2001, Signed(BOB))),
+    "register: another para": (Error.NotAuthorized, lambda w: w.register(2001, parachain(2002))),
+    "register: a para that nobody owns": (Error.NotAuthorized, lambda w: w.register(9999)),
+    "register: the owner is poor": (Token(TokenError.FundsUnavailable), lambda w: w.register(2001, Signed(POOR))),
+    "register: id beyond u32": (ScaleError, lambda w: w.register(U32_MAX + 1)),
+    "force register: not root": (BadOrigin(), lambda w: w.force_register(2001, origin=Signed(ALICE))),
+    "force register: again": (Error.AlreadyRegistered, lambda w: w.force_register(2000)),
+    "force register: more than there is": (
+        Token(TokenError.FundsUnavailable),
+        lambda w: w.force_register(2001, deposit=901),
+    ),
+    "force register: an account that is not there": (
+        Token(TokenError.CannotCreateHold),
+        lambda w: w.force_register(2001, deposit=1, manager=bytes(32)),
+    ),
+    "force register: negative deposit": (ScaleError, lambda w: w.force_register(2001, deposit=-1)),
+    "force register: deposit beyond u128": (ScaleError, lambda w: w.force_register(2001, deposit=U128_MAX + 1)),
+    "force register: no account id": (ScaleError, lambda w: w.force_register(2001, manager=b"short")),
+    "deregister: not registered": (Error.NotRegistered, lambda w: w.deregister(2001)),
+    "deregister: an unregistered system para": (Error.NotRegistered, lambda w: w.deregister(1000, parachain(1000))),
+    "deregister: not the manager": (Error.NotAuthorized, lambda w: w.deregister(2000, Signed(BOB))),
+    "deregister: another para": (Error.NotAuthorized, lambda w: w.deregister(2000, parachain(2001))),
+    "deregister: by root": (BadOrigin(), lambda w: w.deregister(2000, Root())),
+    "force deregister: not root": (BadOrigin(), lambda w: w.force_deregister(2000, Signed(ALICE))),
+    "force deregister: nothing there": (Error.NotRegistered, lambda w: w.force_deregister(1001)),
+    "delete: not registered": (Error.NotRegistered, lambda w: w.delete(2001, [A])),
+    "delete: not the manager": (Error.NotAuthorized, lambda w: w.delete(2000, [A], Signed(BOB))),
+    "delete: a system para has no manager": (Error.NotAuthorized, lambda w: w.delete(1000, numbered(1))),
+    "delete: by root": (BadOrigin(), lambda w: w.delete(2000, [A], Root())),
+    "delete: nothing": (Error.NoKeysToDelete, lambda w: w.delete(2000, [])),
+    "delete: absent": (Error.NoKeysToDelete, lambda w: w.delete(2000, [name("absent")])),
+    "delete: one good key and one of 31 bytes": (ScaleError, lambda w: w.delete(2000, [A, bytes(31)])),
+    "force delete: not root": (BadOrigin(), lambda w: w.force_delete(2000, [A], Signed(ALICE))),
+    "force delete: absent": (Error.NoKeysToDelete, lambda w: w.force_delete(2000, [name("absent")])),
+    "force delete: a key of 33 bytes": (ScaleError, lambda w: w.force_delete(2000, [bytes(33)])),
+    "force delete: id beyond u32": (ScaleError, lambda w: w.force_delete(U32_MAX + 1, [A])),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_wrong_is_refused_by_its_name_and_leaves_no_trace_ps10(case: str) -> None:
+    world = populated()
+    world.owners.owners[2001] = POOR if "poor" in case else ALICE
+    why, action = REFUSED[case]
+
+    def in_a_layer() -> None:
+        with world.storage.transaction():  # two writes in one case: the layer an instruction or a call runs in
+            action(world)
+
+    world.refuses(why, in_a_layer)
+    world.try_state()
+
+
+def test_no_place_left_comes_before_not_authorized_and_after_already_registered() -> None:
+    world = populated()
+    world.register(2001)
+    world.refuses(Error.TooManyPublishers, world.register, 2002, Signed(BOB))
+    world.refuses(Error.AlreadyRegistered, world.register, 2001, Signed(BOB))
+
+
+def test_a_refused_publish_needs_no_layer_to_leave_no_trace_ps10() -> None:
+    world = populated()
+    for why, para, key, size in (
+        (Error.PublishNotAuthorized, 2001, A, 1),
+        (Error.ValueTooLong, 2000, A, 1025),
+        (Error.TooManyStoredKeys, 1000, name("4th"), 0),
+    ):
+        world.refuses(why, world.publish, para, key, bytes(size))
+    world.publish(2000, A, bytes(1024))
+    world.refuses(Error.TotalStorageSizeExceeded, world.publish, 2000, name("b"), bytes(500))
+
+
+def test_a_hold_that_fails_late_takes_the_registration_back_ps10() -> None:
+    """The balance error comes from another pallet, in the middle of the call."""
+    world = populated()
+    world.owners.owners[2001] = POOR
+    world.refuses(Token(TokenError.FundsUnavailable), world.register, 2001, Signed(POOR))
+    assert RegisteredPublishers.get(world.storage, 2001) is None
+
+
+ids = st.sampled_from([0, 999, 1000, 1999, 2000, 2001, U32_MAX, U32_MAX + 1, -1])
+keys = st.one_of(st.sampled_from([A, *numbered(4)]), st.binary(max_size=40))
+origins = st.sampled_from(
+    [Root(), Unsigned(), Signed(ALICE), Signed(BOB), Signed(POOR), parachain(1000), parachain(2000)]
+)
+
+
+@given(
+    call=st.one_of(
+        st.tuples(
+            st.just("publish"), ids, keys, st.binary(max_size=3), st.sampled_from([0, 1, U32_MAX, U32_MAX + 1, -1])
+        ),
+        st.tuples(st.sampled_from(["register", "deregister"]), ids, origins),
+        st.tuples(st.just("force_register"), ids, st.sampled_from([0, 5, -1, 10**6, 2**128]), st.just(ALICE), origins),
+        st.tuples(st.just("force_deregister"), ids, origins),
+        st.tuples(st.sampled_from(["delete", "force_delete"]), ids, st.lists(keys, max_size=3), origins),
+    )
+)
+def test_whatever_is_asked_either_works_or_changes_nothing_and_never_fails_otherwise_ps10(
+    call: tuple[object, ...],
+) -> None:
+    world = populated()
+    before, log = world.root(), list(world.storage.log)
+    verb, *args = call
+    try:
+        getattr(world, str(verb))(*args)
+    except PubsubError:
+        assert world.root() == before
+        assert world.storage.log == log
+    else:
+        assert world.root() != before
+        assert len(world.storage.log) > len(log)
+    world.try_state()
