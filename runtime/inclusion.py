@@ -12,27 +12,60 @@ from enum import IntEnum
 from typing import Final, Protocol
 
 from primitives import scale
+from primitives.scale import Codec
 from primitives.types import ParaId, RelayBlockNumber
-from runtime.dispatch import ModuleError, pallet_errors, with_storage_layer
+from primitives.weights import Weight
+from runtime import system
+from runtime.dispatch import (
+    DispatchError,
+    ModuleError,
+    dispatch_error,
+    dispatchable,
+    pallet_errors,
+    with_storage_layer,
+)
 from runtime.events import Event, deposit, event
 from runtime.hooks import Hooks, IntegrityError
 from runtime.host_configuration import active_config
-from runtime.messages import MessageBounds, OutboundHrmpMessage, para_id
-from runtime.paras import ParaLifecycle
+from runtime.messages import MessageBounds, OutboundHrmpMessage, para_id, relay_number
+from runtime.origin import Origin, ensure_unsigned
 from runtime.storage import Storage
+from runtime.structs import struct
 
 PALLET: Final = "ParaInclusion"
+_CANDIDATE_WEIGHT: Final = Weight(1_000_000_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateCommitments:
     """What a parachain block asks of the relay chain; new validation code is not part of it here."""
 
+    upward_messages: tuple[bytes, ...]
+    horizontal_messages: tuple[OutboundHrmpMessage, ...]
     head_data: bytes
-    upward_messages: tuple[bytes, ...] = ()
-    horizontal_messages: tuple[OutboundHrmpMessage, ...] = ()
-    processed_downward_messages: int = 0
-    hrmp_watermark: RelayBlockNumber = RelayBlockNumber(0)
+    processed_downward_messages: int
+    hrmp_watermark: RelayBlockNumber
+
+
+@dataclass(frozen=True, slots=True)
+class BackedCandidate:
+    """A valid parachain block on its way into the relay chain."""
+
+    para: ParaId
+    relay_parent: RelayBlockNumber
+    commitments: CandidateCommitments
+
+
+_outbound: Final[Codec[OutboundHrmpMessage]] = struct(OutboundHrmpMessage, para_id, scale.bytes_)
+commitments_codec: Final[Codec[CandidateCommitments]] = struct(
+    CandidateCommitments,
+    scale.vec(scale.bytes_).map("UpwardMessages", tuple, list),
+    scale.vec(_outbound).map("HorizontalMessages", tuple, list),
+    scale.bytes_,
+    scale.u32,
+    relay_number,
+)
+backed_candidate: Final[Codec[BackedCandidate]] = struct(BackedCandidate, para_id, relay_number, commitments_codec)
 
 
 @event(PALLET, 3, para_id, scale.u32)
@@ -43,6 +76,14 @@ class UpwardMessagesReceived(Event):
     count: int
 
 
+@event(PALLET, 100, para_id, dispatch_error)
+class CandidateRefused(Event):
+    """A block was not included; nothing of it took effect, and its author keeps it. Rust has no such event."""
+
+    para: ParaId
+    error: DispatchError
+
+
 @pallet_errors(PALLET)
 class Error(IntEnum):
     """Why a block was refused before any of its messages was looked at."""
@@ -51,11 +92,18 @@ class Error(IntEnum):
     IsOffboarding = 100
 
 
+def _enter_weight(_pallet: object, candidates: Sequence[BackedCandidate]) -> Weight:
+    return _CANDIDATE_WEIGHT * len(candidates)
+
+
 class Paras(Protocol):
     """Lifecycles and heads."""
 
-    def lifecycle(self, storage: Storage, para: ParaId) -> ParaLifecycle | None:
-        """Where a para stands."""
+    def is_parachain(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a para includes blocks now."""
+
+    def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a parachain is about to leave."""
 
     def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
         """Set the head of an included block."""
@@ -103,6 +151,22 @@ class ParaInclusion(Hooks):
         self._channels = channels
         self._bounds = bounds
 
+    @dispatchable(0, scale.vec(backed_candidate), weight=_enter_weight)
+    def enter(self, storage: Storage, origin: Origin, candidates: Sequence[BackedCandidate]) -> None:
+        """The inherent that brings parachain blocks into a relay block, each whole or not at all.
+
+        Emits what `include` emits, and `CandidateRefused` for each that raised.
+        """
+        ensure_unsigned(origin)
+        now = RelayBlockNumber(system.NUMBER.get(storage))
+        for candidate in candidates:
+            try:
+                self.include(
+                    storage, candidate.para, candidate.commitments, relay_parent=candidate.relay_parent, now=now
+                )
+            except DispatchError as error:
+                deposit(storage, CandidateRefused(candidate.para, error))
+
     def include(
         self,
         storage: Storage,
@@ -137,10 +201,9 @@ class ParaInclusion(Hooks):
         relay_parent: RelayBlockNumber,
         now: RelayBlockNumber,
     ) -> None:
-        lifecycle = self._paras.lifecycle(storage, para)
-        if lifecycle not in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}:
+        if not self._paras.is_parachain(storage, para):
             raise ModuleError(PALLET, Error.UnscheduledCandidate)
-        if lifecycle is ParaLifecycle.OFFBOARDING_PARACHAIN and commitments.upward_messages:
+        if commitments.upward_messages and self._paras.is_offboarding(storage, para):
             # Its queue is dropped when it leaves; what it still sent would be lost.
             raise ModuleError(PALLET, Error.IsOffboarding)
         self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)

@@ -128,6 +128,10 @@ class Paras(Hooks):
         """Whether a para includes blocks now; one that is about to leave still does."""
         return LIFECYCLES.get(storage, para) in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}
 
+    def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a parachain is about to leave."""
+        return LIFECYCLES.get(storage, para) is ParaLifecycle.OFFBOARDING_PARACHAIN
+
     # Coming and going
 
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
