@@ -1,7 +1,7 @@
 """What publisher, relay chain and subscriber agree on: the child trie's key, the stored entry, how long it is valid."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from primitives.errors import ScaleError
 from primitives.hashing import blake2_256
@@ -34,8 +34,7 @@ def key_from_data(name: bytes) -> PubsubKey:
     return PubsubKey(blake2_256(name))
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedEntry:
+class PublishedEntry(NamedTuple):
     """What a child trie stores under a key.
 
     Vec<u8>  value
@@ -55,7 +54,18 @@ class PublishedEntry:
     @staticmethod
     def decode(data: bytes) -> "PublishedEntry":
         """The entry that all of `data` encodes. Raises `ScaleError`."""
-        reader = Reader(data)
+        end = len(data) - 8
+        if end > 1 and data[0] & 3 == 1:
+            start, length = 2, (data[0] | data[1] << 8) >> 2
+            least = 1 << 6
+        elif end > 0 and data[0] & 3 == 0:
+            start, length, least = 1, data[0] >> 2, 0
+        else:
+            start, length, least = 0, 0, 1
+        if start + length == end and length >= least:
+            lifetime = int.from_bytes(data[end:], "little")
+            return PublishedEntry(data[start:end], lifetime & U32_MAX, RelayBlockNumber(lifetime >> 32))
+        reader = Reader(data)  # longer values, and the reason for which anything else is refused
         entry = PublishedEntry(reader.bytes_(), reader.uint(4), RelayBlockNumber(reader.uint(4)))
         reader.end()
         return entry

@@ -74,9 +74,12 @@ class Meter:
         self.taken[node_hash] = node
         return node
 
-    def charge_node(self, node_hash: Hash, key: bytes, depth: int) -> tuple[bytes, int]:
-        """As `take`, charged: the node and its cost."""
-        node = self.take(node_hash, key, depth)
-        cost = node_cost(len(node))
-        self.used += cost
-        return node, cost
+    def charge_node(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
+        """As `take`, charged its cost."""
+        node = self.source.get(node_hash)
+        if node is None:
+            raise Cut(MissingNode(node_hash, key, depth))
+        self.taken[node_hash] = node
+        length = len(node)
+        self.used += length + (1 if length < 0x40 else 2) if length < 0x4000 else node_cost(length)
+        return node

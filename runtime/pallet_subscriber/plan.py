@@ -19,7 +19,7 @@ leave out or add, and either shows.
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from primitives.errors import ScaleError
 from primitives.hashing import blake2_256
@@ -35,8 +35,7 @@ from trie import BadNode
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """An item whose entry is not the one last delivered; `entry` is none when it is gone."""
 
     para: ParaId
@@ -212,8 +211,9 @@ class _Walk:
             node = self.meter.taken.get(node_hash)
             if node is None:
                 self.meter.check()
-                node, cost = self.meter.charge_node(node_hash, key, depth)
-                publisher.top_path_bytes += cost
+                before = self.meter.used
+                node = self.meter.charge_node(node_hash, key, depth)
+                publisher.top_path_bytes += self.meter.used - before
             return node
 
         try:
@@ -257,6 +257,8 @@ class _ChildWalk:
         self.meter = walk.meter
         self.publisher = publisher
         self.cache = publisher.cache
+        self.walked = publisher.walked
+        self.read_row = walk.view.last_delivered_of(publisher.para)
         self.max_depth = walk.spec.max_trie_depth
         self.nodes: list[bytes] = []
         self.starts: list[int] = []
@@ -339,17 +341,18 @@ class _ChildWalk:
 
     def node(self, node_hash: Hash, key: PubsubKey, depth: int) -> bytes:
         """A node of the child trie: free when taken or paid for, else from the cache, else from the proof (PS-43)."""
-        walked = self.publisher.walked
-        node = walked.get(node_hash)
+        node = self.walked.get(node_hash)
         if node is None:
-            node = self.meter.taken.get(node_hash)
+            meter = self.meter
+            node = meter.taken.get(node_hash)
             if node is None:
-                self.meter.check()
+                meter.check()
                 node = self.cache.lookup(node_hash)
                 if node is None:
-                    node, cost = self.meter.charge_node(node_hash, key, depth)
-                    self.publisher.child_node_bytes += cost
-            walked[node_hash] = node
+                    before = meter.used
+                    node = meter.charge_node(node_hash, key, depth)
+                    self.publisher.child_node_bytes += meter.used - before
+            self.walked[node_hash] = node
         return node
 
     def value(self, value_hash: Hash, key: PubsubKey) -> bytes:
@@ -357,8 +360,9 @@ class _ChildWalk:
         data = self.meter.taken.get(value_hash)
         if data is None:
             self.meter.check()
-            data, cost = self.meter.charge_node(value_hash, key, 2 * len(key))
-            self.publisher.value_bytes += cost
+            before = self.meter.used
+            data = self.meter.charge_node(value_hash, key, 2 * len(key))
+            self.publisher.value_bytes += self.meter.used - before
         return data
 
     def last_delivered(self, at: int) -> LastDelivered | None:
@@ -367,7 +371,7 @@ class _ChildWalk:
             self.meter.check()
             self.meter.used += ROW_COST
             self.publisher.row_charges += ROW_COST
-            self.row = self.walk.view.last_delivered(self.publisher.para, self.publisher.keys[at])
+            self.row = self.read_row(self.publisher.keys[at])
             self.row_of = at
         return self.row
 

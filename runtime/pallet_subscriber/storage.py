@@ -13,19 +13,18 @@ CacheSlots           ParaId, prefix -> [H256]                    policy `slots`
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from primitives import scale
 from primitives.scale import Codec, Reader
-from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 from runtime.items import Blake2_128Concat, Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
 from runtime.pallet_subscriber.meter import DisableReason
 
 PALLET: Final = "Subscriber"
 
 
-@dataclass(frozen=True, slots=True)
-class LastDelivered:
+class LastDelivered(NamedTuple):
     """What was last delivered of an item: the hash of its entry, and its lifetime."""
 
     entry_hash: Hash
@@ -44,6 +43,12 @@ class CacheInfo:
 
 def _encode_last(row: LastDelivered) -> bytes:
     return row.entry_hash + (row.ttl | row.when_inserted << 32).to_bytes(8, "little")
+
+
+def decode_last_delivered(row: bytes) -> LastDelivered:
+    """The value of a stored row, whose length this pallet alone decides."""
+    lifetime = int.from_bytes(row[32:], "little")
+    return LastDelivered(Hash(row[:32]), lifetime & U32_MAX, RelayBlockNumber(lifetime >> 32))
 
 
 def _read_last(reader: Reader) -> LastDelivered:

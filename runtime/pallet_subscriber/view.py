@@ -4,7 +4,7 @@ Rows that are read by the thousand bypass the generic storage items: one prefix 
 holds them equal to the items.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from primitives.types import Hash, ParaId, PubsubKey
@@ -56,10 +56,16 @@ class SubscriberView:
         """Whether `para` is in `DisabledPublishers`."""
         return items.DISABLED_PUBLISHERS.contains(self._storage, para)
 
-    def last_delivered(self, para: ParaId, key: PubsubKey) -> LastDelivered | None:
-        """`LastDelivered` of one item."""
-        row = self._storage.get(_last_delivered_prefix(para) + key)
-        return None if row is None else items.last_delivered.decode(row)
+    def last_delivered_of(self, para: ParaId) -> Callable[[PubsubKey], LastDelivered | None]:
+        """A reader of one publisher's `LastDelivered` rows, by key."""
+        prefix = _last_delivered_prefix(para)
+        get = self._storage.get
+
+        def read(key: PubsubKey) -> LastDelivered | None:
+            row = get(prefix + key)
+            return None if row is None else items.decode_last_delivered(row)
+
+        return read
 
     def cache_info(self, para: ParaId) -> CacheInfo:
         """`CacheInfo` of one publisher."""
