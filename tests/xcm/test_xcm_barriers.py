@@ -1,0 +1,145 @@
+"""PS-22: who is let through with what."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xcm_support import ID, ORIGIN, PARA, messages, publish
+
+from primitives.types import ParaId
+from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO
+from xcm.barriers import (
+    AllowPublishFrom,
+    AllowUnpaidExecutionFrom,
+    AnyOf,
+    Barrier,
+    Properties,
+    everything,
+    only,
+    only_parachains,
+)
+from xcm.instructions import (
+    ClearOrigin,
+    DescendOrigin,
+    Instruction,
+    Publish,
+    SetAppendix,
+    SetTopic,
+    UnpaidExecution,
+    Xcm,
+)
+from xcm.location import HERE, PARENT, AccountId32, Location, OnlyChild, Parachain, parachain, sibling
+from xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
+from xcm.response import Unlimited
+
+TOPIC = SetTopic(b"\x70" * 32)
+STRICT = AllowPublishFrom(only_parachains, max_instructions=4)
+LENIENT = AllowPublishFrom(only_parachains, max_instructions=4, tolerate_set_topic=True)
+
+
+def ask(barrier: Barrier, message: Xcm, origin: Location = ORIGIN) -> ProcessMessageError | None:
+    return barrier.should_execute(origin, message, WEIGHT_ZERO, Properties(ID))
+
+
+P = publish()
+TABLE: list[tuple[str, Xcm, ProcessMessageError | None, ProcessMessageError | None]] = [
+    # what, message, without and with a tolerated topic
+    ("one", (P,), None, None),
+    ("the most", (P,) * 4, None, None),
+    ("one too many", (P,) * 5, StackLimitReached(), StackLimitReached()),
+    ("empty", (), BadFormat(), BadFormat()),
+    ("a topic at the end", (P, TOPIC), BadFormat(), None),
+    ("the most and a topic", (P, P, P, P, TOPIC), StackLimitReached(), None),
+    ("one too many and a topic", (P,) * 5 + (TOPIC,), StackLimitReached(), StackLimitReached()),
+    ("a topic alone", (TOPIC,), BadFormat(), BadFormat()),
+    ("a topic in front", (TOPIC, P), BadFormat(), BadFormat()),
+    ("two topics", (P, TOPIC, TOPIC), BadFormat(), BadFormat()),
+    ("something before", (ClearOrigin(), P), BadFormat(), BadFormat()),
+    ("something after", (P, ClearOrigin()), BadFormat(), BadFormat()),
+    ("something between", (P, DescendOrigin(()), P), BadFormat(), BadFormat()),
+    ("unpaid execution first", (UnpaidExecution(Unlimited(), None), P), BadFormat(), BadFormat()),
+    ("a publish inside an appendix", (SetAppendix((P,)),), BadFormat(), BadFormat()),
+    ("mixed and too many", (P, ClearOrigin(), P, P, P), StackLimitReached(), StackLimitReached()),
+]
+
+
+@pytest.mark.parametrize(("what", "message", "strict", "lenient"), TABLE, ids=[row[0] for row in TABLE])
+def test_allow_publish_from_lets_only_publishes_through(
+    what: str, message: Xcm, strict: ProcessMessageError | None, lenient: ProcessMessageError | None
+) -> None:
+    """PS-22: the table of forms."""
+    del what
+    assert ask(STRICT, message) == strict
+    assert ask(LENIENT, message) == lenient
+
+
+ELSEWHERE = [HERE, PARENT, sibling(PARA), Location(0, (Parachain(PARA), AccountId32(None, bytes(32))))]
+
+
+@pytest.mark.parametrize("origin", ELSEWHERE, ids=str)
+@pytest.mark.parametrize("message", [(P,), (), (P,) * 9, (ClearOrigin(),)], ids=len)
+def test_an_origin_that_is_not_named_is_unsupported_whatever_it_sends(origin: Location, message: Xcm) -> None:
+    """PS-22: checked before the form, so that strangers cost least."""
+    assert ask(STRICT, message, origin) == Unsupported()
+
+
+@given(messages())
+def test_nothing_but_publishes_and_a_tolerated_topic_passes(message: Xcm) -> None:
+    """PS-22: over messages of every instruction."""
+    only_publishes = 1 <= len(message) <= 4 and all(type(instruction) is Publish for instruction in message)
+    assert (ask(STRICT, message) is None) == only_publishes
+    if ask(LENIENT, message) is None:
+        *body, last = message
+        assert all(type(instruction) is Publish for instruction in body)
+        assert type(last) in (Publish, SetTopic)
+
+
+@given(st.integers(0, 6), st.integers(0, 6))
+def test_one_to_max_publishes_pass(limit: int, count: int) -> None:
+    """PS-22: 1..max, also where max is 0."""
+    passed = ask(AllowPublishFrom(everything, limit), (P,) * count) is None
+    assert passed == (1 <= count <= limit)
+
+
+def test_a_tolerated_topic_becomes_the_message_id() -> None:
+    """PS-22: as `TrailingSetTopicAsId` does; a refused message keeps its id."""
+    properties = Properties(ID)
+    assert LENIENT.should_execute(ORIGIN, (P, TOPIC), WEIGHT_ZERO, properties) is None
+    assert properties.message_id == TOPIC.inner
+    properties = Properties(ID)
+    assert LENIENT.should_execute(ORIGIN, (ClearOrigin(), TOPIC), WEIGHT_ZERO, properties) == BadFormat()
+    assert properties.message_id == ID
+
+
+def test_filters_name_exact_locations() -> None:
+    """PS-22: everything, any parachain, these parachains."""
+    named = only(ParaId(1000), ParaId(1001))
+    assert [named(parachain(ParaId(para))) for para in (999, 1000, 1001, 1002)] == [False, True, True, False]
+    assert not any(map(named, ELSEWHERE))
+    assert not any(map(only_parachains, ELSEWHERE))
+    assert all(map(everything, ELSEWHERE))
+    assert not only_parachains(Location(0, (OnlyChild(),)))
+
+
+def test_unpaid_execution_is_allowed_from_the_origins_named() -> None:
+    """PS-22: whatever the message."""
+    barrier = AllowUnpaidExecutionFrom(only(PARA))
+    message: tuple[Instruction, ...] = (ClearOrigin(), P)
+    assert ask(barrier, message) is None
+    assert ask(barrier, message, HERE) == Unsupported()
+
+
+def test_any_of_several_barriers_lets_through() -> None:
+    """PS-22: in turn; when none does, it is `Unsupported`, as a Rust tuple of barriers has it."""
+    either = AnyOf(STRICT, AllowUnpaidExecutionFrom(only(ParaId(7))))
+    assert ask(either, (P,)) is None
+    assert ask(either, (ClearOrigin(),), parachain(ParaId(7))) is None
+    assert ask(either, (ClearOrigin(),)) == Unsupported()
+    assert ask(AnyOf(), (P,)) == Unsupported()
+
+
+def test_the_first_barrier_that_passes_settles_the_message_id() -> None:
+    """PS-22: later ones are not asked."""
+    properties = Properties(ID)
+    barrier = AnyOf(AllowUnpaidExecutionFrom(everything), LENIENT)
+    assert barrier.should_execute(ORIGIN, (P, TOPIC), WEIGHT_MAX, properties) is None
+    assert properties.message_id == ID

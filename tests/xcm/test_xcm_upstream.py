@@ -1,0 +1,246 @@
+"""The rows C1 to C20 and the defects 37 to 41 that were found in the Rust attempt, each held against the rules here.
+
+Where a row contradicts PS-20 to PS-22, the test shows what happens here and says why.
+"""
+
+import pytest
+from xcm_support import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish
+
+from primitives.hashing import blake2_256
+from primitives.types import ParaId
+from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
+from xcm.barriers import AllowPublishFrom, Barrier, Filter, Properties, everything, only, only_parachains
+from xcm.instructions import ClearOrigin, Instruction, Publish, SetTopic, Trap, Xcm
+from xcm.location import HERE, PARENT, AccountId32, Location, Parachain, parachain, sibling
+from xcm.message import encode
+from xcm.outcome import (
+    BadFormat,
+    Complete,
+    Incomplete,
+    Overweight,
+    ProcessMessageError,
+    StackLimitReached,
+    Unsupported,
+    XcmErrorKind,
+)
+from xcm.processor import Processed, Rejected, XcmProcessor
+
+P = publish()
+TOPIC = SetTopic(b"\x70" * 32)
+SIBLING_ACCOUNT = Location(1, (Parachain(2000), AccountId32(None, b"\x01" * 32)))
+
+
+def ask(barrier: Barrier, message: Xcm, origin: Location = ORIGIN) -> ProcessMessageError | None:
+    return barrier.should_execute(origin, message, WEIGHT_MAX, Properties(ID))
+
+
+def allow(allowed: Filter = everything, limit: int = 16) -> AllowPublishFrom:
+    return AllowPublishFrom(allowed, limit)
+
+
+def bad_origin(*message: Instruction, origin: Location = ORIGIN) -> bool:
+    """Whether the message's last instruction fails with `BadOrigin` and nothing was published."""
+    chain = Ledger()
+    outcome = execute(*message, origin=origin, config=chain).outcome
+    assert isinstance(outcome, Incomplete)
+    return outcome.error == failed(len(message) - 1, XcmErrorKind.BadOrigin) and not chain.stored
+
+
+def test_c1_publish_from_parachain_works() -> None:
+    """C1, PS-21."""
+    chain = Ledger()
+    assert isinstance(execute(P, config=chain).outcome, Complete)
+    assert chain.stored == {(PARA, key(1)): (b"value", 0)}
+
+
+def test_c2_publish_from_non_parachain_fails() -> None:
+    """C2, PS-21: `Parent` is no parachain: index 0, `BadOrigin`."""
+    assert bad_origin(P, origin=PARENT)
+
+
+def test_c3_publish_without_origin_fails() -> None:
+    """C3, PS-21: `ClearOrigin`, then `Publish`: index 1, `BadOrigin`."""
+    assert bad_origin(ClearOrigin(), P)
+
+
+def test_c4_publish_multiple_items_works() -> None:
+    """C4, PS-20: the row's batch instruction is gone; two pairs are two instructions, and both are recorded."""
+    chain = Ledger()
+    assert isinstance(execute(publish(1), publish(2), config=chain).outcome, Complete)
+    assert list(chain.stored) == [(PARA, key(1)), (PARA, key(2))]
+
+
+def test_c5_publish_from_direct_parachain_works() -> None:
+    """C5, PS-21: one call of the pallet."""
+    chain = Ledger()
+    execute(publish(1), origin=parachain(ParaId(1000)), config=chain)
+    assert chain.layers == 1
+
+
+def test_c6_publish_from_sibling_parachain_fails() -> None:
+    """C6, PS-21: the row's filter says `NoPermission`; here the origin register alone decides: `BadOrigin`."""
+    assert not only_parachains(SIBLING_ACCOUNT)
+    assert bad_origin(P, origin=SIBLING_ACCOUNT)
+
+
+def test_c7_publish_from_non_parachain_fails() -> None:
+    """C7, PS-21: `Here`; `BadOrigin` again, where the row has `NoPermission`."""
+    assert not only_parachains(HERE)
+    assert bad_origin(P, origin=HERE)
+
+
+def test_c8_only_parachains_filter_works() -> None:
+    """C8, PS-22: only `(0, [Parachain(_)])` passes."""
+    origins = [parachain(PARA), sibling(PARA), HERE, PARENT, SIBLING_ACCOUNT]
+    assert [only_parachains(origin) for origin in origins] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("para", [1000, 1999, 2000, 5000])
+def test_c9_c10_c11_allow_publish_from_allows_a_single_publish_of_system_and_other_parachains(para: int) -> None:
+    """C9, C10, C11, PS-22: registration is the pallet's matter, not the barrier's."""
+    assert ask(allow(only_parachains), (P,), parachain(ParaId(para))) is None
+
+
+def test_c12_allows_multiple_within_limit() -> None:
+    """C12, PS-22: 3 of 16."""
+    assert ask(allow(limit=16), (P,) * 3) is None
+
+
+def test_c13_allows_exactly_max() -> None:
+    """C13, PS-22: 4 of 4."""
+    assert ask(allow(limit=4), (P,) * 4) is None
+
+
+def test_c14_rejects_exceeding_max_publish() -> None:
+    """C14, PS-22: 5 of 4."""
+    assert ask(allow(limit=4), (P,) * 5) == StackLimitReached()
+
+
+def test_c15_rejects_empty_message() -> None:
+    """C15, PS-22."""
+    assert ask(allow(), ()) == BadFormat()
+
+
+def test_c16_rejects_publish_with_other_instructions() -> None:
+    """C16, PS-22: `[Publish, SetTopic]`, unless a trailing topic is tolerated by configuration."""
+    assert ask(allow(), (P, TOPIC)) == BadFormat()
+    assert ask(AllowPublishFrom(everything, 16, tolerate_set_topic=True), (P, TOPIC)) is None
+
+
+def test_c17_rejects_other_before_publish() -> None:
+    """C17, PS-22."""
+    assert ask(allow(), (ClearOrigin(), P)) == BadFormat()
+
+
+def test_c18_rejects_non_publish() -> None:
+    """C18, PS-22."""
+    assert ask(allow(), (ClearOrigin(),)) == BadFormat()
+
+
+def test_c19_rejects_non_parachain_origin() -> None:
+    """C19, PS-21, PS-22: the row's name says reject, its assertion lets `Parent` pass a filter that admits everything.
+
+    So does this barrier: the filter alone names who is allowed. Yet nothing is published: `Publish` fails with
+    `BadOrigin`. A filter of parachains refuses at once.
+    """
+    assert ask(allow(everything), (P,), PARENT) is None
+    assert bad_origin(P, origin=PARENT)
+    assert ask(allow(only_parachains), (P,), PARENT) == Unsupported()
+
+
+def test_c20_filters_specific_parachains() -> None:
+    """C20, PS-22: 1000 passes, 2000 is `Unsupported`."""
+    barrier = allow(only(ParaId(1000)))
+    assert ask(barrier, (P,), parachain(ParaId(1000))) is None
+    assert ask(barrier, (P,), parachain(ParaId(2000))) == Unsupported()
+
+
+def test_defect_37_a_message_is_not_atomic_but_each_instruction_is() -> None:
+    """Defect 37, PS-21: what came before a failure stays, on purpose; unlike there, a failing one leaves nothing."""
+    chain = Ledger(room=1)
+    outcome = execute(publish(1), publish(2), config=chain).outcome
+    assert isinstance(outcome, Incomplete)
+    assert outcome.error == failed(1, XcmErrorKind.PublishFailed)
+    assert list(chain.stored) == [(PARA, key(1))]
+
+
+def test_defect_37_every_pallet_error_is_publish_failed_and_still_told_apart() -> None:
+    """Defect 37, PS-21: one `XcmError` for all on the wire, the pallet's own beside it."""
+    outcome = execute(P, config=Ledger(room=0)).outcome
+    assert isinstance(outcome, Incomplete)
+    assert isinstance(outcome.error.cause, TooManyStoredKeys)
+
+
+def test_defect_38_weight_is_held_against_the_limit_before_the_barrier_is_asked() -> None:
+    """Defect 38, PS-21, PS-23: the barrier need not look: nothing beyond the queue's limit reaches it."""
+    asked = []
+
+    class Asked:
+        def should_execute(self, *arguments: object) -> None:
+            asked.append(arguments)
+
+    processor = XcmProcessor(Ledger(), WEIGHER, Asked())
+    data = encode((P,))
+    weight = processor.weigh(PARA, data)
+    assert isinstance(weight, Weight)
+    assert processor.process(PARA, data, weight - Weight(1, 0)) == Rejected(Overweight(weight))
+    assert not asked
+    assert isinstance(processor.process(PARA, data, weight), Processed)
+    assert asked == [(ORIGIN, (P,), weight, Properties(blake2_256(data)))]
+
+
+def test_defect_38_a_trailing_topic_is_a_matter_of_configuration_and_not_of_a_wrapper() -> None:
+    """Defect 38, PS-22: see also C16."""
+    lenient = AllowPublishFrom(only_parachains, 1, tolerate_set_topic=True)
+    assert ask(lenient, (P, TOPIC)) is None
+    assert ask(allow(only_parachains, 1), (P, TOPIC)) == StackLimitReached()
+    assert ask(allow(only_parachains, 2), (P, TOPIC)) == BadFormat()
+
+
+def test_defect_38_parent_passes_a_filter_of_everything_and_publishes_nothing() -> None:
+    """Defect 38, PS-21: see also C19."""
+    assert ask(allow(everything), (P,), PARENT) is None
+    assert bad_origin(P, origin=PARENT)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [SIBLING_ACCOUNT, sibling(ParaId(2000)), Location(0, (Parachain(2000), AccountId32(None, bytes(32))))],
+    ids=str,
+)
+def test_defect_39_an_account_on_a_parachain_never_publishes_as_the_parachain(origin: Location) -> None:
+    """Defect 39, PS-21: not behind the loosest filter either."""
+    assert ask(allow(everything), (P,), origin) is None
+    assert bad_origin(P, origin=origin)
+
+
+def test_defect_40_there_is_one_limit_on_publishes_a_message_and_it_is_enforced() -> None:
+    """Defect 40, PS-22: `max_instructions` is alive; weigher and decoder bound the rest."""
+    chain = Ledger()
+    processor = XcmProcessor(chain, WEIGHER, allow(only_parachains, 10))
+    for count, expected in ((10, None), (11, StackLimitReached())):
+        result = processor.process(PARA, encode((P,) * count), WEIGHT_MAX)
+        if expected is None:
+            assert isinstance(result, Processed)
+        else:
+            assert isinstance(result, Rejected)
+            assert result.error == expected
+    assert chain.layers == 10
+
+
+@pytest.mark.parametrize("size", [0, 1024, 1025, 2048, 2049, 65_536])
+def test_defect_41_the_length_of_a_value_is_the_pallets_matter(size: int) -> None:
+    """Defect 41, PS-8, PS-20: 1024 or 2048: the codec bounds neither, so that the pallet can say `ValueTooLong`."""
+    chain = Ledger()
+    result = XcmProcessor(chain, WEIGHER, allow()).process(PARA, encode((publish(1, bytes(size)),)), WEIGHT_MAX)
+    assert isinstance(result, Processed)
+    assert chain.stored[PARA, key(1)] == (bytes(size), 0)
+
+
+def test_a_message_that_fails_at_once_uses_its_first_instruction_only() -> None:
+    """PS-21: what upstream's index and weight say together."""
+    outcome = execute(Trap(1), *(P,) * 9).outcome
+    assert isinstance(outcome, Incomplete)
+    assert outcome.used == WEIGHER.weight((Trap(1),))
+    assert outcome.used != WEIGHT_ZERO
+    assert isinstance(P, Publish)

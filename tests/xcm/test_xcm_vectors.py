@@ -1,0 +1,185 @@
+"""PS-20: messages, locations and index tables made by independent implementations."""
+
+from typing import Any
+
+import pytest
+from xcm_support import VECTORS, classes_below, unhex
+
+from primitives.hashing import blake2_256
+from primitives.types import ParaId
+from xcm import assets, instructions, location, outcome, response
+from xcm.instructions import XCM, Instruction, Publish, SetTopic
+from xcm.location import HERE, PARENT, Location, parachain, sibling
+from xcm.message import VERSION, decode, encode
+from xcm.outcome import XcmErrorKind
+from xcm.render import camel, render, to_json
+from xcm.schema import Kind, XcmCodec
+
+MESSAGES = VECTORS["messages"] + VECTORS["random_messages"]
+
+
+@pytest.mark.parametrize("vector", MESSAGES, ids=lambda vector: vector["name"])
+def test_every_message_decodes_and_re_encodes_to_its_bytes(vector: dict[str, Any]) -> None:
+    """PS-20: 12 chosen and 120 random messages."""
+    data = unhex(vector["encoded"])
+    message = decode(data)
+    assert encode(message) == data
+    assert blake2_256(data) == unhex(vector["blake2_256"])
+    assert to_json(message) == vector["value"]
+
+
+def test_the_messages_hold_every_instruction_of_the_table() -> None:
+    """PS-20: otherwise the test above would prove less than it says."""
+    met = {type(instruction) for vector in MESSAGES for instruction in decode(unhex(vector["encoded"]))}
+    assert met >= set(Instruction.VARIANTS.values()) - {Publish}
+
+
+@pytest.mark.parametrize("case", VECTORS["publish_instruction"]["cases"])
+def test_every_publish_message_decodes_and_re_encodes_to_its_bytes(case: dict[str, Any]) -> None:
+    """PS-20: `Publish` stands at 52 with key, value and a plain u32 ttl."""
+    data = unhex(case["encoded"])
+    message = tuple(Publish(unhex(item["key"]), unhex(item["value"]), item["ttl"]) for item in case["items"])
+    assert decode(data) == message
+    assert encode(message) == data
+
+
+def test_publish_stands_at_the_next_free_discriminant() -> None:
+    """PS-20: 52, as the vectors and the Rust attempt have it."""
+    assert Publish.INDEX == VECTORS["publish_instruction"]["index"] == 52
+    assert max(Instruction.VARIANTS) == 52
+
+
+def lower_keys(value: Any) -> Any:
+    """The locations' values are of polkadot-js's human form: variants capitalised, `Here` bare."""
+    if value == "Here":
+        return {"here": None}
+    if isinstance(value, dict):
+        return {camel(name): lower_keys(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [lower_keys(inner) for inner in value]
+    return value
+
+
+@pytest.mark.parametrize("vector", VECTORS["locations"], ids=lambda vector: vector["name"])
+def test_every_location_decodes_and_re_encodes_to_its_bytes(vector: dict[str, Any]) -> None:
+    """PS-20: plain and versioned locations."""
+    plain = unhex(vector["plain"])
+    decoded = Location.codec.decode(plain)
+    assert Location.codec.encode(decoded) == plain
+    assert bytes((VERSION,)) + plain == unhex(vector["versioned"])
+    assert render(Location.codec, decoded) == lower_keys(vector["value"])
+
+
+def test_the_helpers_name_the_locations_of_the_vectors() -> None:
+    """PS-21: what the relay chain calls a parachain."""
+    plain = {vector["name"]: unhex(vector["plain"]) for vector in VECTORS["locations"]}
+    assert Location.codec.encode(HERE) == plain["here"]
+    assert Location.codec.encode(PARENT) == plain["parent"]
+    assert Location.codec.encode(parachain(ParaId(1000))) == plain["para 1000"]
+    assert Location.codec.encode(sibling(ParaId(2004))) == plain["sibling 2004"]
+
+
+TABLES: dict[str, Any] = {
+    "staging_xcm::v5::Instruction": Instruction,
+    "staging_xcm::v5::junction::Junction": location.Junction,
+    "staging_xcm::v5::junction::NetworkId": location.NetworkId,
+    "xcm::v3::junction::BodyId": location.BodyId,
+    "xcm::v3::junction::BodyPart": location.BodyPart,
+    "xcm::v3::MaybeErrorCode": response.MaybeErrorCode,
+    "xcm::v3::OriginKind": response.OriginKind,
+    "xcm::v3::WeightLimit": response.WeightLimit,
+    "staging_xcm::v5::asset::Fungibility": assets.Fungibility,
+    "staging_xcm::v5::asset::AssetInstance": assets.AssetInstance,
+    "staging_xcm::v5::Response": response.Response,
+    "xcm::v5::traits::Error": XcmErrorKind,
+    "staging_xcm::v5::asset::AssetFilter": assets.AssetFilter,
+    "staging_xcm::v5::asset::WildAsset": assets.WildAsset,
+    "staging_xcm::v5::asset::WildFungibility": assets.WildFungibility,
+    "staging_xcm::v5::asset::AssetTransferFilter": assets.AssetTransferFilter,
+    "staging_xcm::v5::Hint": response.Hint,
+    "staging_xcm::v5::traits::Outcome": outcome.Outcome,
+}
+OURS_ALONE = {"Publish", "PublishFailed"}
+
+
+def table_of(enum: Any) -> list[tuple[int, str, list[str | None]]]:
+    """Discriminant, name and field names of every variant that upstream has too."""
+    if isinstance(enum, type) and issubclass(enum, outcome.XcmErrorKind):
+        detailed = ("Trap", "WeightLimitReached")
+        rows = [(kind.value, kind.name, [None] if kind.name in detailed else []) for kind in enum]
+    elif hasattr(enum, "VARIANTS"):
+        rows = [
+            (index, kind.__name__, [None if name == "inner" else name for name, _ in kind.FIELDS])
+            for index, kind in enum.VARIANTS.items()
+        ]
+    else:
+        rows = [(kind.value, kind.name, []) for kind in enum]
+    return sorted(row for row in rows if row[1] not in OURS_ALONE)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_discriminants_names_and_fields_are_those_of_the_metadata(name: str) -> None:
+    """PS-20: the index tables, `Publish` and `PublishFailed` aside, which the metadata does not know."""
+    theirs = [
+        (row["index"], row["name"], [field["name"] for field in row["fields"]]) for row in VECTORS["tables"][name]
+    ]
+    assert table_of(TABLES[name]) == theirs
+
+
+def test_here_and_eight_junctions_are_the_discriminants_of_junctions() -> None:
+    """PS-20: `Here`, `X1` to `X8`."""
+    names = [(row["index"], row["name"]) for row in VECTORS["tables"]["staging_xcm::v5::junctions::Junctions"]]
+    assert names == [(0, "Here"), *((count, f"X{count}") for count in range(1, 9))]
+    assert location.JUNCTIONS.shape.size == len(names) - 1
+
+
+# How the metadata names what our codecs stand for. `Compact<T>` is written as T there.
+_RENAMED = {
+    "u8": {"u8"},
+    "u32": {"u32", "super::Version"},
+    "u64": {"u64"},
+    "u128": {"u128"},
+    "bool": {"bool"},
+    "Compact<u32>": {"u32"},
+    "Compact<u64>": {"u64", "QueryId"},
+    "Compact<u128>": {"u128"},
+    "Xcm": {"Xcm<()>", "Xcm<Call>"},
+    "Junctions": {"InteriorLocation"},
+    "DoubleEncoded": {"DoubleEncoded<Call>"},
+    "Location": {"Location", "AssetId"},
+    "Option<Junctions>": {"Option<InteriorLocation>"},
+    "Vec<Hint>": {"BoundedVec<Hint, HintNumVariants>"},
+    "Vec<AssetTransferFilter>": {"BoundedVec<AssetTransferFilter, MaxAssetTransferFilters>"},
+    "Vec<PalletInfo>": {"BoundedVec<PalletInfo, MaxPalletsInfo>"},
+    "BoundedVec<u8, 128>": {"BoundedVec<u8, MaxDispatchErrorLen>"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if hasattr(TABLES[name], "VARIANTS")])
+def test_the_types_of_the_fields_are_those_of_the_metadata(name: str) -> None:
+    """PS-20: each field's codec carries the name of the metadata's type, or the one it stands for."""
+    for row in VECTORS["tables"][name]:
+        kind = TABLES[name].VARIANTS[row["index"]]
+        for field, (_, codec) in zip(row["fields"], kind.FIELDS, strict=True):
+            assert field["type"] in _RENAMED.get(codec.name, {codec.name}), (kind, field)
+
+
+def test_every_declared_class_is_reached_from_a_message_or_an_outcome() -> None:
+    """PS-20: no type is declared and never encoded."""
+    reached = {*classes_below(XCM), *classes_below(outcome.Outcome.codec)}
+    reached |= {*classes_below(outcome.ProcessMessageError.codec)}
+    declared = {
+        kind
+        for module in (location, assets, response, instructions, outcome)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and hasattr(kind, "FIELDS")
+    }
+    assert declared <= reached
+
+
+def test_the_codec_of_a_message_is_a_sequence_of_instructions() -> None:
+    """PS-20: what walks values by shape relies on it."""
+    codec: XcmCodec[Any] = XCM
+    assert codec.shape.kind is Kind.SEQUENCE
+    assert codec.decode(unhex("0x042d")) == (instructions.ClearTopic(),)
+    assert codec.encode((SetTopic(bytes(32)),)) == b"\x04\x2c" + bytes(32)
