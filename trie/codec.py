@@ -54,10 +54,6 @@ ODD_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in LEAF_
 ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in HASHED_LEAF_HEADS]
 """With the first nibble of an odd partial key."""
 
-BRANCH_HEADS: Final = [node_head(BRANCH, n) for n in range(_TABLED)]
-BRANCH_WITH_VALUE_HEADS: Final = [node_head(BRANCH_WITH_VALUE, n) for n in range(_TABLED)]
-HASHED_BRANCH_HEADS: Final = [node_head(HASHED_BRANCH, n) for n in range(_TABLED)]
-BITMAPS: Final = [n.to_bytes(2, "little") for n in range(1 << 16)]
 COMPACT_32: Final = 0x80
 """The compact length 32, which stands before every child hash."""
 

@@ -10,7 +10,7 @@ from primitives.hashing import blake2_256
 from primitives.types import EMPTY_TRIE_ROOT, Hash
 from trie.bulk import build
 from trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
-from trie.nodes import NIBBLE, Node, Owner, encode_dirty
+from trie.nodes import NIBBLE, Node, Owner, encode_stale
 
 
 class Trie:
@@ -76,42 +76,58 @@ class Trie:
         return None
 
     def insert(self, key: bytes, value: bytes) -> None:
-        """Put `value` under `key`. Putting what stands there already changes nothing."""
+        """Put `value` under `key`."""
         digits = key.hex()
+        owner = self._owner
         node = self._root
+        self._root_hash = None
         if node is None:
-            self._root = Node(self._owner, digits, value)
-            self._root_hash = None
+            self._root = Node(owner, digits, value)
             self._count = 1
             return
-        path: list[Node] = []
-        nibbles: list[int] = []
+        if node.owner is owner:
+            node.stale = True
+        else:
+            node = self._root = node.copy(owner, node.partial)
+        parent: Node | None = None
+        nibble = 0
         depth = 0
         size = len(digits)
+        # Every node passed is this trie's own and is on the way to a change.
         while True:
             partial = node.partial
-            if partial and not digits.startswith(partial, depth):
-                self._split(path, nibbles, node, digits[depth:], value)
-                return
-            depth += len(partial)
+            if partial:
+                if not digits.startswith(partial, depth):
+                    branch = self._split(node, digits[depth:], value)
+                    if parent is None:
+                        self._root = branch
+                    else:
+                        parent.set_child(nibble, branch)
+                    return
+                depth += len(partial)
             if depth == size:
                 if node.value is None:
                     self._count += 1
-                elif node.value == value:
-                    return
-                path.append(node)
-                self._own(path, nibbles).set_value(value)
+                node.value = value
+                node.tail = b""
                 return
-            path.append(node)
             nibble = NIBBLE[digits[depth]]
             depth += 1
-            child = None if node.children is None else node.children[nibble]
-            if child is None:
-                leaf = Node(self._owner, digits[depth:], value)
-                self._own(path, nibbles).set_child(nibble, leaf)
+            children = node.children
+            child = None if children is None else children[nibble]
+            if child is None or children is None:
+                node.set_child(nibble, Node(owner, digits[depth:], value))
                 self._count += 1
                 return
-            nibbles.append(nibble)
+            node.dirty |= 1 << nibble
+            if child.owner is owner:
+                child.stale = True
+            elif child.children is None and child.partial == digits[depth:]:
+                children[nibble] = Node(owner, child.partial, value)
+                return
+            else:
+                child = children[nibble] = child.copy(owner, child.partial)
+            parent = node
             node = child
 
     def remove(self, key: bytes) -> bool:
@@ -202,9 +218,9 @@ class Trie:
         if root is None:
             known = EMPTY_TRIE_ROOT
         else:
-            if not root.ref:
-                encode_dirty(root, self._max_inline)
-            known = Hash(root.ref[1:]) if len(root.encoded) >= 32 else blake2_256(root.encoded)
+            if root.stale:
+                encode_stale(root, self._max_inline)
+            known = blake2_256(root.encoded)
         self._root_hash = known
         return known
 
@@ -223,17 +239,19 @@ class Trie:
             return
         into[root_hash] = root.encoded
         max_inline = self._max_inline
+        # The way to the previous key: nodes and the nibble at which each starts.
         trail: list[Node] = [root]
         starts: list[int] = [0]
         previous = ""
         for digits in wanted:
-            # back to the deepest node that the previous key shares: one that starts within the common prefix
-            while len(starts) > 1 and digits[: starts[-1]] != previous[: starts[-1]]:
+            # back to the deepest node that starts within what the two keys share
+            depth = starts[-1]
+            while depth and digits[:depth] != previous[:depth]:
                 trail.pop()
                 starts.pop()
+                depth = starts[-1]
             previous = digits
             node = trail[-1]
-            depth = starts[-1]
             size = len(digits)
             while True:
                 partial = node.partial
@@ -244,19 +262,21 @@ class Trie:
                 if depth == size:
                     value = node.value
                     if value is not None and len(value) > max_inline:
-                        into[Hash(node.tail)] = value
+                        into[node.tail] = value  # type: ignore[index]  # a hash; the NewType call costs a tenth of it all
                     break
                 if node.children is None:
                     break
-                child = node.children[NIBBLE[digits[depth]]]
+                nibble = NIBBLE[digits[depth]]
+                child = node.children[nibble]
                 if child is None:
                     break
+                encoded = child.encoded
+                if len(encoded) >= 32:
+                    into[node.child_hash(nibble)] = encoded  # type: ignore[index]  # as above
                 node = child
                 depth += 1
                 trail.append(node)
                 starts.append(depth)
-                if len(node.encoded) >= 32:
-                    into[Hash(node.ref[1:])] = node.encoded
 
     def _own(self, path: list[Node], nibbles: list[int]) -> Node:
         """Make the nodes of `path` this trie's own and unencoded; `nibbles` lead from each to the next."""
@@ -272,7 +292,7 @@ class Trie:
                 else:
                     parent.set_child(nibbles[at - 1], node)
             else:
-                node.ref = b""
+                node.stale = True
                 if parent is not None:
                     parent.dirty |= 1 << nibbles[at - 1]
             parent = node
@@ -285,25 +305,22 @@ class Trie:
         else:
             self._root = node
 
-    def _split(self, path: list[Node], nibbles: list[int], node: Node, digits: str, value: bytes) -> None:
-        """Insert a key, of which `digits` are left at `node`, that leaves it within its partial key."""
+    def _split(self, node: Node, digits: str, value: bytes) -> Node:
+        """A branch over the owned `node` and a new key that leaves it within its partial key, `digits` being left."""
         partial = node.partial
         shared = 0
         most = min(len(partial), len(digits))
         while shared < most and partial[shared] == digits[shared]:
             shared += 1
-        owner = self._owner
-        if path:
-            self._own(path, nibbles)
-        self._root_hash = None
-        branch = Node(owner, partial[:shared], None)
-        branch.set_child(NIBBLE[partial[shared]], node.copy(owner, partial[shared + 1 :]))
+        branch = Node(self._owner, partial[:shared], None)
+        node.partial = partial[shared + 1 :]
+        branch.set_child(NIBBLE[partial[shared]], node)
         if shared == len(digits):
             branch.value = value
         else:
-            branch.set_child(NIBBLE[digits[shared]], Node(owner, digits[shared + 1 :], value))
-        self._place(path, nibbles, branch)
+            branch.set_child(NIBBLE[digits[shared]], Node(self._owner, digits[shared + 1 :], value))
         self._count += 1
+        return branch
 
     def _cut(self, path: list[Node], nibbles: list[int]) -> None:
         """Remove the last node of `path` with all that is below it."""

@@ -1,33 +1,31 @@
 """The nodes of a trie in memory, and how those that changed become bytes.
 
 A node belongs to the trie whose token it carries; any other trie that shares it copies it before writing. What a node
-caches (`tail`, `encoded`, `ref`, and in a branch the references of its children) follows from its content alone, so a
-trie may fill in the caches of a node that it does not own.
+caches (`tail` and `encoded`) follows from its content alone, so a trie may fill in the caches of a node that it does
+not own.
+
+A branch keeps its last encoding when it changes, and with it the references of the children that did not: a new hash is
+spliced in. Sixteen references as objects of their own would have to be touched, one cache line each, for every copy.
 """
 
 from typing import Final
 
 from primitives.scale import encode_compact
 from trie.codec import (
-    BITMAPS,
     BRANCH,
-    BRANCH_HEADS,
     BRANCH_WITH_VALUE,
-    BRANCH_WITH_VALUE_HEADS,
     HASHED_BRANCH,
-    HASHED_BRANCH_HEADS,
     HASHED_LEAF,
     HASHED_LEAF_HEADS,
     INLINE_LENGTHS,
     LEAF,
     LEAF_HEADS,
+    new_hasher,
     node_head,
     pack,
 )
-from trie.codec import new_hasher as _copy
 
 NIBBLE: Final = {digit: value for value, digit in enumerate("0123456789abcdef")}
-NO_REFS: Final = [b""] * 16
 
 
 class Owner:
@@ -43,35 +41,50 @@ class Node:
     value     none only in a branch
     tail      the value as it stands in the encoding: length and bytes, or its hash; empty until needed
     children  by nibble; `bitmap` has their bits
-    refs      of the children: length and reference, as they stand in the encoding; b"" where there is no child
-    dirty     bits of the children whose entry in `refs` is stale
-    encoded   empty until needed
-    ref       this node's entry in its parent's `refs`; empty while anything at or below it is unencoded
+    dirty     bits of the children whose reference in `encoded` is missing or old
+    stale     whether anything at or below this node changed since `encoded` was made
+    encoded   of a branch: with the references of the children `shape`
+    refs_at   where those begin; negated when one of them is inline
     """
 
-    __slots__ = ("bitmap", "children", "dirty", "encoded", "owner", "partial", "ref", "refs", "tail", "value")
+    __slots__ = (
+        "bitmap",
+        "children",
+        "dirty",
+        "encoded",
+        "owner",
+        "partial",
+        "refs_at",
+        "shape",
+        "stale",
+        "tail",
+        "value",
+    )
 
-    def __init__(self, owner: Owner, partial: str, value: bytes | None) -> None:
+    def __init__(self, owner: Owner, partial: str, value: bytes | None, tail: bytes = b"") -> None:
         self.owner = owner
         self.partial = partial
         self.value = value
-        self.tail = b""
+        self.tail = tail
+        self.stale = True
+        self.encoded = b""
         self.children: list[Node | None] | None = None
-        self.refs: list[bytes] = NO_REFS
         self.bitmap = 0
         self.dirty = 0
-        self.encoded = b""
-        self.ref = b""
+        self.refs_at = 0
+        self.shape = 0
 
     def copy(self, owner: Owner, partial: str) -> "Node":
-        """The same node for another owner or under another partial key, not yet encoded."""
-        out = Node(owner, partial, self.value)
-        out.tail = self.tail
-        if self.children is not None:
-            out.children = self.children.copy()
-            out.refs = self.refs.copy()
+        """The same node for another owner or under another partial key, stale."""
+        out = Node(owner, partial, self.value, self.tail)
+        children = self.children
+        if children is not None:
+            out.children = children.copy()
             out.bitmap = self.bitmap
             out.dirty = self.dirty
+            out.encoded = self.encoded
+            out.refs_at = self.refs_at
+            out.shape = self.shape
         return out
 
     def set_value(self, value: bytes | None) -> None:
@@ -84,7 +97,7 @@ class Node:
         children = self.children
         if children is None:
             children = self.children = [None] * 16
-            self.refs = NO_REFS.copy()
+            self.shape = 0
         children[nibble] = child
         bit = 1 << nibble
         self.bitmap |= bit
@@ -98,82 +111,151 @@ class Node:
         self.bitmap &= ~bit
         self.dirty &= ~bit
         self.children[nibble] = None
-        self.refs[nibble] = b""
         if not self.bitmap:
             self.children = None
-            self.refs = NO_REFS
 
-
-def encode_dirty(root: Node, max_inline: int) -> None:
-    """Encode `root` and everything unencoded below it, and fill in every reference.
-
-    Parents are listed before their children and encoded in the opposite order, so depth costs no recursion.
-    """
-    nodes = [root]
-    parents = [0]
-    nibbles = [0]
-    at = 0
-    while at < len(nodes):
-        node = nodes[at]
-        dirty = node.dirty
-        if dirty:
-            children = node.children or []
-            while dirty:
-                bit = dirty & -dirty
-                dirty ^= bit
-                nibble = bit.bit_length() - 1
-                child = children[nibble]
-                if child is None:
-                    continue
-                if child.ref:
-                    node.refs[nibble] = child.ref
-                else:
-                    nodes.append(child)
-                    parents.append(at)
-                    nibbles.append(nibble)
-            node.dirty = 0
-        at += 1
-    for at in range(len(nodes) - 1, -1, -1):
-        node = nodes[at]
-        encoded = _encode(node, max_inline)
-        node.encoded = encoded
-        if len(encoded) < 32:
-            ref = INLINE_LENGTHS[len(encoded)] + encoded
+    def child_hash(self, nibble: int) -> bytes:
+        """The hash of the child at `nibble`, which must be there, encoded and not inline."""
+        below = (self.shape & ((1 << nibble) - 1)).bit_count()
+        encoded = self.encoded
+        pos = self.refs_at
+        if pos > 0:
+            pos += 33 * below
         else:
-            hasher = _copy()
-            hasher.update(encoded)
-            ref = b"\x80" + hasher.digest()
-        node.ref = ref
-        if at:
-            nodes[parents[at]].refs[nibbles[at]] = ref
+            pos = -pos
+            for _ in range(below):
+                pos += 1 + (encoded[pos] >> 2)
+        return encoded[pos + 1 : pos + 33]
 
 
-def _encode(node: Node, max_inline: int) -> bytes:
+def encode_stale(root: Node, max_inline: int) -> None:
+    """Encode `root` and everything stale below it.
+
+    Branches are listed before the branches below them and encoded in the opposite order, so depth costs no recursion.
+    """
+    if root.children is None:
+        root.encoded = _encode_leaf(root, max_inline)
+        root.stale = False
+        return
+    branches = [root]
+    for node in branches:
+        dirty = node.dirty
+        children = node.children or []
+        while dirty:
+            bit = dirty & -dirty
+            dirty ^= bit
+            child = children[bit.bit_length() - 1]
+            if child is not None and child.stale and child.children is not None:
+                branches.append(child)
+    branches.reverse()
+    fresh = new_hasher
+    for node in branches:
+        bitmap = node.bitmap
+        # Nearly every branch: no partial key, no value, hashes only, and the same children as before.
+        if node.refs_at != 3 or node.shape != bitmap or node.value is not None or node.partial:
+            _encode_branch(node, max_inline)
+            continue
+        children = node.children or []
+        encoded = node.encoded
+        dirty = node.dirty
+        while dirty:
+            bit = dirty & -dirty
+            dirty ^= bit
+            child = children[bit.bit_length() - 1]
+            if child is None:
+                continue
+            if child.stale:
+                child.encoded = _encode_leaf(child, max_inline)
+                child.stale = False
+            below = child.encoded
+            if len(below) < 32:
+                _encode_branch(node, max_inline)
+                break
+            hasher = fresh()
+            hasher.update(below)
+            pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
+            encoded = encoded[:pos] + hasher.digest() + encoded[pos + 32 :]
+        else:
+            node.encoded = encoded
+            node.dirty = 0
+            node.stale = False
+
+
+def _encode_branch(node: Node, max_inline: int) -> None:
+    """Encode a branch whose child branches are encoded."""
+    partial = node.partial
+    value = node.value
+    bitmap = node.bitmap
+    if value is None:
+        kind = BRANCH
+        tail = b""
+    else:
+        kind = HASHED_BRANCH if len(value) > max_inline else BRANCH_WITH_VALUE
+        tail = node.tail or _store_value(node, max_inline)
+    if partial:
+        head = node_head(kind, len(partial)) + pack(partial) + bitmap.to_bytes(2, "little") + tail
+    else:
+        head = (bitmap << 8 | kind).to_bytes(3, "little") + tail
+
+    old = node.encoded
+    at = abs(node.refs_at)
+    shape = node.shape
+    dirty = node.dirty
+    children = node.children or []
+    pieces = [head]
+    hashes_only = True
+    for nibble in range(16):
+        bit = 1 << nibble
+        start = at
+        if shape & bit:
+            at += 1 + (old[at] >> 2)
+        if bitmap & bit:
+            ref = _reference(children[nibble], max_inline) if dirty & bit else old[start:at]
+            pieces.append(ref)
+            if len(ref) != 33:
+                hashes_only = False
+    node.encoded = b"".join(pieces)
+    node.refs_at = len(head) if hashes_only else -len(head)
+    node.shape = bitmap
+    node.dirty = 0
+    node.stale = False
+
+
+def _reference(node: Node | None, max_inline: int) -> bytes:
+    """Length and reference of a child, which is encoded here if it is a leaf."""
+    if node is None:
+        return b""
+    if node.stale:
+        encoded = node.encoded = _encode_leaf(node, max_inline)
+        node.stale = False
+    else:
+        encoded = node.encoded
+    if len(encoded) < 32:
+        return INLINE_LENGTHS[len(encoded)] + encoded
+    hasher = new_hasher()
+    hasher.update(encoded)
+    return b"\x80" + hasher.digest()
+
+
+def _encode_leaf(node: Node, max_inline: int) -> bytes:
     partial = node.partial
     count = len(partial)
-    value = node.value
-    tail = node.tail
-    detached = value is not None and len(value) > max_inline
-    if not tail and value is not None:
-        if detached:
-            hasher = _copy()
-            hasher.update(value)
-            tail = hasher.digest()
-        else:
-            tail = encode_compact(len(value)) + value
-        node.tail = tail
-    if node.children is None:
-        if count < len(LEAF_HEADS):
-            head = HASHED_LEAF_HEADS[count] if detached else LEAF_HEADS[count]
-        else:
-            head = node_head(HASHED_LEAF if detached else LEAF, count)
-        return head + pack(partial) + tail
-    if value is None:
-        head = BRANCH_HEADS[count] if count < len(BRANCH_HEADS) else node_head(BRANCH, count)
-    elif count >= len(BRANCH_HEADS):
-        head = node_head(HASHED_BRANCH if detached else BRANCH_WITH_VALUE, count)
+    tail = node.tail or _store_value(node, max_inline)
+    if node.value is not None and len(node.value) > max_inline:
+        head = HASHED_LEAF_HEADS[count] if count < len(HASHED_LEAF_HEADS) else node_head(HASHED_LEAF, count)
     else:
-        head = HASHED_BRANCH_HEADS[count] if detached else BRANCH_WITH_VALUE_HEADS[count]
-    if partial:
-        head += pack(partial)
-    return head + BITMAPS[node.bitmap] + tail + b"".join(node.refs)
+        head = LEAF_HEADS[count] if count < len(LEAF_HEADS) else node_head(LEAF, count)
+    return head + bytes.fromhex("0" + partial if count & 1 else partial) + tail
+
+
+def _store_value(node: Node, max_inline: int) -> bytes:
+    """Fill in the `tail` of a node with a value."""
+    value = node.value or b""
+    if len(value) > max_inline:
+        hasher = new_hasher()
+        hasher.update(value)
+        tail = hasher.digest()
+    else:
+        tail = encode_compact(len(value)) + value
+    node.tail = tail
+    return tail
