@@ -4,7 +4,7 @@ Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; t
 `registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity` and `try_state`.
 """
 
-from runtime.pallet_pubsub.config import Config, ForcedDeposit, MessageQueue, Registrar, TtlPolicy
+from runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar, TtlPolicy
 from runtime.pallet_pubsub.errors import Error
 from runtime.pallet_pubsub.hooks import Broadcaster
 
@@ -13,7 +13,6 @@ __all__ = [
     "Config",
     "Error",
     "ForcedDeposit",
-    "MessageQueue",
     "Registrar",
     "TtlPolicy",
 ]

@@ -8,13 +8,14 @@ from primitives.weights import Weight
 from runtime.balances import Balances
 from runtime.dispatch import dispatchable
 from runtime.events import deposit as deposit_event
+from runtime.messages import para_id
 from runtime.origin import Origin, ensure_root
 from runtime.pallet_pubsub import registry, weights
 from runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar
 from runtime.pallet_pubsub.errors import Error, failure
 from runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted
 from runtime.pallet_pubsub.publish import remove_key
-from runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, para_id, pubsub_key, rows_of
+from runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, pubsub_key, rows_of
 from runtime.storage import Storage
 from runtime.system import account_id
 

@@ -61,10 +61,3 @@ class Registrar(Protocol):
 
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
         """The account that registered the para, none when nobody did."""
-
-
-class MessageQueue(Protocol):
-    """The queue of upward messages."""
-
-    def sweep_queue(self, storage: Storage, para: ParaId) -> None:
-        """Drop all messages of a para that wait."""

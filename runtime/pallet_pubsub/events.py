@@ -3,8 +3,9 @@
 from primitives import scale
 from primitives.types import AccountId, ParaId, PubsubKey
 from runtime.events import Event, event
+from runtime.messages import para_id
 from runtime.pallet_pubsub.config import PALLET
-from runtime.pallet_pubsub.storage import para_id, pubsub_key
+from runtime.pallet_pubsub.storage import pubsub_key
 from runtime.system import account_id
 
 

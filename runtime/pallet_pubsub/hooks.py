@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import Weight
+from primitives.weights import WEIGHT_ZERO, Weight
 from runtime import system
-from runtime.balances import Balances
 from runtime.hooks import Hooks
 from runtime.pallet_pubsub import expiry, registry, weights
 from runtime.pallet_pubsub.calls import Calls
-from runtime.pallet_pubsub.config import PALLET, Config, MessageQueue, Registrar
+from runtime.pallet_pubsub.config import PALLET
 from runtime.pallet_pubsub.integrity import integrity_test
 from runtime.pallet_pubsub.publish import publish
 from runtime.pallet_pubsub.try_state import try_state
@@ -21,10 +20,6 @@ class Broadcaster(Calls, Hooks):
     """The relay-side pallet: publishers, their entries, and the expiry of those."""
 
     NAME: ClassVar[str] = PALLET
-
-    def __init__(self, config: Config, balances: Balances, registrar: Registrar, message_queue: MessageQueue) -> None:
-        super().__init__(config, balances, registrar)
-        self.message_queue = message_queue
 
     # The entry point of the XCM instruction `Publish`
 
@@ -42,18 +37,19 @@ class Broadcaster(Calls, Hooks):
         """Remove entries whose time has come (PS-15); `expiry.sweep` says more of what it did."""
         return expiry.sweep(self.config, storage, RelayBlockNumber(now), remaining).weight
 
-    def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
-        """Paras leave the relay chain at a session change: all that they published goes, deposits return (PS-11).
+    def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> Weight:
+        """Paras left the relay chain at a change of session: all that they published goes, deposits return (PS-11).
 
-        A para's message queue is emptied first. A `Publish` that still waited there would bring a system para's data
-        back after this, and nobody would be left to remove it.
+        The runtime lists the message queue's hook before this one. A `Publish` that ran after this would bring a
+        system para's data back, and nobody would be left to remove it.
 
-        Emits `PublisherDeregistered` for each that was registered or had data.
+        Returns what it took. Emits `PublisherDeregistered` for each that was registered or had data.
         """
+        used = WEIGHT_ZERO
         for para in outgoing:
-            self.message_queue.sweep_queue(storage, para)
-            if registry.is_known(storage, para):
-                registry.remove(self.config, self.balances, storage, para)
+            keys = registry.remove(self.config, self.balances, storage, para) if registry.is_known(storage, para) else 0
+            used += weights.deregister_publisher(self.config, keys)
+        return used
 
     def integrity_test(self) -> None:
         """Raises `IntegrityError` when the configuration cannot work, with the reason."""

@@ -22,15 +22,15 @@ from primitives.errors import ScaleError
 from primitives.hashing import twox64_concat
 from primitives.pubsub import derive_child_key
 from primitives.scale import Codec
-from primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey, RelayBlockNumber
+from primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
 from runtime.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from runtime.messages import para_id, relay_number
 from runtime.pallet_pubsub.config import PALLET
+from runtime.structs import struct
 from runtime.system import account_id
 
-para_id: Final[Codec[ParaId]] = scale.u32.map("ParaId", ParaId, int)
 balance: Final[Codec[Balance]] = scale.u128.map("Balance", Balance, int)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).map("[u8; 32]", PubsubKey, bytes)
-_block_number: Final[Codec[RelayBlockNumber]] = scale.u32.map("BlockNumber", RelayBlockNumber, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +64,15 @@ _expiry_block: Final[Codec[int]] = scale.fixed(8).map(
 )
 
 RegisteredPublishers: Final = StorageMap(
-    PALLET,
-    "RegisteredPublishers",
-    Twox64Concat,
-    para_id,
-    scale.pair(account_id, balance).map(
-        "PublisherInfo", lambda fields: PublisherInfo(*fields), lambda info: (info.manager, info.deposit)
-    ),
+    PALLET, "RegisteredPublishers", Twox64Concat, para_id, struct(PublisherInfo, account_id, balance)
 )
 CounterForRegisteredPublishers: Final = StorageValue(PALLET, "CounterForRegisteredPublishers", scale.u32, 0)
 PublishedKeys: Final = StorageMap(PALLET, "PublishedKeys", Twox64Concat, para_id, scale.u32, 0)
 TotalStorageSize: Final = StorageMap(PALLET, "TotalStorageSize", Twox64Concat, para_id, scale.u32, 0)
 TtlData: Final = StorageDoubleMap(
-    PALLET, "TtlData", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.pair(scale.u32, _block_number)
+    PALLET, "TtlData", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.pair(scale.u32, relay_number)
 )
-TtlScanCursor: Final = StorageValue(
-    PALLET,
-    "TtlScanCursor",
-    scale.triple(para_id, pubsub_key, scale.u32).map(
-        "ScanCursor", lambda fields: ScanCursor(*fields), lambda cursor: (cursor.para, cursor.key, cursor.visited)
-    ),
-)
+TtlScanCursor: Final = StorageValue(PALLET, "TtlScanCursor", struct(ScanCursor, para_id, pubsub_key, scale.u32))
 TtlLapMark: Final = StorageMap(PALLET, "TtlLapMark", Twox64Concat, para_id, pubsub_key)
 ExpiryIndex: Final = StorageDoubleMap(
     PALLET, "ExpiryIndex", Identity, _expiry_block, Identity, scale.pair(para_id, pubsub_key), scale.unit

@@ -8,7 +8,6 @@ from runtime.origin import Signed, Unsigned
 from runtime.pallet_pubsub import Error
 from runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted, PublisherDeregistered
 from runtime.pallet_pubsub.storage import RegisteredPublishers
-from runtime.storage import Storage
 
 A, B, C = name("a"), name("b"), name("c")
 """Upstream's `cleanup_published_data` is `delete_keys` over all keys with us: there is no call of that name."""
@@ -76,21 +75,6 @@ def test_a30_offboarding_wipes_the_outgoing_paras_and_no_other_ps11() -> None:
     assert world.held(ALICE) == 100
     assert world.events() == [PublisherDeregistered(ParaId(2000)), PublisherDeregistered(ParaId(2001))]
     world.try_state()
-
-
-def test_offboarding_empties_the_message_queue_before_it_removes_data_ps11() -> None:
-    """Were it the other way round, a publish that still waits would bring a system para's data back for ever."""
-    world = World()
-    world.publish(1000, A)
-    seen = []
-
-    def note(_storage: Storage, para: ParaId) -> None:
-        seen.append((para, world.keys(para)))
-
-    world.queue.on_sweep = note
-    world.pallet.on_offboard(world.storage, [ParaId(1000), ParaId(3000)])
-    assert seen == [(1000, [A]), (3000, [])]
-    assert world.everything(1000) == NOTHING_LEFT
 
 
 def test_offboarding_who_never_published_reports_nothing() -> None:

@@ -53,18 +53,6 @@ class Owners:
         return self.owners.get(para)
 
 
-class Queue:
-    """A message queue that only notes what is asked of it; `on_sweep` lets a test look at that moment."""
-
-    def __init__(self) -> None:
-        self.swept: list[int] = []
-        self.on_sweep: Callable[[Storage, ParaId], None] = lambda _storage, _para: None
-
-    def sweep_queue(self, storage: Storage, para: ParaId) -> None:
-        self.swept.append(para)
-        self.on_sweep(storage, para)
-
-
 class World:
     """One relay chain's storage at a block, with accounts ALICE 1000, BOB 1000, POOR 50; ALICE owns 2000 and up."""
 
@@ -72,8 +60,7 @@ class World:
         self.config = replace(config, **changes)
         self.balances = Balances(existential_deposit=1)
         self.owners = Owners(dict.fromkeys(range(2000, 6000), ALICE))
-        self.queue = Queue()
-        self.pallet = Broadcaster(self.config, self.balances, self.owners, self.queue)
+        self.pallet = Broadcaster(self.config, self.balances, self.owners)
         self.pallet.integrity_test()
         self.storage = Storage(State())
         self.balances.genesis(self.storage, {ALICE: 1000, BOB: 1000, POOR: 50})

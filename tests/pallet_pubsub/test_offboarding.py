@@ -1,0 +1,79 @@
+"""Offboarding at a change of session, with the real session and message queue around the pallet (PS-11)."""
+
+from collections.abc import Sequence
+
+from pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
+
+from primitives.types import ParaId
+from primitives.weights import Weight
+from runtime.host_configuration import ACTIVE, HostConfiguration
+from runtime.message_queue import MessageQueue, Processed
+from runtime.session import OffboardingHook, Session
+from runtime.storage import Storage
+
+A = name("a")
+SYSTEM, PUBLIC = ParaId(1000), ParaId(2000)
+
+
+class Publishes:
+    """A processor for which every message is a value to publish under one key."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def weigh(self, _para: ParaId, message: bytes) -> Weight:
+        return self.world.pallet.publish_weight(len(message))
+
+    def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
+        self.world.pallet.publish(storage, para, A, message, 0)
+        return Processed(limit)
+
+
+class Leaving:
+    """Para lifecycles in which both paras leave with the next session."""
+
+    def apply_actions(self, _storage: Storage, _session: int) -> list[ParaId]:
+        return [SYSTEM, PUBLIC]
+
+
+def relay() -> tuple[World, MessageQueue]:
+    world = World()
+    ACTIVE.put(world.storage, HostConfiguration())
+    queue = MessageQueue(Publishes(world))
+    world.register(PUBLIC)
+    for para in (SYSTEM, PUBLIC):
+        world.publish(para, A, b"old", 5)
+        queue.enqueue(world.storage, para, [b"waiting"])
+    return world, queue
+
+
+def change_session(world: World, offboarding: Sequence[OffboardingHook]) -> None:
+    Session(10, Leaving(), offboarding=offboarding).on_initialize(world.storage, 10)
+
+
+def test_queue_then_data_then_deposit_registered_or_not_ps11() -> None:
+    world, queue = relay()
+    change_session(world, [queue.on_offboard, world.pallet.on_offboard])
+    queue.service_queues(world.storage, Weight(10**13, 10**9))
+    for para in (SYSTEM, PUBLIC):
+        assert world.everything(para) == NOTHING_LEFT
+        assert queue.messages(world.storage, para) == []
+    assert (world.held(ALICE), world.free(ALICE)) == (0, 1000)
+    world.try_state()
+
+
+def test_a_queue_that_is_not_emptied_would_bring_a_system_paras_data_back_ps11() -> None:
+    """Why the order is a rule: what still waits runs afterwards, for a para that is gone."""
+    world, queue = relay()
+    change_session(world, [world.pallet.on_offboard])
+    queue.sweep_queue(world.storage, PUBLIC)
+    queue.service_queues(world.storage, Weight(10**13, 10**9))
+    assert world.value(SYSTEM, A) == b"waiting"
+
+
+def test_offboarding_says_what_it_took() -> None:
+    world, _ = relay()
+    used = world.pallet.on_offboard(world.storage, [SYSTEM, PUBLIC, ParaId(3000)])
+    base = world.pallet.on_offboard(World().storage, [ParaId(3000)])
+    assert (base * 3).all_lte(used)
+    assert used != base * 3
