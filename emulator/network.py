@@ -1,0 +1,422 @@
+"""A network: relay chain, parachains and collators, stepped relay block by relay block.
+
+What one step does, in order:
+
+    1. every parachain whose turn it is builds candidates on a relay parent that exists already (PS-31)
+    2. each candidate is judged; one that is refused changes nothing, and the next collator may try (PS-53, PS-79)
+    3. the relay chain builds its next block: sessions, queues, accepted candidates, their messages, calls, expiry
+    4. observers are told: the relay block, then every candidate with its verdict
+
+    >>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
+    >>> network.publish(1000, key, b"value")
+    >>> network.step(3)[-1].deliveries(2000)
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from collator.author import RelayBlock, author
+from emulator.parachain import Collator, Pace, Parachain, make_collators
+from emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    Observer,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from emulator.relay_chain import Genesis, RelayChain, RelaySnapshot
+from emulator.relay_runtime import RelayConfig
+from emulator.seeded import Stream, secret
+from primitives.errors import PubsubError
+from primitives.types import AccountId, Hash, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber, Slot
+from runtime.dispatch import Call, DispatchError
+from runtime.events import Event
+from runtime.executive import Block, Extrinsic
+from runtime.inclusion import BackedCandidate, CandidateCommitments, CandidateRefused
+from runtime.messages import OutboundHrmpMessage
+from runtime.origin import Origin
+from runtime.pallet_subscriber.apply import Delivery
+from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from runtime.parachain_system.block import Candidate, InvalidBlock
+from runtime.parachain_system.execute import BlockOutcome
+from runtime.parachain_system.governance import set_code, transact
+from runtime.parachain_system.validate import RelayContext, validate_block
+from runtime.storage import Storage
+
+ATTEMPTS: Final = 2
+"""Candidates that may be tried for one block: after a refused one, the next collator's."""
+
+
+class UnknownParachain(PubsubError):
+    """A parachain id that the network does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParachainConfig:
+    """One parachain: its runtime, its collators as (strategies, rate in millionths), and when it builds blocks."""
+
+    spec: RuntimeSpec
+    collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient)."""
+
+    parachains: tuple[ParachainConfig, ...]
+    relay: RelayConfig = field(default_factory=RelayConfig)
+    publishers: tuple[ParaId, ...] = ()
+    channels: tuple[tuple[ParaId, ParaId], ...] = ()
+    seed: bytes = b"network"
+    segment_length: int = 100
+    """Relay blocks from one checkpoint of all chains to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step did: the relay block, and every candidate that was judged for it, in order."""
+
+    number: RelayBlockNumber
+    block: Block
+    records: tuple[BlockRecord, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The relay block's events."""
+        return tuple(record.event for record in self.block.events)
+
+    def deliveries(self, para: int) -> tuple[Delivery, ...]:
+        """What was delivered to a parachain in this step."""
+        outcomes = (record.outcome for record in self.records if record.chain == para)
+        return tuple(delivery for outcome in outcomes if outcome is not None for delivery in outcome.deliveries)
+
+    @property
+    def refused(self) -> tuple[BlockRecord, ...]:
+        """The candidates that were not valid."""
+        return tuple(record for record in self.records if record.refusal is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A network at one moment; costs a few references."""
+
+    relay: RelaySnapshot
+    parachains: tuple[Parachain, ...]
+    extrinsics: tuple[Extrinsic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A candidate as it came from its author, before it is judged."""
+
+    candidate: Candidate
+    unpruned: tuple[tuple[ParaId, int], ...]
+    strategy: str | None = None
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one relay block's candidates came to."""
+
+    number: RelayBlockNumber
+    records: list[BlockRecord] = field(default_factory=list)
+    backed: list[BackedCandidate] = field(default_factory=list)
+    changes: list[SubscriptionRecord] = field(default_factory=list)
+
+    def drop(self, para: ParaId) -> None:
+        """The relay chain did not include this parachain's blocks: they have not happened."""
+        self.records = [each for each in self.records if each.chain != para or each.outcome is None]
+        self.changes = [each for each in self.changes if each.chain != para]
+
+
+class Network:
+    """Relay chain and parachains; everything that happens follows from configuration, seed and calls (PS-90)."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        """The network at genesis. Raises `PubsubError` for a configuration that cannot work."""
+        self.config = config
+        self.parachains = {
+            each.spec.para_id: Parachain.start(
+                each.spec, make_collators(config.seed, each.spec.para_id, each.collators), each.pace
+            )
+            for each in sorted(config.parachains, key=lambda each: each.spec.para_id)
+        }
+        self.relay = RelayChain.start(
+            config.relay,
+            Genesis(
+                {para: chain.header.encode() for para, chain in self.parachains.items()},
+                {para: self.manager(para) for para in self.parachains},
+                config.publishers,
+                config.channels,
+            ),
+        )
+        self._observers: list[Observer] = []
+        self._extrinsics: list[Extrinsic] = []
+        most = max(
+            (len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in self.parachains.values()), default=1
+        )
+        self._slots = most
+        """Parachain slots per relay block: enough for every collator to be first and every block to be tried again."""
+
+    @staticmethod
+    def of(
+        publishers: Iterable[int],
+        subscribers: Mapping[int, Mapping[int, Iterable[PubsubKey]]],
+        seed: str = "network",
+    ) -> "Network":
+        """A small network with every default: who publishes, and who subscribes to which keys of whom."""
+        subscribed = {
+            ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
+            for para, wanted in subscribers.items()
+        }
+        relay = RelayConfig()
+        publishing = tuple(ParaId(para) for para in publishers)
+        chains = [ParachainConfig(RuntimeSpec(para, items)) for para, items in subscribed.items()]
+        chains += [
+            ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True))
+            for para in publishing
+            if para not in subscribed
+        ]
+        registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
+        return Network(NetworkConfig(tuple(chains), relay, registered, seed=seed.encode()))
+
+    # What a user of the network does
+
+    @property
+    def number(self) -> RelayBlockNumber:
+        """The newest relay block's height."""
+        return self.relay.number
+
+    def parachain(self, para: int) -> Parachain:
+        """A parachain by id. Raises `UnknownParachain`."""
+        found = self.parachains.get(ParaId(para))
+        if found is None:
+            raise UnknownParachain(f"there is no parachain {para}")
+        return found
+
+    def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
+        """Have a parachain publish a key: sent with its next block, executed one relay block later."""
+        self.parachain(para).publish(key, value, ttl)
+
+    def send(self, sender: int, recipient: int, data: bytes) -> None:
+        """Have a parachain send a message to another one, over a channel between them."""
+        self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
+
+    def send_downward(self, para: int, message: bytes) -> None:
+        """Have the relay chain send a parachain a message in its next block."""
+        self.relay.send_downward(ParaId(para), message)
+
+    def upgrade(self, spec: RuntimeSpec) -> None:
+        """Have governance change a parachain's runtime, its subscriptions for instance, by a downward message."""
+        self.send_downward(spec.para_id, transact(set_code(spec)))
+
+    def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
+        """Put a call into the next relay block."""
+        self._extrinsics.append(Extrinsic(origin, Call(pallet, name, args)))
+
+    def manager(self, para: int) -> AccountId:
+        """The account that owns a parachain on the relay chain."""
+        return AccountId(secret(self.config.seed, f"manager/{para}"))
+
+    def step(self, blocks: int = 1) -> list[Step]:
+        """Go on by some relay blocks."""
+        return [self._step() for _ in range(blocks)]
+
+    # Observers, snapshots
+
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer everything from now on, after where each chain stands now."""
+        self._observers.append(observer)
+        for kept in self.relay.blocks:
+            number = RelayBlockNumber(kept.header.number)
+            observer.relay_block(
+                RelayRecord(number, kept.header.hash(), kept.header.state_root, self._slot_now(number))
+            )
+        for para, chain in self.parachains.items():
+            following = ParaBlockNumber(chain.header.number + 1)
+            keys = tuple(collator.key for collator in chain.collators)
+            observer.authorities(AuthorityRecord(para, following, keys))
+            observer.subscriptions(_subscriptions(chain))
+        self._checkpoint(observer, self._segment(self.number + 1))
+
+    def finish(self) -> None:
+        """Tell observers where each chain stands at the end: the last segment's other end."""
+        for observer in self._observers:
+            self._checkpoint(observer, self._segment(self.number) + 1)
+
+    def snapshot(self) -> Snapshot:
+        """This moment, to come back to or to branch from."""
+        chains = tuple(chain.copy() for chain in self.parachains.values())
+        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a moment. Observers are not told: give a network that is restored none, or new ones."""
+        self.relay.restore(snapshot.relay)
+        self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
+        self._extrinsics = list(snapshot.extrinsics)
+
+    # One step
+
+    def _step(self) -> Step:
+        number = RelayBlockNumber(self.number + 1)
+        if number % self.config.segment_length == 1 % self.config.segment_length and number > 1:
+            for observer in self._observers:
+                self._checkpoint(observer, self._segment(number))
+        before = {para: chain.copy() for para, chain in self.parachains.items() if chain.has_turn(number)}
+        now = _Round(number)
+        for para in before:
+            self._turn(self.parachains[para], now)
+        block = self.relay.build(now.backed, self._extrinsics)
+        self._extrinsics = list(block.left_out)
+        for para in _refused(block):
+            self.parachains[para] = before[para]
+            now.drop(para)
+        self._tell(now, block)
+        return Step(number, block, tuple(now.records))
+
+    def _turn(self, chain: Parachain, now: _Round) -> None:
+        """One parachain's turn: so many blocks as its pace says, all on one relay parent."""
+        if not self.relay.runtime.paras.is_parachain(self.relay.storage(), chain.para):
+            return
+        slot = self._first_slot(chain, now.number)
+        for at in range(chain.pace.blocks):
+            for _attempt in range(ATTEMPTS):
+                record = self._try(chain, now.number, Slot(slot))
+                slot += 1
+                if record is None:
+                    return
+                now.records.append(record)
+                if record.outcome is not None:
+                    self._enact(chain, record.candidate, record.outcome, now, first=at == 0)
+                    break
+
+    def _try(self, chain: Parachain, number: RelayBlockNumber, slot: Slot) -> BlockRecord | None:
+        """Have the slot's author build a candidate and judge it; none when there is no relay parent to build on."""
+        last = LAST_RELAY_PARENT.get(Storage(chain.state))
+        wanted = max(number - 1 - chain.pace.lag, 0, last or 0)
+        relay = self.relay.access(wanted)
+        if relay is None:
+            return None
+        tried = self._author(chain, chain.author_of(slot), relay, last, slot)
+        claimed = self.relay.block(tried.candidate.inherent.relay_parent_number)
+        root = None if claimed is None else claimed.header.state_root
+        slot_now = self._slot_now(number)
+        outcome, refusal = None, None
+        try:
+            outcome = validate_block(
+                chain.header,
+                chain.state,
+                tried.candidate,
+                RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now),
+            )
+        except InvalidBlock as invalid:
+            refusal = invalid
+        return BlockRecord(
+            chain.para,
+            self._segment(number),
+            tried.candidate,
+            number,
+            slot_now,
+            Hash(bytes(32)) if root is None else root,
+            tried.unpruned,
+            outcome,
+            refusal,
+            tried.strategy,
+        )
+
+    def _author(
+        self, chain: Parachain, collator: Collator, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot
+    ) -> _Tried:
+        downward, horizontal = self.relay.inbound(relay.number, chain.para, last)
+        authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
+        stream = Stream(self.config.seed, f"cheat/{chain.para}/{slot}")
+        if not collator.strategies or not stream.chance(collator.rate):
+            return _Tried(authored.candidate, authored.unpruned)
+        raise NotImplementedError
+
+    def _enact(
+        self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, now: _Round, *, first: bool
+    ) -> None:
+        """Let the parachain go on from a valid block; its first one at a turn takes along what waits to be sent."""
+        inherent = candidate.inherent
+        chain.header, chain.state = candidate.header, outcome.state
+        if chain.note_spec():
+            now.changes.append(_subscriptions(chain))
+        upward, horizontal = self._outbound(chain) if first else ((), ())
+        commitments = CandidateCommitments(
+            upward, horizontal, candidate.header.encode(), len(inherent.downward), inherent.relay_parent_number
+        )
+        now.backed.append(BackedCandidate(chain.para, inherent.relay_parent_number, commitments))
+
+    def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
+        """Take what the relay chain has room for off the parachain's queues; what it has not waits (PS-23)."""
+        storage, runtime = self.relay.storage(), self.relay.runtime
+        if runtime.paras.is_offboarding(storage, chain.para):
+            return (), ()
+        chain.pack()
+        most, count, size = self.relay.capacity(chain.para)
+        taken = 0
+        for message in chain.upward[: min(most, count)]:
+            if len(message) > size:
+                break
+            size -= len(message)
+            taken += 1
+        upward = tuple(chain.upward[:taken])
+        del chain.upward[:taken]
+        horizontal: dict[ParaId, OutboundHrmpMessage] = {}
+        most_horizontal = runtime.config.host.hrmp_max_message_num_per_candidate
+        for message in list(chain.horizontal):
+            if (
+                message.recipient in horizontal
+                or len(horizontal) == runtime.config.host.hrmp_max_message_num_per_candidate
+            ):
+                continue
+            try:
+                runtime.hrmp.check_outbound(storage, chain.para, (message,))
+            except DispatchError:
+                continue
+            horizontal[message.recipient] = message
+            chain.horizontal.remove(message)
+        return upward, tuple(horizontal[recipient] for recipient in sorted(horizontal))
+
+    # Slots, segments, records
+
+    def _slot_now(self, number: int) -> Slot:
+        """The newest parachain slot that a candidate judged in relay block `number` may claim."""
+        return Slot((number + 1) * self._slots - 1)
+
+    def _first_slot(self, chain: Parachain, number: int) -> int:
+        """The slot in which relay block `number` finds collator `number mod n` at its turn."""
+        start = number * self._slots
+        return start + (number - start) % len(chain.collators)
+
+    def _segment(self, number: int) -> int:
+        return (number - 1) // self.config.segment_length if number else 0
+
+    def _checkpoint(self, observer: Observer, segment: int) -> None:
+        for para, chain in self.parachains.items():
+            observer.checkpoint(CheckpointRecord(para, segment, chain.header, chain.state))
+
+    def _tell(self, now: _Round, block: Block) -> None:
+        header = block.header
+        relay = RelayRecord(now.number, header.hash(), header.state_root, self._slot_now(now.number))
+        for observer in self._observers:
+            observer.relay_block(relay)
+            for record in now.records:
+                observer.candidate(record)
+            for change in now.changes:
+                observer.subscriptions(change)
+
+
+def _subscriptions(chain: Parachain) -> SubscriptionRecord:
+    items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
+    return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)
+
+
+def _refused(block: Block) -> list[ParaId]:
+    """Parachains whose valid blocks the relay chain did not include."""
+    return [record.event.para for record in block.events if isinstance(record.event, CandidateRefused)]

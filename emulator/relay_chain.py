@@ -1,0 +1,158 @@
+"""The relay chain: its blocks, one after the other, and what parachains may know of the newest of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from collator.author import RelayBlock
+from emulator.relay_runtime import RelayConfig, RelayRuntime
+from primitives.header import Header
+from primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
+from runtime.babe import babe_pre_digest
+from runtime.dispatch import Call, DispatchError
+from runtime.executive import Block, Extrinsic, extrinsics_root
+from runtime.inclusion import BackedCandidate
+from runtime.parachain_system.block import HorizontalMessages, InboundDownwardMessage
+from runtime.storage import State, Storage
+
+GENESIS_SLOT: Final = 1_000_000
+"""The relay chain's slot at block 0; one slot a block."""
+
+KEPT_BLOCKS: Final = 256
+"""How many of the newest states can be proven against; older ones are pruned, as a node prunes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Genesis:
+    """Who is there from block 0: parachains with heads and managers, publishers, channels (sender, recipient)."""
+
+    heads: dict[ParaId, bytes]
+    managers: dict[ParaId, AccountId]
+    publishers: tuple[ParaId, ...] = ()
+    channels: tuple[tuple[ParaId, ParaId], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBlock:
+    """A relay block that candidates can be built on. Its state is never written again."""
+
+    header: Header
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySnapshot:
+    """A relay chain at one block."""
+
+    blocks: tuple[KeptBlock, ...]
+    downward: tuple[tuple[ParaId, bytes], ...]
+
+
+@dataclass(slots=True)
+class RelayChain:
+    """Blocks so far, newest last, and downward messages that wait for the next one."""
+
+    runtime: RelayRuntime
+    blocks: list[KeptBlock]
+    downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
+    refused_downward: int = 0
+    """Downward messages that a full queue did not take; whoever sends them from the relay chain loses them."""
+
+    @staticmethod
+    def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
+        """A relay chain at block 0. Raises `IntegrityError` or `DispatchError` for what cannot be set up."""
+        runtime = RelayRuntime(config)
+        storage = Storage(State())
+        runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
+        root = storage.commit()
+        header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), (babe_pre_digest(Slot(GENESIS_SLOT)),))
+        return RelayChain(runtime, [KeptBlock(header, storage.state)])
+
+    @property
+    def number(self) -> RelayBlockNumber:
+        """The newest block's height."""
+        return RelayBlockNumber(self.blocks[-1].header.number)
+
+    @property
+    def header(self) -> Header:
+        """The newest block's header."""
+        return self.blocks[-1].header
+
+    @property
+    def state(self) -> State:
+        """The newest block's state, for reading."""
+        return self.blocks[-1].state
+
+    def storage(self) -> Storage:
+        """Read access to the newest state through the pallets; what is written to it is lost."""
+        return Storage(self.state)
+
+    def block(self, number: int) -> KeptBlock | None:
+        """A block that is still kept, none otherwise."""
+        at = number - self.blocks[0].header.number
+        return self.blocks[at] if 0 <= at < len(self.blocks) else None
+
+    def access(self, number: int) -> RelayBlock | None:
+        """What a collator proves against; none when the block is not kept."""
+        kept = self.block(number)
+        return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
+
+    def inbound(
+        self, number: int, para: ParaId, since: RelayBlockNumber | None
+    ) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+        """Messages that a block of `para` on relay block `number` brings in: those sent after its last relay parent."""
+        kept = self.block(number)
+        if kept is None:
+            return (), ()
+        storage = Storage(kept.state)
+        last = -1 if since is None else since
+        downward = tuple(m for m in self.runtime.dmp.contents(storage, para) if m.sent_at > last)
+        channels = (
+            (sender, tuple(m for m in waiting if m.sent_at > last))
+            for sender, waiting in self.runtime.hrmp.inbound(storage, para)
+        )
+        return downward, tuple((sender, messages) for sender, messages in channels if messages)
+
+    def capacity(self, para: ParaId) -> tuple[int, int, int]:
+        """Upward messages a block may carry, and messages and bytes that the para's queue still takes."""
+        count, size = self.runtime.message_queue.remaining(self.storage(), para)
+        return self.runtime.config.host.max_upward_message_num_per_candidate, count, size
+
+    def send_downward(self, para: ParaId, message: bytes) -> None:
+        """Send a message to a parachain in the next block, unless its queue is full."""
+        self.downward.append((para, message))
+
+    def build(self, candidates: Sequence[BackedCandidate], extrinsics: Iterable[Extrinsic]) -> Block:
+        """Build the next block with these parachain blocks and calls, and keep its state."""
+        parent = self.blocks[-1]
+        number = parent.header.number + 1
+        storage = Storage(parent.state.fork())
+        self._queue_downward(storage, RelayBlockNumber(number))
+        block = self.runtime.executive.build_block(
+            storage,
+            number,
+            parent.header.hash(),
+            digest=(babe_pre_digest(Slot(GENESIS_SLOT + number)),),
+            inherents=(Call(self.runtime.inclusion.NAME, "enter", (list(candidates),)),),
+            extrinsics=extrinsics,
+        )
+        self.downward.clear()
+        self.blocks.append(KeptBlock(block.header, storage.state))
+        del self.blocks[:-KEPT_BLOCKS]
+        return block
+
+    def _queue_downward(self, storage: Storage, now: RelayBlockNumber) -> None:
+        for para, message in self.downward:
+            try:
+                self.runtime.dmp.queue_downward_message(storage, para, message, now)
+            except DispatchError:
+                self.refused_downward += 1
+
+    def snapshot(self) -> RelaySnapshot:
+        """This block, to come back to."""
+        return RelaySnapshot(tuple(self.blocks), tuple(self.downward))
+
+    def restore(self, snapshot: RelaySnapshot) -> None:
+        """Go back to a block."""
+        self.blocks = list(snapshot.blocks)
+        self.downward = list(snapshot.downward)
