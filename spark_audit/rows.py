@@ -11,8 +11,15 @@ from primitives.header import Header
 from primitives.pubsub import encode_ttl_state
 from primitives.storage_keys import CHILD_STORAGE_PREFIX
 from primitives.types import Hash, ParaId, RelayBlockNumber
+from runtime.pallet_subscriber.apply import Delivery
 from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.parachain_system.block import Candidate, InboundDownwardMessage, InboundHrmpMessage, Inherent
+from runtime.parachain_system.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    Inherent,
+)
 from runtime.storage import State
 from spark_audit import schema
 
@@ -115,7 +122,7 @@ def block_row(
     }
 
 
-def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Any, ...]) -> list[Row]:
+def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) -> list[Row]:
     """The rows of a block's callbacks; `place` holds network, chain, segment, position, number and block."""
     return [
         {
@@ -126,6 +133,7 @@ def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Any, ...]) -> list
             "kind": delivery.kind,
             "entry_hash": delivery.entry_hash,
             "ttl_state": None if delivery.ttl_state is None else encode_ttl_state(delivery.ttl_state),
+            "failed": delivery.failed,
         }
         for sequence, delivery in enumerate(deliveries)
     ]
@@ -142,19 +150,25 @@ def candidate_of(row: Row, nodes: Mapping[Hash, bytes]) -> Candidate:
         RelayBlockNumber(row["relay_parent"]),
         Hash(row["relay_parent_root"]),
         proof,
-        tuple(InboundDownwardMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in row["downward"]),
-        tuple(
-            (
-                ParaId(channel["sender"]),
-                tuple(InboundHrmpMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in channel["messages"]),
-            )
-            for channel in row["horizontal"]
-        ),
+        *messages_of(row),
         row["messages_used"],
     )
     if header.hash() != row["block"]:
         raise RowError("the header does not have the block's hash")
     return Candidate(header, inherent)
+
+
+def messages_of(row: Row) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+    """The downward and horizontal messages of a row."""
+    downward = tuple(InboundDownwardMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in row["downward"])
+    horizontal = tuple(
+        (
+            ParaId(channel["sender"]),
+            tuple(InboundHrmpMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in channel["messages"]),
+        )
+        for channel in row["horizontal"]
+    )
+    return downward, horizontal
 
 
 def proof_of(row: Row, nodes: Mapping[Hash, bytes]) -> tuple[bytes, ...]:

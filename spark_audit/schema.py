@@ -250,6 +250,7 @@ DELIVERIES: Final = Table(
         Column("kind", TEXT, "`updated` or `removed`"),
         Column("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed", nullable=True),
         Column("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent", nullable=True),
+        Column("failed", pa.bool_(), "whether the handler refused it"),
     ),
     ("segment", "position", "sequence"),
     ("network", "chain"),
@@ -294,6 +295,7 @@ BLOCK_MEASURES: Final = Table(
         Column("judged", pa.bool_(), "whether this audit executed or opened it"),
         Column("slot", U64, "slot that the header claims", nullable=True),
         Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
+        Column("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong", nullable=True),
         Column("relay_parent", INT, "relay block number that the inherent claims"),
         Column("relay_lag", INT, "relay blocks from the relay parent to the judgement", nullable=True),
         Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
@@ -391,6 +393,47 @@ PROOF_PARTS: Final = Table(
         Column("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included", nullable=True),
     ),
     ("segment", "position", "kind", "name"),
+    ("network", "chain"),
+)
+
+SUMMARIES: Final = Table(
+    "summaries",
+    1,
+    "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
+    (
+        _NETWORK,
+        _CHAIN,
+        Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
+        Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
+        Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
+        Column("count", INT, "blocks that have it"),
+        Column("total", INT, "sum"),
+        Column("least", INT, "smallest"),
+        Column("p50", INT, "median"),
+        Column("p90", INT, "9 in 10 are not above it"),
+        Column("p99", INT, "99 in 100 are not above it"),
+        Column("most", INT, "largest"),
+    ),
+    ("network", "chain", "scope", "subject", "measure"),
+)
+
+CHAINS: Final = Table(
+    "chains",
+    1,
+    "One row per chain: whether its history is verified, from where to where.",
+    (
+        _NETWORK,
+        _CHAIN,
+        Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
+        Column("reasons", pa.list_(TEXT), "why it is not verified"),
+        Column("segments", INT, "segments in the history"),
+        Column("complete", INT, "of them, judged to the end"),
+        Column("candidates", INT, "candidates or imported proofs"),
+        Column("judged", INT, "of them, judged"),
+        Column("proof_bytes", INT, "cost of all their proofs"),
+        Column("end_number", INT, "last block reached", nullable=True),
+        Column("end", HASH, "hash of its header", nullable=True),
+    ),
     ("network", "chain"),
 )
 

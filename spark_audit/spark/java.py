@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from primitives.errors import PubsubError
+from spark_audit.work import EngineLost
 
 SUPPORTED: Final = (17, 21, 25)
 _DROPPED_FLAG: Final = "--add-modules=jdk.incubator.vector"
@@ -24,7 +24,7 @@ _VERSION: Final = re.compile(r'version "(\d+)')
 _PROBE_SECONDS: Final = 60
 
 
-class JavaNotFound(PubsubError):
+class JavaNotFound(EngineLost):
     """No Java on this machine that Spark could run on; the message says what was looked at."""
 
 

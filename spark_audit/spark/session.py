@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from primitives.errors import PubsubError
 from spark_audit.spark.java import find_java
 from spark_audit.spark.ship import build_archive, source_root
+from spark_audit.work import EngineLost
 
 LOCAL: Final = "local[*]"
 _LAST_WORDS: Final = 2000
@@ -23,7 +24,7 @@ _jvm_log: list[IO[bytes]] = []
 """What the JVM of this process writes to its standard error: kept for error messages, out of the user's sight."""
 
 
-class SparkUnavailable(PubsubError):
+class SparkUnavailable(EngineLost):
     """No session could be started, or it was lost; the message says why."""
 
 
@@ -81,7 +82,7 @@ def start_session(master: str | None = None, name: str = "pubsub-audit") -> Spar
         session.sparkContext.setLogLevel("ERROR")
         if not local:
             session.sparkContext.addPyFile(str(build_archive()))
-    except (PySparkException, OSError, RuntimeError) as error:
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise SparkUnavailable(f"no Spark session on {url}: {error}\n{last_words()}".rstrip()) from error
     return session
 

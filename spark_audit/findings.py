@@ -1,0 +1,103 @@
+"""Findings: codes beside the verdicts of PS-52, how bad they are, and thresholds for what only a history shows."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from primitives.hashing import blake2_256
+from primitives.scale import encode_bytes
+from primitives.version import VERSION
+
+REJECTED_VALID: Final = "RejectedValid"
+"""A candidate that the chain refused although it is valid."""
+
+VERDICT_MISMATCH: Final = "VerdictMismatch"
+"""A candidate that the chain refused for another reason than this audit finds."""
+
+DELIVERY_MISMATCH: Final = "DeliveryMismatch"
+"""Callbacks on record that executing the block does not give."""
+
+SEAM_MISMATCH: Final = "SeamMismatch"
+"""A segment that ends elsewhere than the next one starts (AU-1)."""
+
+RELAY_ROOT_MISMATCH: Final = "RelayRootMismatch"
+"""A block row that states another relay storage root than the relay header."""
+
+UNTRUSTED_START: Final = "UntrustedStart"
+"""A chain whose first checkpoint is neither genesis nor named as trusted."""
+
+MISSING_SEGMENT: Final = "MissingSegment"
+"""A chain of which a segment's checkpoint or blocks are not in the history."""
+
+UNOPENED_PROOF: Final = "UnopenedProof"
+"""An imported relay proof that its storage root does not open."""
+
+UNREAD_NODES: Final = "UnreadNodes"
+"""An imported relay proof with bytes that no key needs."""
+
+RELAY_LAG: Final = "RelayParentLag"
+STALLING: Final = "StallingCollator"
+AT_BUDGET: Final = "AlwaysAtBudget"
+EQUIVOCATION: Final = "Equivocation"
+CURSOR_JUMP: Final = "CursorJump"
+EXPIRED_AS_VALID: Final = "ExpiredDeliveredAsValid"
+STARVATION: Final = "Starvation"
+
+
+class Severity(Enum):
+    """How bad a finding is: something to know, an attempt that failed, or a chain that took what it must not."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+    def at_least(self, other: "Severity") -> bool:
+        """Whether this is as bad as `other` or worse."""
+        order = tuple(Severity)
+        return order.index(self) >= order.index(other)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From which figures on a history's habits are findings of severity `info`.
+
+    Blocks and relay blocks are counted; `budget_ppm` is a share of the budget in millionths.
+    """
+
+    relay_lag: int = 10
+    stalled_blocks: int = 8
+    at_budget_blocks: int = 8
+    budget_ppm: int = 950_000
+    starved_blocks: int = 16
+
+
+def finding_row(
+    *,
+    network: str,
+    chain: int,
+    code: str,
+    severity: Severity,
+    subject: bytes,
+    evidence: bytes,
+    detail: str,
+    place: dict[str, Any] | None = None,
+    collator: bytes | None = None,
+) -> dict[str, Any]:
+    """A row of `findings`. `subject` tells findings of one code on one chain apart; with them it makes the id."""
+    place = place or {}
+    parts = (network.encode(), chain.to_bytes(4, "little"), code.encode(), subject)
+    return {
+        "id": blake2_256(b"".join(map(encode_bytes, parts))),
+        "network": network,
+        "chain": chain,
+        "segment": place.get("segment"),
+        "position": place.get("position"),
+        "number": place.get("number"),
+        "block": place.get("block"),
+        "collator": collator,
+        "code": code,
+        "severity": severity.value,
+        "evidence": evidence,
+        "detail": detail,
+        "verifier": VERSION,
+    }

@@ -1,0 +1,160 @@
+"""The audit's output: one directory a judged segment, one a chain's habits, one the summary; named by a report at last.
+
+    <out>/items/network=…/chain=…/<segment>-<fingerprint>/   receipt.json and tables
+    <out>/habits/network=…/chain=…/<fingerprint>/            receipt.json, findings
+    <out>/summary/<fingerprint>/                             receipt.json, summaries, chains, findings, quarantine
+    <out>/run_report.json                                    names the directories of this run; written last
+
+A directory appears whole, by renaming, so an audit that was killed goes on where it stopped and nothing that a report
+names is ever half-written (AU-6).
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from primitives.errors import PubsubError
+from spark_audit import schema
+from spark_audit.canonical import digest_rows
+from spark_audit.commit import canonical_json, sync_directory, write_atomically, write_parquet
+from spark_audit.rows import Row
+from spark_audit.schema import Table
+
+RECEIPT: Final = "receipt.json"
+REPORT: Final = "run_report.json"
+RESULT_TABLES: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        schema.BLOCK_MEASURES,
+        schema.PUBLISHER_MEASURES,
+        schema.PROOF_PARTS,
+        schema.FINDINGS,
+        schema.QUARANTINE,
+        schema.SUMMARIES,
+        schema.CHAINS,
+    )
+}
+
+
+class ResultError(PubsubError):
+    """Output that cannot be read, or is of another version."""
+
+
+def write_result(folder: Path, tables: dict[Table, list[Row]], receipt: dict[str, Any]) -> dict[str, Any]:
+    """Write one result directory, whole or not at all, and return its receipt with the digests of its tables.
+
+    Tables without rows have no file. Raises `OSError`, `SchemaError`.
+    """
+    full = {
+        **receipt,
+        "digests": {table.name: digest_rows(table, rows).hex() for table, rows in tables.items()},
+        "rows": {table.name: len(rows) for table, rows in tables.items() if rows},
+    }
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        staging.mkdir()
+        for table, rows in tables.items():
+            if rows:
+                write_parquet(staging / f"{table.name}.parquet", table, rows)
+        (staging / RECEIPT).write_bytes(canonical_json(full))
+        sync_directory(staging)
+        # Another attempt at the same task may have been first; equal inputs made equal results.
+        with suppress(OSError):
+            staging.rename(folder)
+        if read_receipt(folder) is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            staging.rename(folder)
+        sync_directory(folder.parent)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return full
+
+
+def read_receipt(folder: Path) -> dict[str, Any] | None:
+    """The receipt of a result directory; none when it is not there, or not whole."""
+    try:
+        receipt = json.loads((folder / RECEIPT).read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(receipt, dict) or not isinstance(receipt.get("rows"), dict):
+        return None
+    return receipt if all((folder / f"{name}.parquet").is_file() for name in receipt["rows"]) else None
+
+
+def read_rows(path: Path, table: Table) -> Iterator[Row]:
+    """The rows of one result file. Raises `ResultError`."""
+    for part in read_groups(path, table):
+        yield from part.to_pylist()
+
+
+def read_groups(path: Path, table: Table) -> Iterator[pa.Table]:
+    """The row groups of one result file. Raises `ResultError`."""
+    try:
+        with path.open("rb") as file:
+            parquet = pq.ParquetFile(file, page_checksum_verification=True)
+            table.check(parquet.schema_arrow)
+            for at in range(parquet.num_row_groups):
+                yield parquet.read_row_group(at)
+    except (OSError, pa.ArrowException, schema.SchemaError) as error:
+        raise ResultError(f"{path}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The output that a report names."""
+
+    out: Path
+    report: dict[str, Any]
+
+    @staticmethod
+    def open(out: Path) -> "Results":
+        """Raises `ResultError` when there is no report."""
+        try:
+            return Results(out, json.loads((out / REPORT).read_bytes()))
+        except (OSError, ValueError) as error:
+            raise ResultError(f"there is no audit at {out}: {error}") from None
+
+    def files(self, table: Table) -> list[Path]:
+        """The files of a table, by network, chain and segment."""
+        return [self.out / path for path in self.report["tables"].get(table.name, [])]
+
+    def rows(self, table: Table) -> Iterator[Row]:
+        """The rows of a table. Raises `ResultError`."""
+        for path in self.files(table):
+            yield from read_rows(path, table)
+
+
+def write_report(out: Path, report: dict[str, Any]) -> None:
+    """Commit a run: the report is replaced whole, then what no report names any more is removed. Raises `OSError`."""
+    write_atomically(out / REPORT, json.dumps(report, indent=2, sort_keys=True).encode() + b"\n")
+    named = {(out / folder).resolve() for folder in report["folders"]}
+    _sweep(out / "items", lambda path: path.resolve() not in named, 3)
+    _sweep(out / "habits", lambda path: path.resolve() not in named, 3)
+    _sweep(out / "summary", lambda path: path.resolve() not in named, 1)
+
+
+def _sweep(folder: Path, doomed: Callable[[Path], bool], depth: int) -> None:
+    for path in list_directories(folder):
+        if depth > 1:
+            _sweep(path, doomed, depth - 1)
+        elif doomed(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def list_directories(folder: Path) -> Iterable[Path]:
+    """The directories in a directory, none when there is no such directory."""
+    try:
+        with os.scandir(folder) as found:
+            return sorted(Path(entry.path) for entry in found if entry.is_dir())
+    except OSError:
+        return ()
