@@ -8,8 +8,7 @@ as a key shares less than the branch's depth with the next.
 import gc
 from collections.abc import Iterable, Iterator
 from itertools import islice, repeat
-from operator import itemgetter, xor
-from struct import Struct
+from operator import itemgetter
 from typing import Final
 
 from primitives.errors import DefensiveFailure
@@ -28,6 +27,7 @@ from trie.codec import (
     new_hasher,
     node_head,
 )
+from trie.nibbles import shared, shared_nibbles
 from trie.nodes import NIBBLE, Node, Owner
 
 
@@ -67,8 +67,8 @@ def _fold(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
     stack: list[tuple[int, int, list[bytes], bytes, int]] = []
     left = -1
     fresh = new_hasher
-    for records, sizes, shared in runs:
-        for record, size, right in zip(records, sizes, shared, strict=False):
+    for records, sizes, rights in runs:
+        for record, size, right in zip(records, sizes, rights, strict=False):
             detached = len(record) == size + 32 and (not plain or record not in plain)
             if right > left:
                 stack.append((depth, bitmap, refs, tail, kind))
@@ -166,7 +166,7 @@ def _uniform_runs(entries: list[tuple[bytes, bytes]], max_inline: int, plain: se
     for records in buckets:
         if records:
             records.sort()
-            shared = _shared_nibbles(records, size, regular)
+            shared = shared_nibbles(records, size, regular=regular)
             if 2 * size in shared:
                 return None
             shared.append(-1 if following is None else 0 if records[0][0] ^ following[0] > 15 else 1)
@@ -190,9 +190,9 @@ def _mixed_run(entries: list[tuple[bytes, bytes]], max_inline: int, plain: set[b
             if len(record) == len(key) + 32:
                 plain.add(record)
             records.append(record)
-    shared = [_shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]
-    shared.append(-1)
-    return iter([(records, map(len, keys), shared)])
+    shared_with_next = [shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]
+    shared_with_next.append(-1)
+    return iter([(records, map(len, keys), shared_with_next)])
 
 
 _TABLED: Final = 256
@@ -219,34 +219,6 @@ def _reference(encoded: bytes) -> bytes:
     hasher = new_hasher()
     hasher.update(encoded)
     return b"\x80" + hasher.digest()
-
-
-def _shared_nibbles(records: list[bytes], size: int, regular: bool) -> list[int]:
-    """How many nibbles each of the sorted `records` shares with the next, in their first `size` bytes.
-
-    `regular` records are all of one length. Eight bytes of each, from where they begin to differ, tell nearly always.
-    """
-    start = _shared(records[0][:size], records[-1][:size]) >> 1
-    if regular and start + 8 <= size:
-        window = Struct(f">{start}xQ{len(records[0]) - start - 8}x")
-        numbers = [number for (number,) in window.iter_unpack(b"".join(records))]
-        bits = 8 * start + 64
-    else:
-        numbers = list(map(int.from_bytes, map(itemgetter(slice(size)), records)))
-        bits = 8 * size
-    out = [(bits - apart.bit_length()) >> 2 for apart in map(xor, numbers, islice(numbers, 1, None))]
-    if bits < 8 * size and bits >> 2 in out:
-        for at, shared in enumerate(out):
-            if shared == bits >> 2:
-                out[at] = _shared(records[at][:size], records[at + 1][:size])
-    return out
-
-
-def _shared(key: bytes, other: bytes) -> int:
-    """How many nibbles two keys share."""
-    size = min(len(key), len(other))
-    apart = int.from_bytes(key[:size]) ^ int.from_bytes(other[:size])
-    return (8 * size - apart.bit_length()) >> 2
 
 
 def _packed(key: bytes, start: int, end: int) -> bytes:
@@ -279,9 +251,9 @@ def _build(table: dict[bytes, bytes], owner: Owner) -> Node:
     depths: list[int] = [-1]
     left = -1
     node = Node(owner, "", None)
-    shared = [_shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]
-    shared.append(-1)
-    for key, right in zip(keys, shared, strict=True):
+    shared_with_next = [shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]
+    shared_with_next.append(-1)
+    for key, right in zip(keys, shared_with_next, strict=True):
         digits = key.hex()
         if right > left:
             # Its partial key is known when it is closed.

@@ -7,11 +7,14 @@ that the root does not vouch for are never looked into.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
+from primitives.hashing import blake2_256
 from primitives.storage_keys import child_root_key
 from primitives.types import EMPTY_TRIE_ROOT
 from trie.codec import EMPTY_NODE, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, new_hasher
 from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
+from trie.nibbles import shared, shared_nibbles
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
 
 
@@ -68,16 +71,18 @@ def read_child_proof(
 
 def _by_hash(nodes: Iterable[bytes], *, exact: bool) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    count = 0
+    fresh = new_hasher
+    if not exact:
+        for node in nodes:
+            hasher = fresh()
+            hasher.update(node)
+            found[hasher.digest()] = node
+        return found
     repeated: dict[bytes, None] = {}
     for node in nodes:
-        hasher = new_hasher()
-        hasher.update(node)
-        name = hasher.digest()
-        if exact:
-            count += 1
-            if name in found:
-                repeated[name] = None
+        name = blake2_256(node)
+        if name in found:
+            repeated[name] = None
         found[name] = node
     if repeated:
         raise DuplicateNodes(tuple(repeated))
@@ -85,145 +90,134 @@ def _by_hash(nodes: Iterable[bytes], *, exact: bool) -> dict[bytes, bytes]:
 
 
 def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
+    """The value of each key; `found` holds the empty trie's node."""
     out: dict[bytes, bytes | None] = dict.fromkeys(keys)
     wanted = sorted(out)
     if not wanted:
         return out
-    # Groups of keys that share the way to one node: where it is, the node itself if inline, first key, end, nibble.
-    names = [root]
-    inlines: list[bytes | None] = [None]
-    lows = [0]
-    highs = [len(wanted)]
-    depths = [0]
-    while names:
-        name = names.pop()
-        node = inlines.pop()
-        low = lows.pop()
-        high = highs.pop()
-        depth = depths.pop()
-        if high - low == 1:
-            out[wanted[low]] = _read_one(found, root, wanted[low], name, node, depth)
-            continue
-        if node is None:
-            node = found.get(name)
-            if node is None:
-                raise MissingNode(name, root, wanted[low], depth)
-        # From the last key to the first, so that the stack yields the first one first.
-        at = high - 1
-        size = len(node)
-        if size > 68 and node[0] == 0x80:
-            bitmap = node[1] | node[2] << 8
-            count = bitmap.bit_count()
-            if size == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
-                half = depth >> 1
-                odd = depth & 1
-                while at >= low:
-                    key = wanted[at]
-                    high = at + 1
-                    at -= 1
-                    if len(key) <= half:
-                        continue  # the key ends at a branch without a value
-                    nibble = key[half] & 15 if odd else key[half] >> 4
-                    bit = 1 << nibble
-                    while at >= low:
-                        key = wanted[at]
-                        if len(key) <= half or (key[half] & 15 if odd else key[half] >> 4) != nibble:
-                            break
-                        at -= 1
-                    if bitmap & bit:
-                        pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
-                        names.append(node[pos : pos + 32])
-                        inlines.append(None)
-                        lows.append(at + 1)
-                        highs.append(high)
-                        depths.append(depth + 1)
-                continue
-        last_child = -1
-        while at >= low:
-            key = wanted[at]
-            try:
-                kind, payload, below = step(node, key, depth)
-            except BadNode as error:
-                raise error.placed(name, root) from None
-            if kind in {CHILD, INLINE}:
-                # Keys of one child stand together, and differ at the nibble before it from those of any other.
-                child = key[(below - 1) >> 1] & 15 if not below & 1 else key[(below - 1) >> 1] >> 4
-                if child == last_child and lows[-1] == at + 1:
-                    lows[-1] = at
-                else:
-                    names.append(payload if kind == CHILD else name)
-                    inlines.append(None if kind == CHILD else payload)
-                    lows.append(at)
-                    highs.append(at + 1)
-                    depths.append(below)
-                    last_child = child
-            elif kind == VALUE:
-                out[key] = payload
-            elif kind == DETACHED:
-                value = found.get(payload)
-                if value is None:
-                    raise MissingNode(payload, root, key, below)
-                out[key] = value
-            at -= 1
-    return out
-
-
-def _read_one(  # noqa: PLR0917  # one call for every key; an object to hold six values would cost more than the call
-    found: dict[bytes, bytes], root: bytes, key: bytes, name: bytes, inline: bytes | None, depth: int
-) -> bytes | None:
-    """The value of `key`, from the node that starts at its nibble `depth`: node `name`, or `inline` inside of it."""
-    end = 2 * len(key)
-    node = inline
-    while True:
-        if node is None:
-            node = found.get(name)
-            if node is None:
-                raise MissingNode(name, root, key, depth)
-        size = len(node)
-        if size > 34 and depth < end:
-            head = node[0]
-            if head == 0x80:
-                bitmap = node[1] | node[2] << 8
-                count = bitmap.bit_count()
-                if size == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
+    node = found.get(root)
+    if node is None:
+        raise MissingNode(root, root, wanted[0], 0)
+    # The way to the previous key, as far as this one goes it too: nodes, where each starts, and the bitmap of those
+    # that are branches of hashes.
+    trail = [node]
+    starts = [0]
+    bitmaps = [_hashes_only(node)]
+    heads = HASHED_LEAF_HEADS
+    odd_heads = ODD_HASHED_LEAF_HEADS
+    lengths = HASH_LENGTHS
+    before = 0
+    key = wanted[0]
+    name = root
+    depth = 0
+    try:
+        for key, after in zip(wanted, _shared_with_next(wanted), strict=True):
+            depth = starts[-1]
+            while depth > before:
+                trail.pop()
+                starts.pop()
+                bitmaps.pop()
+                depth = starts[-1]
+            before = after
+            node = trail[-1]
+            bitmap = bitmaps[-1]
+            end = 2 * len(key)
+            while True:
+                if bitmap:
+                    if depth == end:
+                        break
                     byte = key[depth >> 1]
                     bit = 1 << (byte & 15 if depth & 1 else byte >> 4)
                     if not bitmap & bit:
-                        return None
+                        break
                     pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
                     name = node[pos : pos + 32]
-                    node = None
                     depth += 1
-                    continue
-            elif head < 0x40 and end - depth < len(HASHED_LEAF_HEADS):
-                at = depth >> 1
-                if depth & 1:
-                    same = node[:-32] == ODD_HASHED_LEAF_HEADS[end - depth][key[at] & 15] + key[at + 1 :]
                 else:
-                    same = node[:-32] == HASHED_LEAF_HEADS[end - depth] + key[at:]
-                if same:
-                    value = found.get(node[-32:])
-                    if value is None:
-                        raise MissingNode(node[-32:], root, key, end)
-                    return value
-        try:
+                    try:
+                        kind, name, depth = step(node, key, depth)
+                    except BadNode:
+                        raise _blame(found, root, key) from None
+                    if kind == INLINE:
+                        node = name
+                        if depth <= after:
+                            trail.append(node)
+                            starts.append(depth)
+                            bitmaps.append(0)
+                        continue
+                    if kind == VALUE:
+                        out[key] = name
+                        break
+                    if kind == ABSENT:
+                        break
+                    if kind == DETACHED:
+                        out[key] = found[name]
+                        break
+                node = found[name]
+                size = len(node)
+                bitmap = 0
+                if size > 34:
+                    head = node[0]
+                    if head == 0x80:
+                        bitmap = node[1] | node[2] << 8
+                        count = bitmap.bit_count()
+                        if size != 3 + 33 * count or node[3::33] != lengths[count]:
+                            bitmap = 0
+                    elif head < 0x40 and end - depth < len(heads):
+                        at = depth >> 1
+                        if depth & 1:
+                            expected = odd_heads[end - depth][key[at] & 15] + key[at + 1 :]
+                        else:
+                            expected = heads[end - depth] + key[at:]
+                        if node[:-32] == expected:
+                            name = node[-32:]
+                            depth = end
+                            out[key] = found[name]
+                            break
+                if depth <= after:
+                    trail.append(node)
+                    starts.append(depth)
+                    bitmaps.append(bitmap)
+    except KeyError:  # of `found`, the only mapping read here
+        raise MissingNode(name, root, key, depth) from None
+    return out
+
+
+def _hashes_only(node: bytes) -> int:
+    """The bitmap of a branch without partial key and value whose children are all hashes; 0 for any other node."""
+    if len(node) > 34 and node[0] == 0x80:
+        bitmap = node[1] | node[2] << 8
+        count = bitmap.bit_count()
+        if len(node) == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
+            return bitmap
+    return 0
+
+
+def _shared_with_next(keys: list[bytes]) -> list[int]:
+    """How many nibbles each of the sorted `keys` shares with the next; -1 for the last."""
+    size = len(keys[0])
+    if all(len(key) == size for key in keys):
+        out = shared_nibbles(keys, size, regular=True)
+    else:
+        out = [shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]
+    out.append(-1)
+    return out
+
+
+def _blame(found: dict[bytes, bytes], root: bytes, key: bytes) -> BadNode:
+    """The failure of a read of `key` that meets a malformed node, with the node's name."""
+    name, depth, kind = root, 0, CHILD
+    payload = root
+    try:
+        while True:
+            if kind == CHILD:
+                name = payload
+                node = found[name]
+            else:
+                node = payload
             kind, payload, depth = step(node, key, depth)
-        except BadNode as error:
-            raise error.placed(name, root) from None
-        if kind == CHILD:
-            name = payload
-            node = None
-        elif kind == INLINE:
-            node = payload
-        elif kind == VALUE:
-            return payload
-        elif kind == ABSENT:
-            return None
-        else:
-            value = found.get(payload)
-            if value is None:
-                raise MissingNode(payload, root, key, depth)
-            return value
+    except BadNode as error:
+        return error.placed(name, root)
 
 
 def _mark_used(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes], used: dict[bytes, None]) -> None:
