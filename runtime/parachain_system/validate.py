@@ -107,24 +107,31 @@ def _walk(
             f"claims storage root {inherent.relay_parent_storage_root.hex()}, the relay parent's is {relay_root.hex()}"
         )
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (inherent.relay_parent_storage_root, relay_root)))
-    source = {blake2_256(node): node for node in inherent.proof}
     weight = len(encode_messages(inherent.downward, inherent.horizontal))
-    walked = plan(SubscriberView(storage, spec), relay_root, source, spec.budget(weight))
+    walked, found = judge_proof(SubscriberView(storage, spec), relay_root, inherent.proof, spec.budget(weight))
     if walked.statics.values:
         offences.extend(check_message_heads(storage, inherent, walked.statics))
+    offences.extend(found)
+    return walked
+
+
+def judge_proof(
+    view: SubscriberView, relay_root: Hash, proof: tuple[bytes, ...], budget: int
+) -> tuple[Plan, list[Offence]]:
+    """Walk over `proof`, whatever the order of its nodes, and see whether it is all that is needed and nothing else."""
+    source = {blake2_256(node): node for node in proof}
+    walked = plan(view, relay_root, source, budget)
     missing = walked.missing
     if missing is None:
-        offences.extend(_unused(source, walked))
-    elif missing.node_hash == relay_root:
+        return walked, _unused(source, walked)
+    if missing.node_hash == relay_root:
         detail = f"the proof lacks the relay parent's root node {relay_root.hex()}"
-        offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,)))
-    else:
-        detail = (
-            f"node {missing.node_hash.hex()} at nibble {missing.depth} of key {missing.key.hex()} is missing with "
-            f"{walked.used} of {walked.budget} bytes used"
-        )
-        offences.append(Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key)))
-    return walked
+        return walked, [Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,))]
+    detail = (
+        f"node {missing.node_hash.hex()} at nibble {missing.depth} of key {missing.key.hex()} is missing with "
+        f"{walked.used} of {walked.budget} bytes used"
+    )
+    return walked, [Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key))]
 
 
 def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
