@@ -7,6 +7,7 @@ from primitives.errors import DefensiveFailure
 from primitives.pubsub import TtlState, ttl_state
 from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from runtime.events import deposit
+from runtime.pallet_subscriber import delivered
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.cache import drop_cache
 from runtime.pallet_subscriber.cache.nodes import remove_stale_nodes
@@ -67,14 +68,9 @@ def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, ro
     for para in plan.changed_key_sets:
         drop_cache(storage, para)
         roots.pop(para, None)
-        keys = spec.subscriptions.get(para, ())
-        if not keys:
-            items.LAST_DELIVERED.clear(storage, para)
+        delivered.forget_others(storage, spec, para)
+        if para not in spec.subscriptions:
             items.DISABLED_PUBLISHERS.remove(storage, para)
-            continue
-        kept = frozenset(keys)
-        for key in [key for key, _ in items.LAST_DELIVERED.items(storage, para) if key not in kept]:
-            items.LAST_DELIVERED.remove(storage, para, key)
     hashes = {para: key_set_hash(keys) for para, keys in spec.subscriptions.items()}
     if hashes:
         items.SUBSCRIPTION_HASH.put(storage, hashes)
@@ -105,11 +101,11 @@ def _deliver(
     para, key, entry = change.para, change.key, change.entry
     state = None
     if entry is None:
-        items.LAST_DELIVERED.remove(storage, para, key)
+        delivered.put(storage, spec, para, key, None)
     else:
         state = ttl_state(entry.ttl, entry.when_inserted, relay_parent)
         row = LastDelivered(change.entry_hash, entry.ttl, entry.when_inserted)
-        items.LAST_DELIVERED.insert(storage, para, key, row)
+        delivered.put(storage, spec, para, key, row)
     failed = not _call(storage, spec, change, state, handler)
     if failed:
         deposit(storage, HandlerFailed(para, key))
@@ -144,8 +140,8 @@ def _put_roots(storage: Storage, roots: Mapping[ParaId, Hash]) -> None:
         items.PROCESSED_ROOTS.kill(storage)
 
 
-def current_ttl_state(storage: Storage, para: ParaId, key: PubsubKey) -> TtlState | None:
+def current_ttl_state(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> TtlState | None:
     """Freshness of an item as last delivered, at the newest relay parent; none when it is absent (PS-65)."""
-    row = items.LAST_DELIVERED.get(storage, para, key)
+    row = delivered.get(storage, spec, para, key)
     now = items.LAST_RELAY_PARENT.get(storage)
     return None if row is None or now is None else ttl_state(row.ttl, row.when_inserted, now)

@@ -5,6 +5,7 @@ from primitives.weights import Weight
 from runtime.dispatch import ModuleError, dispatchable
 from runtime.events import deposit
 from runtime.origin import Origin, ensure_root
+from runtime.pallet_subscriber import delivered
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.cache import drop_cache
 from runtime.pallet_subscriber.errors import Error
@@ -37,7 +38,7 @@ class SubscriberCalls:
         """
         ensure_root(origin)
         forget(storage, para)
-        items.LAST_DELIVERED.clear(storage, para)
+        delivered.clear(storage, para)
         deposit(storage, RedeliveryRequested(para))
 
     @dispatchable(2, para_id, weight=_CALL_WEIGHT)

@@ -74,7 +74,7 @@ class RuntimeSpec:
     spec_version: int = 1
     max_pov_size: int = 10 * 1_048_576
     reserve_minimum: bool = False
-    cache: CachePolicy = CachePolicy.NODES
+    cache: CachePolicy = CachePolicy.SLOTS
     meter_cache_reads: bool = True
     max_cache_bytes: int = 4 * 1_048_576
     max_trie_depth: int | None = 16

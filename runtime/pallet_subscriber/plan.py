@@ -28,7 +28,6 @@ from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber.cache import Cache, leaf_reference, open_cache
 from runtime.pallet_subscriber.config import ROW_COST, key_set_hash
 from runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, MissingNode, NodeSource, Stopped
-from runtime.pallet_subscriber.storage import LastDelivered
 from runtime.pallet_subscriber.view import Item, SubscriberView
 from runtime.parachain_system.static_keys import StaticValues, read_static_keys
 from trie import BadNode
@@ -258,13 +257,11 @@ class _ChildWalk:
         self.publisher = publisher
         self.cache = publisher.cache
         self.walked = publisher.walked
-        self.read_row = walk.view.last_delivered_of(publisher.para)
+        self.delivered = walk.view.delivered(walk.meter, publisher.para, publisher.keys)
         self.max_depth = walk.spec.max_trie_depth
         self.nodes: list[bytes] = []
         self.starts: list[int] = []
         self.last_key = b""
-        self.row_of: int | None = None
-        self.row: LastDelivered | None = None
 
     def resolve(self, at: int) -> int:
         """Settle the item `keys[at]` and note its change; returns how many items are settled, at least one."""
@@ -277,7 +274,8 @@ class _ChildWalk:
         if kind == _COVERED:
             publisher.resolved += covered
             return covered
-        row = self.last_delivered(at)
+        row = self.delivered.read(at)
+        publisher.row_charges = self.delivered.charges
         if kind == ABSENT:
             if row is not None:
                 self.walk.out.changes.append(Change(publisher.para, key, row.entry_hash, None))
@@ -365,19 +363,10 @@ class _ChildWalk:
             self.publisher.value_bytes += self.meter.used - before
         return data
 
-    def last_delivered(self, at: int) -> LastDelivered | None:
-        """The item's `LastDelivered` row, present or absent charged `ROW_COST` once (PS-45)."""
-        if self.row_of != at:
-            self.meter.check()
-            self.meter.used += ROW_COST
-            self.publisher.row_charges += ROW_COST
-            self.row = self.read_row(self.publisher.keys[at])
-            self.row_of = at
-        return self.row
-
     def is_known_leaf(self, at: int, depth: int, reference: Hash) -> bool:
         """Whether `reference` is the leaf of the item as last delivered, which then need not be read."""
-        row = self.last_delivered(at)
+        row = self.delivered.read(at)
+        self.publisher.row_charges = self.delivered.charges
         return row is not None and leaf_reference(self.publisher.keys[at], depth, row.entry_hash) == reference
 
 

@@ -3,6 +3,7 @@
 ProcessedRoots       BTreeMap<ParaId, H256>     every item of that publisher stands resolved under it
 ProcessingCursor     (ParaId, [u8; 32])         the item at which the next walk goes on
 LastDelivered        ParaId, key -> (H256, u32, u32)   entry hash, ttl, when_inserted
+LastDeliveredPacked  ParaId, u32 -> sixteen of them                policy `slots`
 SubscriptionHash     BTreeMap<ParaId, H256>     blake2_256 of the SCALE of the sorted keys
 DisabledPublishers   ParaId -> DisableReason
 LastRelayParent      u32
@@ -83,6 +84,9 @@ PROCESSED_ROOTS: Final = StorageValue(PALLET, "ProcessedRoots", _roots, {})
 PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", item)
 LAST_DELIVERED: Final = StorageDoubleMap(
     PALLET, "LastDelivered", Twox64Concat, para_id, Identity, pubsub_key, last_delivered
+)
+LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
+    PALLET, "LastDeliveredPacked", Twox64Concat, para_id, Identity, scale.u32, raw
 )
 SUBSCRIPTION_HASH: Final = StorageValue(PALLET, "SubscriptionHash", _roots, {})
 DISABLED_PUBLISHERS: Final = StorageMap(PALLET, "DisabledPublishers", Twox64Concat, para_id, disable_reason)

@@ -4,21 +4,18 @@ Rows that are read by the thousand bypass the generic storage items: one prefix 
 holds them equal to the items.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from primitives.types import Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.pallet_subscriber.storage import CacheInfo, LastDelivered
+from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
+from runtime.pallet_subscriber.meter import Meter
+from runtime.pallet_subscriber.storage import CacheInfo
 from runtime.storage import Storage
 
 Item = tuple[ParaId, PubsubKey]
-
-
-@lru_cache(maxsize=4096)
-def _last_delivered_prefix(para: ParaId) -> bytes:
-    return items.LAST_DELIVERED.prefix_for(para)
 
 
 @lru_cache(maxsize=4096)
@@ -56,16 +53,10 @@ class SubscriberView:
         """Whether `para` is in `DisabledPublishers`."""
         return items.DISABLED_PUBLISHERS.contains(self._storage, para)
 
-    def last_delivered_of(self, para: ParaId) -> Callable[[PubsubKey], LastDelivered | None]:
-        """A reader of one publisher's `LastDelivered` rows, by key."""
-        prefix = _last_delivered_prefix(para)
-        get = self._storage.get
-
-        def read(key: PubsubKey) -> LastDelivered | None:
-            row = get(prefix + key)
-            return None if row is None else items.decode_last_delivered(row)
-
-        return read
+    def delivered(self, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...]) -> DeliveredReader:
+        """A reader of what was last delivered of one publisher's items."""
+        reader = PackedReader if self.spec.cache is CachePolicy.SLOTS else DeliveredReader
+        return reader(self._storage, meter, para, keys)
 
     def cache_info(self, para: ParaId) -> CacheInfo:
         """`CacheInfo` of one publisher."""

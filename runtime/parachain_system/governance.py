@@ -21,6 +21,7 @@ from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.cache import drop_cache
 from runtime.pallet_subscriber.calls import SubscriberCalls
 from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
+from runtime.pallet_subscriber.delivered import repack
 from runtime.pallets import PALLET_INDEX
 from runtime.storage import Storage
 
@@ -83,6 +84,7 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     """
     integrity_test(spec)
     before = decode_spec(storage.get(CODE) or b"")
+    repack(storage, before, spec)
     if before.cache is not spec.cache:
         roots = items.PROCESSED_ROOTS.get(storage)
         for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):

@@ -1,0 +1,178 @@
+"""What was last delivered of each item, in one of two forms: a row an item, or sixteen items packed into a row.
+
+Rows an item (`LastDelivered`) are what policies `nodes` and `none` read, as the rules have it: `ROW_COST` each. Packed
+rows (`LastDeliveredPacked`) belong to policy `slots`: where many items are walked, sixteen share one path of the
+parachain's trie.
+
+    packed row   [u8; 8]       the start of the key set's hash: positions mean nothing under another set
+                 40 bytes      for each of the next sixteen subscribed keys of the publisher, in key order:
+                               entry hash, u32 ttl, u32 when_inserted; zeros when nothing was delivered
+
+A packed row under another key set reads as nothing delivered, so a row that was left behind can cost a second delivery
+and never hide one; `repack` carries rows over when a runtime upgrade changes keys or policy.
+"""
+
+from bisect import bisect_left
+from functools import lru_cache
+from typing import Final
+
+from primitives.types import ParaId, PubsubKey
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.config import ROW_COST, CachePolicy, RuntimeSpec, Subscriptions, key_set_hash
+from runtime.pallet_subscriber.meter import Meter
+from runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
+from runtime.storage import Storage
+
+Keys = tuple[PubsubKey, ...]
+
+PACK: Final = 16
+"""Items in a packed row."""
+
+_TAG: Final = 8
+_ROW: Final = 40
+_NOTHING: Final = bytes(_ROW)
+
+
+@lru_cache(maxsize=4096)
+def _rows_prefix(para: ParaId) -> bytes:
+    return items.LAST_DELIVERED.prefix_for(para)
+
+
+@lru_cache(maxsize=4096)
+def _packed_prefix(para: ParaId) -> bytes:
+    return items.LAST_DELIVERED_PACKED.prefix_for(para)
+
+
+def _packed_key(para: ParaId, number: int) -> bytes:
+    return _packed_prefix(para) + number.to_bytes(4, "little")
+
+
+def _fresh(keys: Keys, number: int) -> bytes:
+    return key_set_hash(keys)[:_TAG] + _NOTHING * len(keys[number * PACK : (number + 1) * PACK])
+
+
+def _current(row: bytes | None, keys: Keys, number: int) -> bytes:
+    """A packed row as it stands, or a fresh one where it is of another key set or not there."""
+    if row is None or not row.startswith(key_set_hash(keys)[:_TAG]):
+        return _fresh(keys, number)
+    return row
+
+
+def _cell(row: bytes, at: int) -> LastDelivered | None:
+    start = _TAG + at % PACK * _ROW
+    cell = row[start : start + _ROW]
+    return None if cell == _NOTHING else decode_last_delivered(cell)
+
+
+class DeliveredReader:
+    """Reads one publisher's rows for a walk, each after the stop rule and charged once (PS-45)."""
+
+    __slots__ = ("_at", "_get", "_keys", "_meter", "_para", "_row", "charges")
+
+    def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
+        self._get = storage.get
+        self._meter = meter
+        self._para = para
+        self._keys = keys
+        self._at: int | None = None
+        self._row: LastDelivered | None = None
+        self.charges = 0
+
+    def read(self, at: int) -> LastDelivered | None:
+        """What was last delivered of `keys[at]`, charged `ROW_COST`."""
+        if self._at != at:
+            self._meter.check()
+            self._meter.used += ROW_COST
+            self.charges += ROW_COST
+            row = self._get(_rows_prefix(self._para) + self._keys[at])
+            self._row = None if row is None else decode_last_delivered(row)
+            self._at = at
+        return self._row
+
+
+class PackedReader(DeliveredReader):
+    """The same over packed rows: charged `ROW_COST` and the row's stored length."""
+
+    __slots__ = ("_packs",)
+
+    def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
+        super().__init__(storage, meter, para, keys)
+        self._packs: dict[int, bytes] = {}
+
+    def read(self, at: int) -> LastDelivered | None:
+        """What was last delivered of `keys[at]`."""
+        number = at // PACK
+        row = self._packs.get(number)
+        if row is None:
+            self._meter.check()
+            stored = self._get(_packed_key(self._para, number))
+            cost = ROW_COST + len(stored or b"")
+            self._meter.used += cost
+            self.charges += cost
+            row = self._packs[number] = _current(stored, self._keys, number)
+        return _cell(row, at)
+
+
+def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> LastDelivered | None:
+    """What was last delivered of one item, none when it is absent or not subscribed."""
+    if spec.cache is not CachePolicy.SLOTS:
+        return items.LAST_DELIVERED.get(storage, para, key)
+    keys = spec.subscriptions.get(para, ())
+    at = bisect_left(keys, key)
+    if at == len(keys) or keys[at] != key:
+        return None
+    return _cell(_current(storage.get(_packed_key(para, at // PACK)), keys, at // PACK), at)
+
+
+def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, delivered: LastDelivered | None) -> None:
+    """Record what was delivered of a subscribed item; none when it was removed."""
+    if spec.cache is not CachePolicy.SLOTS:
+        if delivered is None:
+            items.LAST_DELIVERED.remove(storage, para, key)
+        else:
+            items.LAST_DELIVERED.insert(storage, para, key, delivered)
+        return
+    keys = spec.subscriptions[para]
+    at = bisect_left(keys, key)
+    number = at // PACK
+    full = _packed_key(para, number)
+    row = bytearray(_current(storage.get(full), keys, number))
+    start = _TAG + at % PACK * _ROW
+    row[start : start + _ROW] = _NOTHING if delivered is None else items.last_delivered.encode(delivered)
+    if any(row[_TAG:]):
+        storage.put(full, bytes(row))
+    else:
+        storage.kill(full)
+
+
+def clear(storage: Storage, para: ParaId) -> None:
+    """Forget what was delivered of a publisher, in both forms."""
+    items.LAST_DELIVERED.clear(storage, para)
+    items.LAST_DELIVERED_PACKED.clear(storage, para)
+
+
+def forget_others(storage: Storage, spec: RuntimeSpec, para: ParaId) -> None:
+    """Forget the items of a publisher that are not subscribed any more; the others stay (PS-63)."""
+    keys = spec.subscriptions.get(para, ())
+    if not keys:
+        clear(storage, para)
+    elif spec.cache is not CachePolicy.SLOTS:
+        kept = frozenset(keys)
+        for key in [key for key, _ in items.LAST_DELIVERED.items(storage, para) if key not in kept]:
+            items.LAST_DELIVERED.remove(storage, para, key)
+
+
+def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
+    """Carry what was delivered over to another runtime's keys and form; part of a runtime upgrade (PS-33)."""
+    packed = CachePolicy.SLOTS
+    for para, keys in before.subscriptions.items():
+        kept: Subscriptions = {para: after.subscriptions.get(para, ())}
+        same_form = (before.cache is packed) == (after.cache is packed)
+        if same_form and (after.cache is not packed or kept[para] == keys):
+            continue
+        rows = [(key, get(storage, before, para, key)) for key in keys]
+        clear(storage, para)
+        for key, row in rows:
+            at = bisect_left(kept[para], key)
+            if row is not None and at < len(kept[para]) and kept[para][at] == key:
+                put(storage, after, para, key, row)
