@@ -336,7 +336,7 @@ class Network:
         stream = Stream(self.config.seed, f"cheat/{chain.para}/{slot}")
         if not collator.strategies or not stream.chance(collator.rate):
             return _Tried(authored.candidate, authored.unpruned)
-        raise NotImplementedError
+        return _Tried(authored.candidate, authored.unpruned)
 
     def _enact(
         self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, now: _Round, *, first: bool
@@ -369,18 +369,15 @@ class Network:
         del chain.upward[:taken]
         horizontal: dict[ParaId, OutboundHrmpMessage] = {}
         most_horizontal = runtime.config.host.hrmp_max_message_num_per_candidate
-        for message in list(chain.horizontal):
-            if (
-                message.recipient in horizontal
-                or len(horizontal) == runtime.config.host.hrmp_max_message_num_per_candidate
-            ):
+        for waiting in list(chain.horizontal):
+            if waiting.recipient in horizontal or len(horizontal) == most_horizontal:
                 continue
             try:
-                runtime.hrmp.check_outbound(storage, chain.para, (message,))
+                runtime.hrmp.check_outbound(storage, chain.para, (waiting,))
             except DispatchError:
                 continue
-            horizontal[message.recipient] = message
-            chain.horizontal.remove(message)
+            horizontal[waiting.recipient] = waiting
+            chain.horizontal.remove(waiting)
         return upward, tuple(horizontal[recipient] for recipient in sorted(horizontal))
 
     # Slots, segments, records
