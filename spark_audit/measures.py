@@ -78,9 +78,9 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
     }
     if row["unpruned"] is not None:
         full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
-        unchanged = [publisher.para for publisher in ledger.publishers if publisher.unchanged]
-        out["saved_unchanged"] = sum(full.get(para, 0) for para in unchanged)
-        out["saved_pruned"] = sum(full.values()) - sums["child_node_bytes"] - sums["value_bytes"]
+        unchanged = [publisher for publisher in ledger.publishers if publisher.unchanged]
+        out["saved_unchanged"] = sum(full.get(each.para, 0) - each.top_path_bytes for each in unchanged)
+        out["saved_pruned"] = ledger.static_bytes + sum(full.values()) - ledger.proof_bytes
     return out
 
 

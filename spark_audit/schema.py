@@ -315,8 +315,8 @@ BLOCK_MEASURES: Final = Table(
             "cache_net", INT, "`cached_bytes` less `cache_state_bytes`: negative where the cache costs", nullable=True
         ),
         Column("unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it", nullable=True),
-        Column("saved_unchanged", INT, "of it, what publishers with an unchanged root would have cost", nullable=True),
-        Column("saved_pruned", INT, "of it, all that the proof leaves out", nullable=True),
+        Column("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost", nullable=True),
+        Column("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out", nullable=True),
         Column("publishers", INT, "publishers met", nullable=True),
         Column("unchanged", INT, "of them, with an unchanged root", nullable=True),
         Column("complete", INT, "of them, resolved to the end under a new root", nullable=True),

@@ -1,0 +1,130 @@
+"""The tables say what they are, take only rows that fit, and come back from disk as they went (AU tables)."""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_audit import schema
+from spark_audit.canonical import digest_rows, encode_row
+from spark_audit.commit import write_parquet
+from spark_audit.reader import HISTORY_TABLES
+from spark_audit.results import RESULT_TABLES, read_rows
+from spark_audit.schema import SchemaError, Table
+
+TABLES = {**HISTORY_TABLES, **RESULT_TABLES}
+
+
+def _values(kind: pa.DataType) -> st.SearchStrategy[Any]:
+    if pa.types.is_boolean(kind):
+        return st.booleans()
+    if pa.types.is_integer(kind):
+        signed = pa.types.is_signed_integer(kind)
+        return st.integers(-(2**63) if signed else 0, 2 ** (kind.bit_width - signed) - 1)
+    if pa.types.is_string(kind):
+        return st.text(max_size=8)
+    if pa.types.is_fixed_size_binary(kind):
+        return st.binary(min_size=kind.byte_width, max_size=kind.byte_width)
+    if pa.types.is_binary(kind):
+        return st.binary(max_size=12)
+    if pa.types.is_list(kind):
+        return st.lists(_values(kind.value_type), max_size=3)
+    return st.fixed_dictionaries({field.name: _values(field.type) for field in kind})
+
+
+def _rows(table: Table) -> st.SearchStrategy[list[dict[str, Any]]]:
+    columns = {
+        column.name: st.none() | _values(column.type) if column.nullable else _values(column.type)
+        for column in table.columns
+    }
+    return st.lists(
+        st.fixed_dictionaries(columns), max_size=4, unique_by=lambda row: repr([row[name] for name in table.key])
+    )
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+@given(data=st.data())
+def test_rows_come_back_from_a_file_as_they_were_written(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = TABLES[name]
+    rows = data.draw(_rows(table))
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    write_parquet(path, table, rows)
+    back = list(read_rows(path, table))
+    assert sorted(map(repr, back)) == sorted(map(repr, rows))
+    assert digest_rows(table, back) == digest_rows(table, rows)
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_a_table_tells_name_version_and_the_meaning_of_every_column(name: str) -> None:
+    table = TABLES[name]
+    metadata = table.schema.metadata
+    assert metadata == {b"pubsub.table": name.encode(), b"pubsub.version": b"1"}
+    assert all(field.metadata[b"doc"] for field in table.schema)
+    assert set(table.key) | set(table.partitions) <= {column.name for column in table.columns}
+
+
+def test_no_two_tables_share_a_name_unless_they_are_one() -> None:
+    for name in HISTORY_TABLES.keys() & RESULT_TABLES.keys():
+        assert HISTORY_TABLES[name] is RESULT_TABLES[name]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "reason"),
+    [
+        (None, "without a name"),
+        ({b"pubsub.table": b"nodes"}, "version without a name"),
+        ({b"pubsub.table": b"blocks", b"pubsub.version": b"1"}, "table 'blocks' stands where nodes belongs"),
+        ({b"pubsub.table": b"nodes", b"pubsub.version": b"2"}, "version '2' stands where 1 is known"),
+    ],
+)
+def test_a_schema_of_another_table_or_version_is_refused(metadata: dict[bytes, bytes] | None, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason):
+        schema.NODES.check(schema.NODES.schema.with_metadata(metadata))
+
+
+def test_a_schema_with_other_columns_is_refused() -> None:
+    other = pa.schema([*schema.NODES.schema, pa.field("more", pa.int64())], metadata=schema.NODES.schema.metadata)
+    with pytest.raises(SchemaError, match="columns are not those of nodes"):
+        schema.NODES.check(other)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"data": None}, "no value"),
+        ({"hash": b"short"}, "does not fit"),
+        ({"segment": -1}, "does not fit"),
+        ({"segment": "one"}, "does not fit"),
+        ({"more": 1}, "lacks or does not know more"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused_before_anything_is_written(change: dict[str, Any], reason: str) -> None:
+    row = {"network": "dev", "segment": 0, "hash": bytes(32), "data": b"", **change}
+    with pytest.raises(SchemaError, match=reason):
+        schema.NODES.arrow([row])
+
+
+def test_files_are_zstd_compressed_and_carry_page_checksums(tmp_path: Any) -> None:
+    path = tmp_path / "nodes.parquet"
+    write_parquet(path, schema.NODES, [{"network": "dev", "segment": 0, "hash": bytes(32), "data": b"x"}])
+    assert pq.read_metadata(path).row_group(0).column(3).compression == "ZSTD"
+
+
+@given(_rows(schema.QUARANTINE), _rows(schema.QUARANTINE))
+def test_the_digest_is_of_the_set_of_rows_and_of_nothing_else(
+    some: list[dict[str, Any]], others: list[dict[str, Any]]
+) -> None:
+    """AU-4: order does not matter, a difference in any value does."""
+    table = schema.QUARANTINE
+    assert digest_rows(table, some) == digest_rows(table, reversed(some))
+    encoded = [sorted(encode_row(table, row) for row in rows) for rows in (some, others)]
+    assert (digest_rows(table, some) == digest_rows(table, others)) == (encoded[0] == encoded[1])
+
+
+def test_equal_rows_of_different_tables_have_different_digests() -> None:
+    assert digest_rows(schema.NODES, []) != digest_rows(schema.BLOCKS, [])

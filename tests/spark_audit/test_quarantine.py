@@ -1,0 +1,190 @@
+"""What cannot be read is named with its place and reason; everything else is still read and judged (AU-5)."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from audit_support import write_history
+from spark_audit import schema
+from spark_audit.audit import AuditResult, audit
+from spark_audit.commit import COMMITS, Part, canonical_json, digest_of, write_commit
+from spark_audit.reader import Fault, History, read_file
+from spark_audit.schema import Table
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_history(tmp_path_factory.mktemp("pristine") / "history", 12, subscribers=2)
+
+
+@pytest.fixture
+def history(pristine: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(pristine, tmp_path / "history")
+
+
+def _audit(history: Path) -> AuditResult:
+    return audit(history, history.parent / "out", engine="python")
+
+
+def _file(history: Path, table: Table, chain: int | None, segment: int) -> Path:
+    return history / History.open(history).files(table, "dev", chain, segment)[0].path
+
+
+def _flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(data)
+
+
+def _statuses(result: AuditResult) -> dict[int, str]:
+    return {row["chain"]: row["status"] for row in result.chains}
+
+
+def test_an_undamaged_history_is_clean(history: Path) -> None:
+    result = _audit(history)
+    assert (result.exit_code, result.quarantined) == (0, 0)
+    assert set(_statuses(result).values()) == {"verified"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "bytes, not the"),
+        (lambda path: path.write_bytes(b""), "the file has 0 bytes"),
+        (lambda path: path.unlink(), "the file is missing"),
+        (lambda path: _flip(path, -20), "header or footer differ"),
+        (lambda path: _flip(path, 0), "header or footer differ"),
+        (lambda path: _flip(path, 60), "the row group differs"),
+    ],
+)
+def test_a_damaged_file_of_blocks_costs_its_own_segment_only(
+    history: Path, damage: Callable[[Path], object], reason: str
+) -> None:
+    path = _file(history, schema.BLOCKS, 2000, 1)
+    damage(path)
+    result = _audit(history)
+    assert result.exit_code == 3
+    rows = list(result.results.rows(schema.QUARANTINE))
+    assert any(reason in row["error"] for row in rows)
+    assert {(row["chain"], row["segment"]) for row in rows} == {(2000, 1)}
+    assert rows[0]["path"] == path.relative_to(history).as_posix()
+    assert _statuses(result) == {1000: "verified", 2000: "not verified", 2001: "verified", 2100: "verified"}
+    chain = next(row for row in result.chains if row["chain"] == 2000)
+    assert (chain["segments"], chain["complete"]) == (3, 2)
+
+
+def test_every_single_flipped_byte_is_noticed(history: Path, pristine: Path) -> None:
+    """No byte of a committed file is outside of what a manifest digests."""
+    entry = History.open(history).files(schema.RELAY_HEADERS)[0]
+    path = history / entry.path
+    good = (pristine / entry.path).read_bytes()
+    for at in range(len(good)):
+        path.write_bytes(good[:at] + bytes((good[at] ^ 1,)) + good[at + 1 :])
+        assert all(isinstance(unit, Fault) for unit in read_file(history, entry))
+    path.write_bytes(good)
+    assert not any(isinstance(unit, Fault) for unit in read_file(history, entry))
+
+
+def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> None:
+    rows = [{"network": "dev", "segment": 0, "hash": bytes([at]) * 32, "data": b"%d" % at} for at in range(9)]
+    commit = write_commit(tmp_path, "dev", 0, [Part(schema.NODES, rows, "n", rows_per_group=3)], {})
+    entry = commit.files[0]
+    _flip(tmp_path / entry.path, entry.row_groups[1].offset + 5)
+    units = list(read_file(tmp_path, entry))
+    assert [isinstance(unit, Fault) for unit in units] == [False, True, False]
+    assert units[1] == Fault(entry.path, "the row group differs from what was committed", 1, "dev", None, 0)
+
+
+def test_a_lost_node_stops_the_chains_that_need_it_and_says_which(history: Path) -> None:
+    _file(history, schema.NODES, None, 2).unlink()
+    result = _audit(history)
+    assert result.exit_code == 3
+    rows = list(result.results.rows(schema.QUARANTINE))
+    assert any("is not in the history" in row["error"] and row["position"] is not None for row in rows)
+    assert {row["segment"] for row in rows} == {2}
+    assert set(_statuses(result).values()) == {"not verified"}
+
+
+def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
+    entry = History.open(history).files(schema.BLOCKS)[0]
+    later = replace(entry, version=2)
+    assert list(read_file(history, later)) == [
+        Fault(entry.path, "blocks version 2 is not known, only version 1 is", None, "dev", entry.chain, entry.segment)
+    ]
+
+
+def test_an_unknown_table_is_quarantined(history: Path) -> None:
+    entry = replace(History.open(history).files(schema.BLOCKS)[0], table="riddles")
+    units = list(read_file(history, entry))
+    assert isinstance(units[0], Fault)
+    assert "'riddles' is not known" in units[0].error
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda path: path.write_bytes(b"{"), "not JSON"),
+        (lambda path: path.write_bytes(b"[]"), "manifest format None"),
+        (lambda path: path.write_bytes(path.read_bytes().replace(b'"segment":1', b'"segment":2')), "digest"),
+        (lambda path: path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":9')), "format 9"),
+    ],
+)
+def test_a_damaged_manifest_is_quarantined_and_its_segment_is_missing(
+    history: Path, damage: Callable[[Path], object], reason: str
+) -> None:
+    path = next((history / COMMITS).glob("dev-00000001-*.json"))
+    damage(path)
+    result = _audit(history)
+    assert result.exit_code == 3
+    rows = list(result.results.rows(schema.QUARANTINE))
+    assert any(row["path"] == f"{COMMITS}/{path.name}" and reason in row["error"] for row in rows)
+    assert all(row["complete"] <= 2 for row in result.chains)
+    assert set(_statuses(result).values()) == {"not verified"}
+
+
+def test_a_manifest_without_its_fields_is_quarantined(history: Path) -> None:
+    path = next((history / COMMITS).glob("dev-00000001-*.json"))
+    body = json.loads(path.read_bytes())
+    del body["files"], body["digest"]
+    path.write_bytes(canonical_json({**body, "digest": digest_of(canonical_json(body))}))
+    faults = History.open(history).faults
+    assert [(fault.path, fault.error) for fault in faults] == [
+        (f"{COMMITS}/{path.name}", "the manifest lacks or misstates 'files'")
+    ]
+
+
+def test_rows_of_an_unknown_chain_are_quarantined(history: Path) -> None:
+    """Blocks of a chain that no checkpoint starts cannot be judged, and stop nothing else."""
+    opened = History.open(history)
+    rows = [
+        {**row, "chain": 4000}
+        for row in opened.rows(opened.files(schema.BLOCKS, "dev", 2000, 0), [])
+    ]
+    write_commit(history, "dev", 0, [Part(schema.BLOCKS, rows, "stray", 4000)], {})
+    result = _audit(history)
+    assert result.exit_code == 3
+    assert _statuses(result)[4000] == "not verified"
+    assert _statuses(result)[2000] == "verified"
+    found = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
+    assert found == ["the segment's checkpoint is not in the history"]
+
+
+def test_a_file_is_judged_again_once_it_is_mended(history: Path, pristine: Path) -> None:
+    path = _file(history, schema.BLOCKS, 2000, 1)
+    path.unlink()
+    assert _audit(history).exit_code == 3
+    shutil.copy(pristine / path.relative_to(history), path)
+    mended = _audit(history)
+    assert (mended.exit_code, mended.units_judged) == (0, 1)
+
+
+def test_files_that_no_manifest_names_are_no_part_of_the_history(history: Path) -> None:
+    stray = history / "blocks" / "network=dev" / "chain=2000" / "stray.parquet"
+    stray.write_bytes(b"left by a writer that was killed")
+    result = _audit(history)
+    assert result.exit_code == 0
+    assert result.report["uncommitted_files"] == 1
