@@ -244,7 +244,7 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
         raise ScaleError(f"unknown dispatch error at offset {at}") from None
 
 
-dispatch_error: Codec[DispatchError] = Codec("DispatchError", DispatchError.encode, read_dispatch_error)
+dispatch_error: Codec[DispatchError] = Codec("DispatchError", lambda error: error.encode(), read_dispatch_error)
 
 
 # Calls
@@ -281,7 +281,10 @@ def dispatchable(
         call: Callable[Concatenate[S, Storage, O, P], Weight | None],
     ) -> Callable[Concatenate[S, Storage, O, P], Weight | None]:
         def run(self: S, storage: Storage, origin: O, /, *args: P.args, **kwargs: P.kwargs) -> Weight | None:
-            return with_storage_layer(storage, lambda: call(self, storage, origin, *args, **kwargs))
+            if storage.depth >= MAX_LAYERS:
+                raise Transactional(TransactionalError.LimitReached)
+            with storage.transaction():
+                return call(self, storage, origin, *args, **kwargs)
 
         update_wrapper(run, call)
         fixed = weight

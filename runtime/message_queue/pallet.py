@@ -66,7 +66,7 @@ class MessageProcessor(Protocol):
         """The most that executing takes. Never raises: bytes that are no message weigh what finding that out takes."""
 
     def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
-        """Execute within `limit`, which is what `weigh` said. That a message fails is an outcome, never an exception."""
+        """Execute within `limit`, which is what `weigh` said. A message that fails is an outcome, not an exception."""
 
 
 class MessageQueue(Hooks):

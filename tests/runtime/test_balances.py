@@ -1,0 +1,222 @@
+"""Free and held balances keep their invariants whatever is asked of them (PS-12)."""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from primitives.types import U128_MAX, AccountId
+from runtime import events, system
+from runtime.balances import HOLDS, Balances, Fortitude, HoldReason, Precision, Preservation, Restriction
+from runtime.balances.events import DustLost, Held, Released, Slashed
+from runtime.dispatch import Arithmetic, DispatchError, Token, TokenError, with_storage_layer
+from runtime.hooks import IntegrityError, StateError
+from runtime.origin import Root, Signed
+from runtime.storage import State, Storage
+from runtime.system import KilledAccount
+
+ED = 10
+ALICE, BOB, CAROL = (AccountId(name * 32) for name in (b"a", b"b", b"c"))
+PUBLISHER = HoldReason("Broadcaster", 0)
+OTHER = HoldReason("Registrar", 0)
+
+
+def _world(**balances: int) -> tuple[Storage, Balances]:
+    storage, pallet = Storage(State()), Balances(ED)
+    names = {"alice": ALICE, "bob": BOB, "carol": CAROL}
+    pallet.genesis(storage, {names[name]: free for name, free in balances.items()})
+    storage.log.clear()
+    return storage, pallet
+
+
+class BalancesKeepTheirInvariants(RuleBasedStateMachine):
+    """Any sequence of operations, each in a layer as calls are, leaves a state that sums up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storage, self.pallet = _world(alice=1000, bob=50, carol=ED)
+
+    def attempt(self, action: object) -> None:
+        before = self.storage.state.fork().root(), dict(self.storage.iter_prefix(b"")), len(self.storage.log)
+        try:
+            with_storage_layer(self.storage, action)  # type: ignore[arg-type]
+        except DispatchError:
+            assert (self.storage.state.root(), dict(self.storage.iter_prefix(b"")), len(self.storage.log)) == before
+
+    who = st.sampled_from([ALICE, BOB, CAROL, AccountId(b"d" * 32)])
+    amount = st.one_of(st.integers(0, 60), st.integers(900, 1100), st.just(U128_MAX))
+    reason = st.sampled_from([PUBLISHER, OTHER])
+    precision = st.sampled_from(list(Precision))
+
+    @rule(source=who, dest=who, amount=amount, keep=st.sampled_from(list(Preservation)))
+    def transfer(self, source: AccountId, dest: AccountId, amount: int, keep: Preservation) -> None:
+        self.attempt(lambda: self.pallet.transfer(self.storage, source, dest, amount, keep))
+
+    @rule(reason=reason, who=who, amount=amount)
+    def hold(self, reason: HoldReason, who: AccountId, amount: int) -> None:
+        self.attempt(lambda: self.pallet.hold(self.storage, reason, who, amount))
+
+    @rule(reason=reason, who=who, amount=amount, precision=precision)
+    def release(self, reason: HoldReason, who: AccountId, amount: int, precision: Precision) -> None:
+        self.attempt(lambda: self.pallet.release(self.storage, reason, who, amount, precision))
+
+    @rule(reason=reason, who=who, amount=amount)
+    def slash(self, reason: HoldReason, who: AccountId, amount: int) -> None:
+        self.attempt(lambda: self.pallet.slash_held(self.storage, reason, who, amount))
+
+    @rule(reason=reason, source=who, dest=who, amount=amount, mode=st.sampled_from(list(Restriction)))
+    def transfer_on_hold(
+        self, reason: HoldReason, source: AccountId, dest: AccountId, amount: int, mode: Restriction
+    ) -> None:
+        self.attempt(
+            lambda: self.pallet.transfer_on_hold(self.storage, reason, source, dest, amount, Precision.EXACT, mode)
+        )
+
+    @rule(who=who, amount=amount)
+    def mint(self, who: AccountId, amount: int) -> None:
+        self.attempt(lambda: self.pallet.mint_into(self.storage, who, amount))
+
+    @rule(who=who, amount=amount, precision=precision)
+    def burn(self, who: AccountId, amount: int, precision: Precision) -> None:
+        self.attempt(lambda: self.pallet.burn_from(self.storage, who, amount, Preservation.EXPENDABLE, precision))
+
+    @rule(who=who, amount=amount)
+    def set_balance(self, who: AccountId, amount: int) -> None:
+        if amount < U128_MAX:
+            self.attempt(lambda: self.pallet.force_set_balance(self.storage, Root(), who, amount))
+
+    @invariant()
+    def sums_up(self) -> None:
+        self.pallet.try_state(self.storage)
+
+
+TestBalancesKeepTheirInvariants = BalancesKeepTheirInvariants.TestCase
+
+
+def test_ps12_a_hold_moves_from_free_to_reserved_and_is_named_by_its_reason() -> None:
+    storage, pallet = _world(alice=100)
+    pallet.hold(storage, PUBLISHER, ALICE, 40)
+    pallet.hold(storage, OTHER, ALICE, 5)
+    data = system.account(storage, ALICE).data
+    assert (data.free, data.reserved) == (55, 45)
+    assert system.account(storage, ALICE).consumers == 1
+    assert pallet.balance_on_hold(storage, PUBLISHER, ALICE) == 40
+    raw = storage.get(HOLDS.key_for(ALICE))
+    assert raw is not None
+    assert raw.hex() == "086500" + (40).to_bytes(16, "little").hex() + "4600" + (5).to_bytes(16, "little").hex()
+    assert pallet.release(storage, PUBLISHER, ALICE, 40) == 40
+    assert events.events(storage) == [
+        Held(PUBLISHER, ALICE, 40),
+        Held(OTHER, ALICE, 5),
+        Released(PUBLISHER, ALICE, 40),
+    ]
+
+
+def test_an_account_encodes_as_in_frame_system() -> None:
+    storage, pallet = _world(alice=100)
+    pallet.hold(storage, PUBLISHER, ALICE, 40)
+    raw = storage.get(system.ACCOUNT.key_for(ALICE))
+    assert raw is not None
+    numbers = [int.from_bytes(raw[at : at + 4], "little") for at in range(0, 16, 4)]
+    balances = [int.from_bytes(raw[at : at + 16], "little") for at in range(16, 80, 16)]
+    assert (len(raw), numbers, balances) == (80, [0, 1, 1, 0], [60, 40, 0, 1 << 127])
+
+
+@pytest.mark.parametrize(
+    ("who", "amount", "error"),
+    [
+        (ALICE, 91, TokenError.FundsUnavailable),  # the existential deposit has to stay free
+        (ALICE, 101, TokenError.FundsUnavailable),
+        (BOB, 1, TokenError.CannotCreateHold),  # no such account
+    ],
+)
+def test_ps12_a_hold_that_cannot_be_is_a_token_error(who: AccountId, amount: int, error: TokenError) -> None:
+    storage, pallet = _world(alice=100)
+    with pytest.raises(Token) as caught:
+        pallet.hold(storage, PUBLISHER, who, amount)
+    assert caught.value.reason is error
+
+
+def test_an_account_holds_for_a_bounded_number_of_reasons() -> None:
+    storage, pallet = Storage(State()), Balances(ED, max_holds=1)
+    pallet.genesis(storage, {ALICE: 100})
+    pallet.hold(storage, PUBLISHER, ALICE, 1)
+    pallet.hold(storage, PUBLISHER, ALICE, 1)
+    with pytest.raises(Token) as caught:
+        pallet.hold(storage, OTHER, ALICE, 1)
+    assert caught.value.reason is TokenError.CannotCreateHold
+
+
+def test_a_hold_keeps_its_account_alive() -> None:
+    storage, pallet = _world(alice=100, bob=100)
+    pallet.hold(storage, PUBLISHER, ALICE, 50)
+    with pytest.raises(Token) as caught:
+        pallet.transfer(storage, ALICE, BOB, 45, Preservation.EXPENDABLE)
+    assert caught.value.reason is TokenError.Frozen
+    assert pallet.reducible_balance(storage, ALICE, Preservation.EXPENDABLE, Fortitude.POLITE) == 40
+
+
+def test_a_rest_below_the_existential_deposit_is_burnt_with_its_account() -> None:
+    storage, pallet = _world(alice=100, bob=100)
+    pallet.transfer_allow_death(storage, Signed(ALICE), BOB, 95)
+    assert pallet.total_issuance(storage) == 195
+    assert not system.ACCOUNT.contains(storage, ALICE)
+    assert {type(event) for event in events.events(storage)} >= {DustLost, KilledAccount}
+    pallet.try_state(storage)
+
+
+def test_a_transfer_that_would_end_the_account_is_refused_when_it_must_live() -> None:
+    storage, pallet = _world(alice=100, bob=100)
+    with pytest.raises(Token) as caught:
+        pallet.transfer_keep_alive(storage, Signed(ALICE), BOB, 91)
+    assert caught.value.reason is TokenError.NotExpendable
+    pallet.transfer_keep_alive(storage, Signed(ALICE), BOB, 90)
+    assert (pallet.free_balance(storage, ALICE), pallet.free_balance(storage, BOB)) == (10, 190)
+
+
+def test_less_than_the_existential_deposit_makes_no_account() -> None:
+    storage, pallet = _world(alice=100)
+    with pytest.raises(Token) as caught:
+        pallet.transfer(storage, ALICE, BOB, ED - 1, Preservation.EXPENDABLE)
+    assert caught.value.reason is TokenError.BelowMinimum
+
+
+def test_the_issuance_does_not_overflow() -> None:
+    storage, pallet = _world(alice=100)
+    with pytest.raises(Arithmetic):
+        pallet.mint_into(storage, BOB, U128_MAX)
+
+
+def test_a_slash_burns_what_is_on_hold_and_no_more() -> None:
+    storage, pallet = _world(alice=100)
+    pallet.hold(storage, PUBLISHER, ALICE, 30)
+    assert pallet.slash_held(storage, PUBLISHER, ALICE, 50) == 30
+    assert pallet.total_issuance(storage) == 70
+    assert events.events(storage)[-1] == Slashed(ALICE, 30)
+    assert pallet.slash_held(storage, PUBLISHER, ALICE, 50) == 0
+    pallet.try_state(storage)
+
+
+def test_what_is_on_hold_goes_to_another_account_held_or_free() -> None:
+    storage, pallet = _world(alice=100, bob=100)
+    pallet.hold(storage, PUBLISHER, ALICE, 30)
+    pallet.transfer_on_hold(storage, PUBLISHER, ALICE, BOB, 20)
+    pallet.transfer_on_hold(storage, PUBLISHER, ALICE, CAROL, 10, Precision.EXACT, Restriction.FREE)
+    assert pallet.balance_on_hold(storage, PUBLISHER, BOB) == 20
+    assert pallet.free_balance(storage, CAROL) == 10
+    pallet.try_state(storage)
+
+
+def test_genesis_and_integrity_refuse_accounts_that_cost_nothing() -> None:
+    with pytest.raises(IntegrityError):
+        _world(alice=ED - 1)
+    with pytest.raises(IntegrityError):
+        Balances(0).integrity_test()
+    Balances(1).integrity_test()
+
+
+def test_try_state_finds_a_hold_that_nobody_reserved() -> None:
+    storage, pallet = _world(alice=100)
+    pallet.hold(storage, PUBLISHER, ALICE, 30)
+    HOLDS.remove(storage, ALICE)
+    with pytest.raises(StateError, match="sum up"):
+        pallet.try_state(storage)

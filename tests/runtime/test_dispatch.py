@@ -1,0 +1,229 @@
+"""Calls, their failures and events: rolled back together, and the bytes of sp_runtime and frame_system (PS-10)."""
+
+from enum import IntEnum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from primitives import scale
+from primitives.errors import DefensiveFailure, ScaleError
+from primitives.types import AccountId, Hash, ParaId
+from primitives.weights import Weight
+from runtime import dispatch as d
+from runtime import events
+from runtime.balances import Error as BalancesError
+from runtime.balances.events import Transfer
+from runtime.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
+from runtime.items import StorageValue
+from runtime.origin import (
+    Origin,
+    Parachain,
+    Root,
+    Signed,
+    Unsigned,
+    ensure_parachain,
+    ensure_root,
+    ensure_signed,
+    ensure_unsigned,
+)
+from runtime.paras import NewHeadNoted
+from runtime.storage import State, Storage
+from runtime.system import DispatchEventInfo, ExtrinsicFailed
+
+COUNTER = StorageValue("System", "Counter", scale.u32, 0)
+ALICE = AccountId(b"a" * 32)
+
+
+class Odd(Exception):
+    """Not a DispatchError."""
+
+
+class Pallet:
+    """A pallet with calls that count, report, and fail in the middle."""
+
+    @dispatchable(0, scale.u32, weight=lambda _pallet, by: Weight(10 * by, 7))
+    def count(self, storage: Storage, origin: Origin, by: int) -> Weight | None:
+        ensure_signed(origin)
+        COUNTER.mutate(storage, lambda old: old + by)
+        events.deposit(storage, NewHeadNoted(ParaId(by)))
+        if by == 3:
+            raise ModuleError("Balances", BalancesError.DeltaZero)
+        if by == 4:
+            raise Odd
+        return Weight(by, 100) if by == 2 else None
+
+    @dispatchable(1, weight=Weight(1, 1))
+    def count_twice(self, storage: Storage, origin: Origin) -> None:
+        self.count(storage, origin, 1)
+        with pytest.raises(ModuleError):
+            self.count(storage, origin, 3)
+
+    @dispatchable(2, weight=Weight(1, 1))
+    def recurse(self, storage: Storage, origin: Origin) -> None:
+        self.recurse(storage, origin)
+
+
+def _run(name: str, *args: Any, origin: Origin | None = None) -> tuple[Storage, d.DispatchOutcome]:
+    storage = Storage(State())
+    outcome = d.dispatch(Pallet(), storage, Signed(ALICE) if origin is None else origin, Call("System", name, args))
+    return storage, outcome
+
+
+def test_ps10_a_failing_call_leaves_neither_state_nor_event() -> None:
+    storage, outcome = _run("count", 3)
+    assert outcome.error == ModuleError("Balances", BalancesError.DeltaZero)
+    assert COUNTER.get(storage) == 0
+    assert events.records(storage) == []
+
+
+def test_ps10_a_failing_inner_call_takes_only_itself_back() -> None:
+    storage, outcome = _run("count_twice")
+    assert outcome.ok
+    assert COUNTER.get(storage) == 1
+    assert events.events(storage) == [NewHeadNoted(ParaId(1))]
+
+
+def test_what_is_no_dispatch_error_rolls_back_and_flies() -> None:
+    storage = Storage(State())
+    with pytest.raises(Odd):
+        d.dispatch(Pallet(), storage, Signed(ALICE), Call("System", "count", (4,)))
+    assert COUNTER.get(storage) == 0
+    assert storage.depth == 0
+
+
+def test_the_actual_weight_is_reported_and_never_exceeds_what_was_charged() -> None:
+    assert _run("count", 1)[1].info.weight == Weight(10, 7)
+    assert _run("count", 2)[1].info.weight == Weight(2, 7)
+    assert _run("count", 3)[1].info.weight == Weight(30, 7)
+
+
+def test_calls_nest_255_deep_and_no_deeper() -> None:
+    storage, outcome = _run("recurse")
+    assert outcome.error == d.Transactional(d.TransactionalError.LimitReached)
+    assert storage.depth == 0
+
+
+def test_a_call_encodes_as_pallet_index_call_index_arguments() -> None:
+    assert d.encode_call(Pallet(), Call("System", "count", (258,))).hex() == "000002010000"
+    with pytest.raises(DefensiveFailure):
+        d.encode_call(Pallet(), Call("System", "count", ()))
+    with pytest.raises(DefensiveFailure):
+        d.encode_call(Pallet(), Call("System", "no_such_call"))
+
+
+@pytest.mark.parametrize(
+    ("error", "encoded"),
+    [
+        (d.Other("any words"), "00"),
+        (d.CannotLookup(), "01"),
+        (d.BadOrigin(), "02"),
+        (ModuleError("Balances", BalancesError.InsufficientBalance), "030502000000"),
+        (d.ConsumerRemaining(), "04"),
+        (d.NoProviders(), "05"),
+        (d.TooManyConsumers(), "06"),
+        (d.Token(d.TokenError.FundsUnavailable), "0700"),
+        (d.Token(d.TokenError.CannotCreateHold), "0707"),
+        (d.Token(d.TokenError.Blocked), "0709"),
+        (d.Arithmetic(d.ArithmeticError.Overflow), "0801"),
+        (d.Transactional(d.TransactionalError.LimitReached), "0900"),
+        (d.Exhausted(), "0a"),
+        (d.Corruption(), "0b"),
+        (d.Unavailable(), "0c"),
+        (d.RootNotAllowed(), "0d"),
+    ],
+    ids=repr,
+)
+def test_dispatch_errors_have_the_bytes_of_sp_runtime(error: DispatchError, encoded: str) -> None:
+    assert error.encode().hex() == encoded
+    assert dispatch_error.encode(error).hex() == encoded
+    assert dispatch_error.decode(error.encode()) == error
+    assert type(dispatch_error.decode(error.encode())) is type(error)
+
+
+@pytest.mark.parametrize("data", ["", "0e", "03", "03ff00000000", "0305ff000000", "070a", "0803", "0200"])
+def test_bytes_that_are_no_dispatch_error_are_refused(data: str) -> None:
+    with pytest.raises(ScaleError):
+        dispatch_error.decode(bytes.fromhex(data))
+
+
+def test_dispatch_errors_differ_by_what_they_say() -> None:
+    assert d.BadOrigin() != d.CannotLookup()
+    assert ModuleError("Balances", BalancesError.DeltaZero) != ModuleError("Balances", BalancesError.DeadAccount)
+    assert len({d.BadOrigin(), d.BadOrigin(), d.Other()}) == 2
+    assert str(ModuleError("Balances", BalancesError.DeltaZero)) == "Balances::DeltaZero"
+    assert ModuleError("Balances", BalancesError.DeltaZero).name == "DeltaZero"
+
+
+@pytest.mark.parametrize(
+    ("ensure", "taken"),
+    [(ensure_root, Root()), (ensure_signed, Signed(ALICE)), (ensure_parachain, Parachain(ParaId(1)))],
+    ids=["root", "signed", "parachain"],
+)
+def test_an_origin_is_taken_only_where_it_belongs(ensure: Any, taken: Origin) -> None:
+    for origin in (Root(), Signed(ALICE), Parachain(ParaId(1)), Unsigned()):
+        if origin == taken:
+            ensure(origin)
+        else:
+            with pytest.raises(d.BadOrigin):
+                ensure(origin)
+    with pytest.raises(d.BadOrigin):
+        ensure_unsigned(taken)
+
+
+def test_an_event_record_has_the_bytes_of_frame_system() -> None:
+    record = events.EventRecord(events.ApplyExtrinsic(2), Transfer(ALICE, AccountId(b"b" * 32), 5), (Hash(bytes(32)),))
+    assert record.encode().hex() == (
+        "00020000000502" + "61" * 32 + "62" * 32 + "05" + "00" * 15 + "04" + "00" * 32
+    )  # fmt: skip
+    failed = events.EventRecord(events.Finalization(), ExtrinsicFailed(d.BadOrigin(), DispatchEventInfo(Weight(1, 2))))
+    assert failed.encode().hex() == "010001020408000000"  # field by field
+
+
+@given(
+    st.lists(
+        st.builds(
+            events.EventRecord,
+            st.one_of(
+                st.builds(events.ApplyExtrinsic, st.integers(0, 2**32 - 1)),
+                st.just(events.Finalization()),
+                st.just(events.Initialization()),
+            ),
+            st.builds(NewHeadNoted, st.integers(0, 2**32 - 1).map(ParaId)),
+            st.lists(st.binary(min_size=32, max_size=32).map(Hash), max_size=2).map(tuple),
+        )
+    )
+)
+def test_event_records_read_back(records: list[events.EventRecord]) -> None:
+    assert events.decode_records(events.encode_records(records)) == records
+
+
+@pytest.mark.parametrize("data", ["04", "0403", "04020fff00", "040256ff00"])
+def test_bytes_that_are_no_event_records_are_refused(data: str) -> None:
+    with pytest.raises(ScaleError):
+        events.decode_records(bytes.fromhex(data))
+
+
+def test_a_variant_stands_for_one_event() -> None:
+    with pytest.raises(DefensiveFailure, match="already"):
+
+        @events.event("Paras", 3, scale.u32)
+        class Again(events.Event):
+            para: int
+
+    with pytest.raises(DefensiveFailure, match="codecs"):
+
+        @events.event("Paras", 77)
+        class Miscounted(events.Event):
+            para: int
+
+
+def test_errors_of_a_pallet_must_be_an_enum_with_its_numbers() -> None:
+    @d.pallet_errors("Timestamp")
+    class Error(IntEnum):
+        Late = 3
+
+    encoded = ModuleError("Timestamp", Error.Late).encode()
+    assert encoded.hex() == "030303000000"
+    assert dispatch_error.decode(encoded) == ModuleError("Timestamp", Error.Late)

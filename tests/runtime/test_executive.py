@@ -1,0 +1,282 @@
+"""Blocks: hooks in order, weights, phases, and a header that commits to all of it."""
+
+# ruff: noqa: ARG002  # hooks and calls take what they are given
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from primitives import scale
+from primitives.errors import DefensiveFailure
+from primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header
+from primitives.scale import encode_compact
+from primitives.types import AccountId, Hash, ParaId
+from primitives.weights import WEIGHT_ZERO, Weight
+from runtime import events, system
+from runtime.balances import Balances
+from runtime.balances.events import Transfer
+from runtime.dispatch import BadOrigin, Call, dispatchable
+from runtime.events import ApplyExtrinsic, Finalization, Initialization
+from runtime.executive import (
+    BlockWeights,
+    Executive,
+    Extrinsic,
+    Hooks,
+    InherentFailed,
+    IntegrityError,
+    StateError,
+    encode_origin,
+)
+from runtime.origin import Origin, Parachain, Root, Signed, Unsigned, ensure_root, ensure_unsigned
+from runtime.paras import NewHeadNoted
+from runtime.storage import State, Storage
+from runtime.system import BLOCK_HASH_COUNT, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from trie import state_root
+
+ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
+GENESIS = Hash(bytes(32))
+
+
+class Probe(Hooks):
+    """Writes down when it is called, and says so in events."""
+
+    NAME = "Session"
+
+    def __init__(self, log: list[str], name: str = "Session", idle: Weight = WEIGHT_ZERO) -> None:
+        self.NAME = name  # type: ignore[misc]
+        self.log = log
+        self.idle = idle
+        self.broken = ""
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:
+        self.log.append(f"{self.NAME} initialize {now}")
+        events.deposit(storage, NewHeadNoted(ParaId(1)))
+        return Weight(10, 1)
+
+    def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
+        self.log.append(f"{self.NAME} idle {remaining.ref_time}")
+        return self.idle
+
+    def on_finalize(self, storage: Storage, now: int) -> None:
+        self.log.append(f"{self.NAME} finalize")
+        events.deposit(storage, NewHeadNoted(ParaId(3)))
+
+    def integrity_test(self) -> None:
+        if self.broken:
+            raise IntegrityError(self.broken)
+
+    def try_state(self, storage: Storage) -> None:
+        if self.broken:
+            raise StateError(f"{self.NAME}: {self.broken}")
+
+    @dispatchable(0, scale.u32, weight=Weight(100, 1))
+    def inherent(self, storage: Storage, origin: Origin, value: int) -> None:
+        ensure_unsigned(origin)
+        self.log.append(f"{self.NAME} inherent {value}")
+        if value == 13:
+            raise BadOrigin
+
+    @dispatchable(1, scale.u32, weight=Weight(300, 1))
+    def governance(self, storage: Storage, origin: Origin, value: int) -> Weight:
+        ensure_root(origin)
+        self.log.append(f"{self.NAME} governance {value}")
+        return Weight(200, 1)
+
+
+def _world(max_block: int = 1000, normal: int = 800) -> tuple[Storage, Executive, list[str]]:
+    log: list[str] = []
+    balances = Balances(10)
+    weights = BlockWeights(Weight(max_block, 1000), Weight(normal, 1000))
+    executive = Executive([balances, Probe(log, "Session", Weight(50, 1)), Probe(log, "Paras", Weight(70, 1))], weights)
+    storage = Storage(State())
+    balances.genesis(storage, {ALICE: 1000, BOB: 1000})
+    storage.commit()
+    return storage, executive, log
+
+
+def _governance(value: int, origin: Origin | None = None) -> Extrinsic:
+    return Extrinsic(Root() if origin is None else origin, Call("Session", "governance", (value,)))
+
+
+def test_a_block_runs_its_hooks_in_order_and_shares_idle_weight_in_rotation() -> None:
+    storage, executive, log = _world()
+    block = executive.build_block(
+        storage, 1, GENESIS, inherents=[Call("Session", "inherent", (5,))], extrinsics=[_governance(6)]
+    )
+    assert log == [
+        "Session initialize 1",
+        "Paras initialize 1",
+        "Session inherent 5",
+        "Session governance 6",
+        "Session idle 680",  # 1000 - 10 - 10 - 100 - 200
+        "Paras idle 630",
+        "Session finalize",
+        "Paras finalize",
+    ]
+    log.clear()
+    executive.build_block(storage, 2, block.header.hash())
+    assert [line for line in log if "idle" in line] == ["Paras idle 980", "Session idle 910"]
+
+
+def test_events_carry_their_phase_and_stand_in_the_state_the_header_commits_to() -> None:
+    storage, executive, _ = _world()
+    block = executive.build_block(
+        storage,
+        1,
+        GENESIS,
+        inherents=[Call("Session", "inherent", (5,))],
+        extrinsics=[_governance(6), _governance(7, Signed(ALICE))],
+    )
+    phases = [(record.phase, type(record.event)) for record in block.events]
+    assert phases == [
+        (Initialization(), NewHeadNoted),
+        (Initialization(), NewHeadNoted),
+        (ApplyExtrinsic(0), ExtrinsicSuccess),
+        (ApplyExtrinsic(1), ExtrinsicSuccess),
+        (ApplyExtrinsic(2), ExtrinsicFailed),
+        (Finalization(), NewHeadNoted),
+        (Finalization(), NewHeadNoted),
+    ]
+    assert block.events[4].event == ExtrinsicFailed(BadOrigin(), DispatchEventInfo(Weight(300, 1)))
+    assert system.stored_events(storage) == list(block.events)
+    assert system.EVENT_COUNT.get(storage) == 7
+    assert events.EXECUTION_PHASE.get(storage) is None
+    executive.build_block(storage, 2, block.header.hash())
+    assert len(system.stored_events(storage)) == 4
+
+
+def test_ps10_a_failing_extrinsic_is_part_of_the_block_and_changes_only_the_nonce() -> None:
+    storage, executive, _ = _world()
+    call = Call("Balances", "transfer_keep_alive", (BOB, 5000))
+    executive.weights = BlockWeights()
+    block = executive.build_block(storage, 1, GENESIS, extrinsics=[Extrinsic(Signed(ALICE), call)])
+    assert [outcome.ok for outcome in block.outcomes] == [False]
+    assert len(block.extrinsics) == 1
+    assert not any(isinstance(record.event, Transfer) for record in block.events)
+    info = system.account(storage, ALICE)
+    assert (info.nonce, info.data.free) == (1, 1000)
+
+
+def test_the_header_commits_to_parent_state_extrinsics_and_digest() -> None:
+    storage, executive, _ = _world()
+    item = DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, bytes(8))
+    block = executive.build_block(storage, 1, GENESIS, digest=[item], extrinsics=[_governance(6), _governance(7)])
+    header = block.header
+    assert header.state_root == storage.state.root()
+    assert header.digest == (item,)
+    entries = [(encode_compact(index), extrinsic) for index, extrinsic in enumerate(block.extrinsics)]
+    assert header.extrinsics_root == state_root(entries, version=0)
+    assert Header.decode(header.encode()) == header
+    following = executive.build_block(storage, 2, header.hash())
+    assert following.header.parent_hash == header.hash()
+    assert system.BLOCK_HASH.get(storage, 1) == header.hash()
+    assert system.PARENT_HASH.get(storage) == header.hash()
+    assert system.NUMBER.get(storage) == 2
+
+
+def test_an_extrinsics_bytes_say_who_called_what() -> None:
+    _, executive, _ = _world()
+    encoded = [executive.encode_extrinsic(_governance(6, origin)) for origin in (Root(), Signed(ALICE), Unsigned())]
+    assert encoded[0].hex() == "2c051a030000090106000000"  # field by field
+    assert encoded[2].hex() == "1c05090106000000"  # field by field
+    assert len({*encoded}) == 3
+    assert encode_origin(Parachain(ParaId(1000))).hex() == "3200e8030000"
+    assert encode_origin(Unsigned()).hex() == "0002"
+
+
+def test_what_does_not_fit_is_left_out_and_smaller_ones_still_go_in() -> None:
+    storage, executive, log = _world(normal=700)
+    block = executive.build_block(storage, 1, GENESIS, extrinsics=[_governance(value) for value in range(4)])
+    # 200 used and 300 charged fit into 700 thrice: 300, 500, 700; the fourth would need 900.
+    assert len(block.extrinsics) == 3
+    assert block.left_out == (_governance(3),)
+    assert [line for line in log if "governance" in line] == [f"Session governance {value}" for value in range(3)]
+    assert system.BLOCK_WEIGHT.get(storage).normal == Weight(600, 3)
+
+
+def test_an_inherent_that_fails_makes_the_block_impossible() -> None:
+    storage, executive, _ = _world()
+    root = storage.state.root()
+    with pytest.raises(InherentFailed):
+        executive.build_block(storage, 1, GENESIS, inherents=[Call("Session", "inherent", (13,))])
+    assert storage.state.root() == root
+
+
+def test_using_more_than_the_idle_weight_is_a_defect() -> None:
+    storage = Storage(State())
+    executive = Executive([Probe([], "Session", Weight(2000, 1))], BlockWeights(Weight(1000, 9), Weight(1, 1)))
+    with pytest.raises(DefensiveFailure, match="on_idle"):
+        executive.build_block(storage, 1, GENESIS)
+
+
+def test_nobody_idles_in_a_full_block() -> None:
+    storage = Storage(State())
+    log: list[str] = []
+    executive = Executive([Probe(log, "Session", Weight(1, 1))], BlockWeights(Weight(10, 9), Weight(1, 1)))
+    executive.build_block(storage, 1, GENESIS)
+    assert not any("idle" in line for line in log)
+
+
+def test_integrity_and_state_are_asked_of_every_pallet() -> None:
+    storage, executive, _ = _world()
+    executive.integrity_test()
+    executive.try_state(storage)
+    for name in ("Session", "Paras"):
+        executive.pallets[name].broken = f"broken {name}"  # type: ignore[attr-defined]
+    with pytest.raises(IntegrityError, match=r"broken Session.*broken Paras"):
+        executive.integrity_test()
+    with pytest.raises(StateError, match=r"broken Session.*broken Paras"):
+        executive.try_state(storage)
+    with pytest.raises(DefensiveFailure):
+        Executive([Balances(), Balances()])
+
+
+def test_old_block_hashes_are_forgotten() -> None:
+    storage = Storage(State())
+    executive = Executive([Balances()])
+    system.BLOCK_HASH.insert(storage, 1, GENESIS)
+    system.BLOCK_HASH.insert(storage, 2, GENESIS)
+    executive.build_block(storage, BLOCK_HASH_COUNT + 2, GENESIS)
+    assert not system.BLOCK_HASH.contains(storage, 1)
+    assert system.BLOCK_HASH.contains(storage, 2)
+
+
+_SCRIPT = """
+from primitives.types import AccountId, Hash
+from runtime.balances import Balances
+from runtime.dispatch import Call
+from runtime.executive import Executive, Extrinsic
+from runtime.origin import Signed
+from runtime.storage import State, Storage
+storage, balances = Storage(State()), Balances(10)
+people = [AccountId(bytes([i]) * 32) for i in range(20)]
+balances.genesis(storage, {who: 10_000 for who in people})
+executive, parent = Executive([balances]), Hash(bytes(32))
+for number in range(1, 6):
+    calls = [
+        Extrinsic(Signed(who), Call("Balances", "transfer_allow_death", (people[(i * number) % 20], 100 * i)))
+        for i, who in enumerate(people)
+    ]
+    parent = executive.build_block(storage, number, parent, extrinsics=calls).header.hash()
+print(parent.hex())
+"""
+
+
+def test_ps90_blocks_are_the_same_bytes_under_any_hash_seed() -> None:
+    root = Path(__file__).parents[2]
+    found = {
+        subprocess.run(  # our own interpreter and script
+            [sys.executable, "-c", _SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(found) == 1
+    assert len(found.pop().strip()) == 64

@@ -1,0 +1,166 @@
+"""Typed items: FRAME's prefixes and hashers to the byte, and a map reads as the dictionary that was put in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from primitives import scale
+from primitives.errors import DefensiveFailure
+from primitives.pubsub import derive_child_key, publisher_root_key
+from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
+from primitives.types import AccountId, ParaId
+from runtime import babe, dmp, hrmp, paras, system
+from runtime.host_configuration import ACTIVE
+from runtime.hrmp import HrmpChannelId
+from runtime.items import (
+    Blake2_128Concat,
+    Blake2_256,
+    Hasher,
+    Identity,
+    StorageDoubleMap,
+    StorageMap,
+    StorageValue,
+    Twox64Concat,
+)
+from runtime.storage import State, Storage
+
+VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parents[1] / "vectors" / "storage_keys" / "storage_keys.json").read_text()
+)
+HASHERS = {"Twox64Concat": Twox64Concat, "Blake2_128Concat": Blake2_128Concat, "Identity": Identity}
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+@pytest.mark.parametrize("vector", VECTORS["storage_keys"], ids=lambda v: f"{v['pallet']}::{v['item']}")
+def test_storage_keys_equal_those_of_polkadot_js(vector: dict[str, Any]) -> None:
+    keys = [_bytes(key) for key in vector["keys"]]
+    codecs = [scale.fixed(len(key)) for key in keys]
+    hashers = [HASHERS[name] for name in vector.get("hashers", [])]
+    pallet, item = vector["pallet"], vector["item"]
+    if not keys:
+        found = StorageValue(pallet, item, scale.u32).key
+    elif len(keys) == 1:
+        found = StorageMap(pallet, item, hashers[0], codecs[0], scale.u32).key_for(keys[0])
+    else:
+        double = StorageDoubleMap(pallet, item, hashers[0], codecs[0], hashers[1], codecs[1], scale.u32)
+        found = double.key_for(keys[0], keys[1])
+    assert found == _bytes(vector["key"])
+
+
+@pytest.mark.parametrize("vector", VECTORS["relay_well_known_keys"], ids=lambda v: str(v["para_id"]))
+def test_the_relay_pallets_write_where_parachains_read(vector: dict[str, Any]) -> None:
+    para, other = ParaId(vector["para_id"]), ParaId(vector["other_para"])
+    found = {
+        "para_head": paras.HEADS.key_for(para),
+        "dmq_mqc_head": dmp.HEADS.key_for(para),
+        "relay_dispatch_queue_remaining_capacity": relay_dispatch_queue_remaining_capacity(para),
+        "hrmp_ingress_channel_index": hrmp.INGRESS.key_for(para),
+        "hrmp_egress_channel_index": hrmp.EGRESS.key_for(para),
+        "hrmp_channel_other_to_para": hrmp.CHANNELS.key_for(HrmpChannelId(other, para)),
+        "upgrade_go_ahead_signal": paras.GO_AHEAD.key_for(para),
+        "upgrade_restriction_signal": paras.RESTRICTION.key_for(para),
+        "pubsub_child_root_key": publisher_root_key(para),
+    }
+    assert {name: key.hex() for name, key in found.items()} == {name: vector[name].removeprefix("0x") for name in found}
+
+
+def test_values_of_system_babe_and_configuration_stand_at_their_keys() -> None:
+    wanted = {(v["pallet"], v["item"]): v["key"] for v in VECTORS["storage_keys"] if not v["keys"]}
+    assert "0x" + system.NUMBER.key.hex() == wanted["System", "Number"]
+    assert "0x" + babe.CURRENT_SLOT.key.hex() == wanted["Babe", "CurrentSlot"]
+    assert "0x" + ACTIVE.key.hex() == wanted["Configuration", "ActiveConfig"]
+    accounts = [v for v in VECTORS["storage_keys"] if v["item"] == "Account" and v["keys"]]
+    for vector in accounts:
+        assert "0x" + system.ACCOUNT.key_for(AccountId(_bytes(vector["keys"][0]))).hex() == vector["key"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["child_storage_keys"], ids=lambda v: str(v["para_id"]))
+def test_ps1_child_tries_stand_under_their_keys(vector: dict[str, Any]) -> None:
+    para = ParaId(vector["para_id"])
+    assert derive_child_key(para) == _bytes(vector["storage_key"])
+    storage = Storage(State())
+    storage.child_put(derive_child_key(para), bytes(32), b"v")
+    storage.commit()
+    assert [key for key, _ in storage.state.top_entries()] == [_bytes(vector["top_key"])]
+
+
+@pytest.mark.parametrize("hasher", [Twox64Concat, Blake2_128Concat, Identity], ids=repr)
+@given(entries=st.dictionaries(st.integers(0, 2**32 - 1), st.binary(max_size=40)))
+def test_a_map_is_a_dictionary_in_storage_key_order(hasher: Hasher, entries: dict[int, bytes]) -> None:
+    items = StorageMap("P", "Map", hasher, scale.u32, scale.bytes_)
+    storage = Storage(State())
+    storage.put(b"\xff" * 40, b"beside")
+    for key, value in entries.items():
+        items.insert(storage, key, value)
+    storage.commit()
+    found = list(items.items(storage))
+    assert dict(found) == entries
+    assert [key for key, _ in found] == sorted(entries, key=items.key_for)
+    assert list(items.keys(storage)) == [key for key, _ in found]
+    if found:
+        after = items.key_for(found[0][0])
+        assert list(items.items(storage, after)) == found[1:]
+    assert items.clear(storage) == len(entries)
+    assert list(items.items(storage)) == []
+    assert storage.get(b"\xff" * 40) == b"beside"
+
+
+@given(entries=st.dictionaries(st.tuples(st.integers(0, 3), st.binary(min_size=4, max_size=4)), st.integers(0, 9)))
+def test_a_double_map_keeps_first_keys_apart(entries: dict[tuple[int, bytes], int]) -> None:
+    items = StorageDoubleMap("P", "Double", Twox64Concat, scale.u32, Identity, scale.fixed(4), scale.u8)
+    storage = Storage(State())
+    for (key1, key2), value in entries.items():
+        items.insert(storage, key1, key2, value)
+    assert {(k1, k2): v for k1, k2, v in items.rows(storage)} == entries
+    for first in range(4):
+        row = dict(items.items(storage, first))
+        assert row == {k2: v for (k1, k2), v in entries.items() if k1 == first}
+        assert list(row) == sorted(row)
+    ordered = list(items.rows(storage))
+    if ordered:
+        after = items.key_for(ordered[0][0], ordered[0][1])
+        assert list(items.rows(storage, after)) == ordered[1:]
+    removed = items.clear(storage, 0)
+    assert {(k1, k2): v for k1, k2, v in items.rows(storage)} == {k: v for k, v in entries.items() if k[0] != 0}
+    assert removed == sum(1 for k1, _ in entries if k1 == 0)
+
+
+def test_a_default_is_read_and_never_shared() -> None:
+    storage = Storage(State())
+    queue = StorageMap("P", "Queue", Twox64Concat, scale.u32, scale.vec(scale.u8), [1])
+    queue.get(storage, 0).append(2)
+    assert queue.get(storage, 0) == [1]
+    assert not queue.contains(storage, 0)
+    assert StorageMap("P", "Other", Twox64Concat, scale.u32, scale.u8).get(storage, 0) is None
+
+
+def test_mutate_and_take_store_and_remove() -> None:
+    storage = Storage(State())
+    value = StorageValue("P", "V", scale.u32, 5)
+    assert value.mutate(storage, lambda old: old + 1) == 6
+    assert (value.get(storage), value.exists(storage)) == (6, True)
+    assert value.mutate(storage, lambda _old: None) is None
+    assert (value.get(storage), value.exists(storage)) == (5, False)
+    value.put(storage, 9)
+    assert value.take(storage) == 9
+    assert not value.exists(storage)
+    items = StorageMap("P", "M", Twox64Concat, scale.u8, scale.u8)
+    assert items.mutate(storage, 1, lambda old: 1 if old is None else None) == 1
+    assert items.take(storage, 1) == 1
+    assert items.mutate(storage, 1, lambda old: old) is None
+
+
+def test_a_hasher_that_loses_its_keys_cannot_be_iterated() -> None:
+    storage = Storage(State())
+    items = StorageMap("P", "M", Blake2_256, scale.u8, scale.u8)
+    items.insert(storage, 1, 2)
+    assert items.get(storage, 1) == 2
+    with pytest.raises(DefensiveFailure):
+        list(items.items(storage))

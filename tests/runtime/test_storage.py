@@ -1,0 +1,318 @@
+"""The overlay: nested layers, ordered iteration and child storage behave as a plain dictionary would (PS-10)."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from primitives.errors import DefensiveFailure
+from primitives.pubsub import derive_child_key, publisher_root_key
+from primitives.types import EMPTY_TRIE_ROOT, ParaId
+from runtime.storage import State, Storage
+from trie import Trie, read_child_proof, read_proof, state_root
+
+KEYS = st.binary(max_size=3)
+VALUES = st.one_of(st.binary(max_size=4), st.binary(min_size=33, max_size=40))
+CHILDREN = st.sampled_from([b"a", b"ab", b"pubsub\x00\x00\x00\x00"])
+
+
+class Undo(Exception):
+    """Leaves a layer by failing."""
+
+
+class OverlayIsADictionary(RuleBasedStateMachine):
+    """Storage against dictionaries that are copied for every layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storage = Storage(State())
+        self.models: list[tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]], list[object]]] = [({}, {}, [])]
+        self.layers: list[object] = []
+
+    @property
+    def top(self) -> dict[bytes, bytes]:
+        return self.models[-1][0]
+
+    def child(self, key: bytes) -> dict[bytes, bytes]:
+        return self.models[-1][1].setdefault(key, {})
+
+    @rule(key=KEYS, value=VALUES)
+    def put(self, key: bytes, value: bytes) -> None:
+        self.storage.put(key, value)
+        self.top[key] = value
+
+    @rule(key=KEYS)
+    def kill(self, key: bytes) -> None:
+        self.storage.kill(key)
+        self.top.pop(key, None)
+
+    @rule(child=CHILDREN, key=KEYS, value=VALUES)
+    def child_put(self, child: bytes, key: bytes, value: bytes) -> None:
+        self.storage.child_put(child, key, value)
+        self.child(child)[key] = value
+
+    @rule(child=CHILDREN, key=KEYS)
+    def child_kill(self, child: bytes, key: bytes) -> None:
+        self.storage.child_kill(child, key)
+        self.child(child).pop(key, None)
+
+    @rule(prefix=st.binary(min_size=1, max_size=2), limit=st.none() | st.integers(0, 4))
+    def clear_prefix(self, prefix: bytes, limit: int | None) -> None:
+        doomed = sorted(key for key in self.top if key.startswith(prefix))[:limit]
+        assert self.storage.clear_prefix(prefix, limit) == len(doomed)
+        for key in doomed:
+            del self.top[key]
+
+    @rule(child=CHILDREN, prefix=st.binary(max_size=1), limit=st.none() | st.integers(0, 4))
+    def child_clear(self, child: bytes, prefix: bytes, limit: int | None) -> None:
+        doomed = sorted(key for key in self.child(child) if key.startswith(prefix))[:limit]
+        assert self.storage.child_clear(child, prefix, limit) == len(doomed)
+        for key in doomed:
+            del self.child(child)[key]
+
+    @rule(entry=st.integers())
+    def report(self, entry: int) -> None:
+        self.storage.log.append(entry)
+        self.models[-1][2].append(entry)
+
+    @rule()
+    def open_layer(self) -> None:
+        layer = self.storage.transaction()
+        layer.__enter__()
+        self.layers.append(layer)
+        top, children, log = self.models[-1]
+        self.models.append((dict(top), {k: dict(v) for k, v in children.items()}, list(log)))
+
+    @precondition(lambda self: self.layers)
+    @rule(keep=st.booleans())
+    def close_layer(self, keep: bool) -> None:
+        layer = self.layers.pop()
+        newest = self.models.pop()
+        if keep:
+            layer.__exit__(None, None, None)  # type: ignore[attr-defined]
+            self.models[-1] = newest
+        else:
+            layer.__exit__(Undo, Undo(), None)  # type: ignore[attr-defined]
+
+    @precondition(lambda self: not self.layers)
+    @rule()
+    def commit(self) -> None:
+        before = self.storage.state.fork()
+        root_before = before.root()
+        assert self.storage.commit() == self.root()
+        assert before.root() == root_before, "a fork never sees later writes"
+
+    @rule(prefix=st.binary(max_size=2), after=st.none() | KEYS)
+    def iterate(self, prefix: bytes, after: bytes | None) -> None:
+        wanted = sorted(
+            item for item in self.top.items() if item[0].startswith(prefix) and (after is None or item[0] > after)
+        )
+        found = self.storage.iter_prefix(prefix, after)
+        found = [item for item in found if not item[0].startswith(b":child_storage:")]
+        assert list(found) == wanted
+
+    @rule(child=CHILDREN, prefix=st.binary(max_size=2), after=st.none() | KEYS)
+    def child_iterate(self, child: bytes, prefix: bytes, after: bytes | None) -> None:
+        wanted = sorted(
+            item
+            for item in self.child(child).items()
+            if item[0].startswith(prefix) and (after is None or item[0] > after)
+        )
+        assert list(self.storage.child_iter(child, prefix, after)) == wanted
+
+    @rule(key=KEYS, child=CHILDREN)
+    def read(self, key: bytes, child: bytes) -> None:
+        assert self.storage.get(key) == self.top.get(key)
+        assert self.storage.exists(key) == (key in self.top)
+        assert self.storage.child_get(child, key) == self.child(child).get(key)
+
+    @rule(child=CHILDREN)
+    def child_root(self, child: bytes) -> None:
+        entries = self.child(child)
+        assert self.storage.child_root(child) == (state_root(entries.items()) if entries else None)
+
+    @invariant()
+    def log_is_kept(self) -> None:
+        assert self.storage.log == self.models[-1][2]
+
+    def root(self) -> bytes:
+        entries = dict(self.top)
+        for child, rows in self.models[-1][1].items():
+            if rows:
+                entries[b":child_storage:default:" + child] = state_root(rows.items())
+        return state_root(entries.items())
+
+
+TestOverlayIsADictionary = OverlayIsADictionary.TestCase
+
+
+@given(
+    before=st.dictionaries(KEYS, VALUES, max_size=8),
+    writes=st.lists(st.tuples(KEYS, st.none() | VALUES), max_size=12),
+)
+def test_ps10_a_layer_that_fails_leaves_the_state_byte_identical(
+    before: dict[bytes, bytes], writes: list[tuple[bytes, bytes | None]]
+) -> None:
+    storage = Storage(State.from_entries(before.items(), {b"c": before.items()}))
+    root = storage.state.root()
+    storage.log.append("kept")
+
+    def write() -> None:
+        for key, value in writes:
+            if value is None:
+                storage.kill(key)
+                storage.child_kill(b"c", key)
+            else:
+                storage.put(key, value)
+                storage.child_put(b"c", key, value)
+        storage.log.append("undone")
+        raise Undo
+
+    with pytest.raises(Undo), storage.transaction():
+        write()
+    assert storage.log == ["kept"]
+    assert storage.commit() == root
+
+
+def test_keys_written_while_iterating_are_met_once_and_in_order() -> None:
+    storage = Storage(State.from_entries([(bytes([i]), b"old") for i in range(0, 10, 2)]))
+    seen = []
+    for key, value in storage.iter_prefix():
+        seen.append((key[0], value))
+        if key[0] == 2:
+            storage.put(b"\x03", b"new")
+            storage.put(b"\x01", b"behind")
+            storage.kill(b"\x04")
+            storage.put(b"\x06", b"changed")
+    assert seen == [(0, b"old"), (2, b"old"), (3, b"new"), (6, b"changed"), (8, b"old")]
+
+
+def test_ps2_a_child_root_stands_in_the_top_trie_and_vanishes_with_the_last_key() -> None:
+    storage = Storage(State())
+    child, top_key = derive_child_key(ParaId(1000)), publisher_root_key(ParaId(1000))
+    storage.child_put(child, b"k", b"v")
+    assert storage.child_root(child) == state_root([(b"k", b"v")])
+    storage.commit()
+    assert storage.get(top_key) == state_root([(b"k", b"v")])
+    storage.child_kill(child, b"k")
+    assert storage.child_root(child) is None
+    assert storage.commit() == EMPTY_TRIE_ROOT
+    assert storage.get(top_key) is None
+    assert storage.state.children == {}
+
+
+def test_ps5_writes_to_one_child_trie_never_change_another() -> None:
+    storage = Storage(State.from_entries([], {b"a": [(b"k", b"1")], b"b": [(b"k", b"2")]}))
+    other = storage.child_root(b"b")
+    storage.child_put(b"a", b"x", b"3")
+    storage.commit()
+    assert storage.child_root(b"b") == other
+
+
+def test_child_roots_cannot_be_written_around_the_child_trie() -> None:
+    storage = Storage(State())
+    attempts: list[Callable[[], object]] = [
+        lambda: storage.put(publisher_root_key(ParaId(1)), b"x"),
+        lambda: storage.kill(publisher_root_key(ParaId(1))),
+        lambda: storage.clear_prefix(b":child_storage:default:pubsub"),
+        lambda: storage.clear_prefix(b""),
+        lambda: State.from_entries([(publisher_root_key(ParaId(1)), b"x")]),
+    ]
+    for attempt in attempts:
+        with pytest.raises(DefensiveFailure):
+            attempt()
+
+
+def test_a_commit_inside_a_layer_is_a_defect() -> None:
+    storage = Storage(State())
+    with storage.transaction(), pytest.raises(DefensiveFailure):
+        storage.commit()
+
+
+def test_forks_share_nothing_that_is_written_afterwards() -> None:
+    state = State.from_entries([(b"t", b"0")], {b"c": [(b"k", b"0")]})
+    roots = {}
+    forks = {name: state.fork() for name in (b"1", b"2")}
+    for name, fork in forks.items():
+        storage = Storage(fork)
+        storage.put(b"t", name)
+        storage.child_put(b"c", b"k", name)
+        storage.child_put(name, b"own", b"x")
+        roots[name] = storage.commit()
+    again = forks[b"1"].fork()
+    storage = Storage(again)
+    storage.child_clear(b"c")
+    storage.commit()
+    assert len({state.root(), again.root(), *roots.values()}) == 4
+    for name, fork in forks.items():
+        assert fork.root() == roots[name]
+        assert list(fork.child_entries(b"c")) == [(b"k", name)]
+        assert sorted(fork.children) == sorted([b"c", name])
+    assert list(state.child_entries(b"c")) == [(b"k", b"0")]
+
+
+def test_reads_of_the_state_below_are_recorded_once_and_in_order() -> None:
+    storage = Storage(State.from_entries([(b"a1", b"1"), (b"a2", b"2"), (b"b", b"3")]))
+    storage.put(b"written", b"here")
+    storage.start_recording()
+    storage.get(b"b")
+    storage.get(b"absent")
+    storage.get(b"written")
+    storage.put(b"a1", b"changed")
+    assert [key for key, _ in storage.iter_prefix(b"a")] == [b"a1", b"a2"]
+    storage.get(b"b")
+    assert storage.recorded == {b"b": b"3", b"absent": None, b"a1": b"1", b"a2": b"2"}
+    assert list(storage.recorded) == [b"b", b"absent", b"a1", b"a2"]
+
+
+def test_iteration_records_nothing_beyond_what_was_asked_for() -> None:
+    storage = Storage(State.from_entries([(bytes([i]), b"") for i in range(5)]))
+    storage.start_recording()
+    keys = storage.next_keys()
+    assert [next(keys), next(keys)] == [b"\x00", b"\x01"]
+    assert list(storage.recorded or {}) == [b"\x00", b"\x01"]
+
+
+@given(
+    top=st.dictionaries(KEYS, VALUES, max_size=6),
+    child=st.dictionaries(KEYS, VALUES, max_size=6),
+    asked=st.lists(KEYS, max_size=4),
+)
+def test_a_proof_reads_back_what_the_state_holds(
+    top: dict[bytes, bytes], child: dict[bytes, bytes], asked: list[bytes]
+) -> None:
+    state = State.from_entries(top.items(), {b"c": child.items()})
+    nodes: dict[bytes, bytes] = {}
+    state.prove(asked, {b"c": asked}, nodes)  # type: ignore[arg-type]
+    if not state.top:
+        return
+    assert read_proof(state.root(), nodes.values(), asked) == {key: top.get(key) for key in asked}
+    if child:
+        assert read_child_proof(state.root(), nodes.values(), b"c", asked) == {key: child.get(key) for key in asked}
+
+
+def test_a_block_of_100_writes_costs_little_beside_the_trie_work() -> None:
+    entries = [(i.to_bytes(4, "big") * 8, b"v" * 20) for i in range(20_000)]
+    writes = [(entries[i * 199][0], b"w" * 20) for i in range(100)]
+    trie = Trie.from_entries(entries)
+    trie.root()
+    bare, through = [], []
+    for round_ in range(5):
+        fork = trie.fork()
+        changed = [(key, value + bytes([round_])) for key, value in writes]
+        start = time.perf_counter()
+        for key, value in changed:
+            fork.insert(key, value)
+        fork.root()
+        bare.append(time.perf_counter() - start)
+        storage = Storage(State(trie.fork()))
+        start = time.perf_counter()
+        with storage.transaction():
+            for key, value in changed:
+                storage.put(key, value)
+        storage.commit()
+        through.append(time.perf_counter() - start)
+    assert min(through) < 2 * min(bare) + 0.001
