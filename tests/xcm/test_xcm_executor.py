@@ -381,6 +381,12 @@ def test_replaced_handlers_and_appendices_are_given_back() -> None:
     assert execute(*message).outcome == Complete(UNIT * 4)
 
 
+def test_an_appendix_that_sets_an_appendix_is_not_given_back_itself() -> None:
+    """PS-21: it is running; or nested appendices would work for nothing."""
+    costly = SetAppendix((publish(1, bytes(900)), SetAppendix((publish(2, b""),))))
+    assert execute(costly).outcome == Complete(UNIT * 2 + publish_weight(900) + publish_weight(0))
+
+
 @given(messages())
 def test_no_message_makes_the_executor_raise_or_use_more_than_was_weighed(message: Xcm) -> None:
     """PS-21: whatever it is; and a complete one without handlers uses exactly that."""
@@ -404,16 +410,19 @@ STEPS: st.SearchStrategy[Instruction] = st.deferred(
 )
 
 
-def obvious(message: Xcm, room: int) -> tuple[list[str], bool]:
-    """The executor again, slow and plain: what was done, and whether an error was left."""
+def obvious(message: Xcm, room: int) -> tuple[list[str], bool, Weight]:
+    """The executor again, slow and plain: what was done, whether an error was left, and what was executed cost."""
     done: list[str] = []
+    used = WEIGHT_ZERO
     origin, error, stored = True, False, 0
     handler: Xcm = ()
     appendix: Xcm = ()
     while message:
         for step in message:
             works = True
+            used += UNIT
             if isinstance(step, Publish):
+                used += PER_PUBLISH + PER_BYTE * len(step.value)
                 works = origin and (stored > 0 or room > 0)
                 stored += works
                 done.append("published" if works else "refused")
@@ -436,12 +445,12 @@ def obvious(message: Xcm, room: int) -> tuple[list[str], bool]:
         message, handler = handler, ()
         if not message:
             message, appendix = appendix, ()
-    return done, error
+    return done, error, used
 
 
 @given(st.lists(STEPS, max_size=6).map(tuple), st.integers(0, 1))
 def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> None:
-    """PS-21: over every mix of publishes, traps, handlers and appendices."""
+    """PS-21: over every mix of publishes, traps, handlers and appendices; what ran is paid for, and nothing else."""
     done: list[str] = []
 
     class Witness(Ledger):
@@ -453,10 +462,12 @@ def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> Non
     if isinstance(weight, InstructionError):
         return
     execution = execute(*message, config=Witness(room))
-    expected, error = obvious(message, room)
+    expected, error, used = obvious(message, room)
     assert done == [event for event in expected if event == "published"]
     assert len(execution.failures) == len(expected) - len(done)
     assert isinstance(execution.outcome, Incomplete) == error
+    assert isinstance(execution.outcome, Complete | Incomplete)
+    assert execution.outcome.used == used
 
 
 def test_a_handler_that_cannot_be_weighed_is_an_error_of_its_own() -> None:
