@@ -1,0 +1,133 @@
+"""Hostile proofs in compact form and on their way into it: clean errors, bounded work."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_trie import blake2
+from trie_support import entries, versions
+
+from trie import (
+    BadNode,
+    IncompleteProof,
+    MissingNode,
+    ProofTooLarge,
+    RootMismatch,
+    Trie,
+    TrieError,
+    UnusedNodes,
+    decode_compact,
+    encode_compact,
+)
+
+FULL = b"\x80\xff\xff"
+
+
+def bomb(levels: int) -> tuple[bytes, list[bytes]]:
+    """Branches with sixteen times the same child: few nodes, 16**levels places."""
+    nodes = [b"\x40\x80" + b"v" * 32]
+    for _ in range(levels):
+        nodes.append(FULL + 16 * (b"\x80" + blake2(nodes[-1])))
+    return blake2(nodes[-1]), nodes
+
+
+def test_nodes_that_repeat_exponentially_stop_at_the_limit() -> None:
+    root, nodes = bomb(65)
+    with pytest.raises(ProofTooLarge):
+        encode_compact(root, nodes, limit=10_000)
+    small_root, small = bomb(2)
+    assert len(encode_compact(small_root, small)) == 1 + 16 + 256
+
+
+def test_the_search_for_child_tries_stops_at_the_limit() -> None:
+    """Items name the repeated children by hash, so the attacker sends 65 items and asks for 16**65 visits."""
+    nodes = bomb(65)[1]
+    prefix = b":child_storage:default:".hex()
+    partial = bytes((0x80 + len(prefix),)) + bytes.fromhex(prefix)
+    top = partial + b"\xff\xff" + 16 * (b"\x80" + blake2(nodes[-1]))
+    items = [partial + b"\xff\xff\x00" + 15 * (b"\x80" + blake2(nodes[-1]))]
+    items.extend(FULL + b"\x00" + 15 * (b"\x80" + blake2(below)) for below in reversed(nodes[:-1]))
+    items.append(nodes[0])
+    with pytest.raises(ProofTooLarge):
+        decode_compact(blake2(top), items, limit=10_000)
+
+
+def test_an_empty_inline_child_is_a_bad_node_and_no_endless_loop() -> None:
+    node = b"\x80\x01\x00\x00"
+    with pytest.raises(BadNode):
+        encode_compact(blake2(node), [node])
+    with pytest.raises(IncompleteProof):
+        decode_compact(blake2(node), [node])
+
+
+def test_inline_children_of_more_than_32_bytes_have_no_compact_form() -> None:
+    node = b"\x80\x01\x00\x84" + b"\x40\x7c" + bytes(31)
+    with pytest.raises(BadNode, match="inline child"):
+        encode_compact(blake2(node), [node])
+    with pytest.raises(BadNode, match="inline child"):
+        decode_compact(blake2(node), [node])
+
+
+def test_an_attached_value_needs_an_empty_value_in_its_place() -> None:
+    for item in (b"\x01\x40\x04x", b"\x01\x80\x01\x00\x80" + bytes(32), b"\x01\x20" + bytes(32), b"\x01\x00"):
+        with pytest.raises(BadNode, match="attached"):
+            decode_compact(bytes(32), [item, b"v" * 33])
+    with pytest.raises(IncompleteProof):
+        decode_compact(bytes(32), [b"\x01\x40\x00"])
+    value = b"v" * 33
+    assert decode_compact(blake2(b"\x20" + blake2(value)), [b"\x01\x40\x00", value]) == sorted(
+        [b"\x20" + blake2(value), value]
+    )
+
+
+def test_a_compact_form_needs_the_root_node_and_at_least_one_item() -> None:
+    with pytest.raises(MissingNode):
+        encode_compact(bytes(32), [b"\x40\x04v"])
+    with pytest.raises(IncompleteProof):
+        decode_compact(bytes(32), [])
+
+
+def test_child_roots_that_are_no_hashes_are_bad_nodes() -> None:
+    trie = Trie.from_entries([(b":child_storage:default:x", b"short")])
+    into: dict[bytes, bytes] = {}
+    trie.prove([b":child_storage:default:x"], into)  # type: ignore[arg-type]  # names are hashes
+    with pytest.raises(BadNode, match="child root of 5 bytes"):
+        encode_compact(trie.root(), into.values())
+
+
+def test_items_after_the_last_trie_are_unused() -> None:
+    leaf = b"\x40\x04v"
+    with pytest.raises(UnusedNodes):
+        decode_compact(blake2(leaf), [leaf, leaf])
+    with pytest.raises(RootMismatch):
+        decode_compact(bytes(32), [leaf])
+
+
+@settings(max_examples=150)
+@given(entries, versions, st.data())
+def test_damaged_items_are_refused_or_stand_for_nodes_of_the_root(
+    found: dict[bytes, bytes], version: int, data: st.DataObject
+) -> None:
+    trie = Trie.from_entries(found.items(), version)
+    into: dict[bytes, bytes] = {}
+    trie.prove([*found, b"absent"], into)  # type: ignore[arg-type]  # as above
+    try:
+        items = encode_compact(trie.root(), into.values())
+    except BadNode:
+        return
+    at = data.draw(st.integers(0, len(items) - 1))
+    damage = data.draw(st.sampled_from(["drop", "repeat", "flip", "cut"]))
+    if damage == "drop":
+        del items[at]
+    elif damage == "repeat":
+        items.insert(at, items[at])
+    elif damage == "cut":
+        items[at] = items[at][:-1]
+    elif items[at]:
+        changed = bytearray(items[at])
+        changed[data.draw(st.integers(0, len(changed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        items[at] = bytes(changed)
+    try:
+        nodes = decode_compact(trie.root(), items)
+    except TrieError:
+        return
+    assert set(nodes) <= set(into.values())

@@ -1,0 +1,280 @@
+"""The trie against the slow trie: whatever is written in whatever order, roots, reads and proofs are the same."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_trie import blake2, proof, root
+from trie_support import dense_keys, entries, keys, outcome, values, versions
+
+from primitives.storage_keys import CHILD_STORAGE_PREFIX
+from primitives.types import EMPTY_TRIE_ROOT
+from trie import (
+    DuplicateNodes,
+    MissingNode,
+    Trie,
+    UnusedNodes,
+    decode_compact,
+    encode_compact,
+    read_child_proof,
+    read_proof,
+    state_root,
+)
+
+INSERT, REMOVE, CLEAR, ROOT, FORK, SWITCH = range(6)
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just(INSERT), keys, values),
+        st.tuples(st.just(INSERT), dense_keys, values),
+        st.tuples(st.just(REMOVE), dense_keys, st.just(b"")),
+        st.tuples(st.just(CLEAR), dense_keys, st.integers(0, 5).map(lambda count: bytes([count]))),
+        st.tuples(st.sampled_from([ROOT, FORK, SWITCH]), st.just(b""), st.binary(min_size=1, max_size=1)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150)
+@given(operations, versions)
+def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
+    steps: list[tuple[int, bytes, bytes]], version: int
+) -> None:
+    """Forks never see each other's writes, whichever of them goes on."""
+    tries = [Trie(version)]
+    models: list[dict[bytes, bytes]] = [{}]
+    at = 0
+    for kind, key, value in steps:
+        trie, model = tries[at], models[at]
+        if kind == INSERT:
+            trie.insert(key, value)
+            model[key] = value
+        elif kind == REMOVE:
+            assert trie.remove(key) == (key in model)
+            model.pop(key, None)
+        elif kind == CLEAR:
+            limit = value[0] if value[0] < 5 else None
+            doomed = sorted(found for found in model if found.startswith(key))[:limit]
+            assert trie.remove_prefix(key, limit) == len(doomed)
+            for found in doomed:
+                del model[found]
+        elif kind == ROOT:
+            assert trie.root() == root(model, version)
+        elif kind == FORK:
+            tries.append(trie.fork())
+            models.append(dict(model))
+        else:
+            at = value[0] % len(tries)
+    for trie, model in zip(tries, models, strict=True):
+        assert list(trie.items()) == sorted(model.items())
+        assert len(trie) == len(model)
+        assert bool(trie) == bool(model)
+        assert trie.root() == root(model, version)
+        assert all(trie.get(key) == value and key in trie for key, value in model.items())
+
+
+@settings(max_examples=150)
+@given(entries, versions, st.data())
+def test_bulk_roots_equal_incremental_roots_in_any_order(
+    found: dict[bytes, bytes], version: int, data: st.DataObject
+) -> None:
+    shuffled = data.draw(st.permutations(list(found.items())))
+    want = root(found, version)
+    assert state_root(shuffled, version) == want
+    assert state_root(iter(shuffled), version) == want
+    assert Trie.from_entries(shuffled, version).root() == want
+
+
+@given(st.lists(st.tuples(st.binary(min_size=2, max_size=2), values), max_size=60), versions)
+def test_of_entries_with_one_key_the_last_one_counts(listed: list[tuple[bytes, bytes]], version: int) -> None:
+    """Keys of one size take the fast way through the bulk root, duplicates included."""
+    want = root(dict(listed), version)
+    assert state_root(listed, version) == want
+    trie = Trie.from_entries(listed, version)
+    assert trie.root() == want
+    assert len(trie) == len(dict(listed))
+
+
+@given(st.dictionaries(st.binary(min_size=9, max_size=9), values, max_size=60), st.binary(max_size=30), versions)
+def test_keys_that_share_a_long_prefix_have_the_same_root_both_ways(
+    found: dict[bytes, bytes], prefix: bytes, version: int
+) -> None:
+    prefixed = {prefix + key: value for key, value in found.items()}
+    assert state_root(list(prefixed.items()), version) == root(prefixed, version)
+
+
+@given(entries, dense_keys, st.one_of(st.none(), keys))
+def test_iteration_is_bytewise_ascending_within_the_prefix_and_after_the_key(
+    found: dict[bytes, bytes], prefix: bytes, after: bytes | None
+) -> None:
+    trie = Trie.from_entries(found.items())
+    want = [
+        (key, value)
+        for key, value in sorted(found.items())
+        if key.startswith(prefix) and (after is None or key > after)
+    ]
+    assert list(trie.items(prefix, after)) == want
+    assert list(trie.keys(prefix, after)) == [key for key, _ in want]
+
+
+@given(entries, st.lists(st.tuples(dense_keys, values), min_size=1, max_size=10))
+def test_an_iterator_shows_the_trie_as_it_was_when_it_was_asked_for(
+    found: dict[bytes, bytes], writes: list[tuple[bytes, bytes]]
+) -> None:
+    trie = Trie.from_entries(found.items())
+    running: Iterator[tuple[bytes, bytes]] = trie.items()
+    seen = [next(running)] if found else []
+    for key, value in writes:
+        trie.insert(key, value)
+    for key in list(found):
+        trie.remove(key)
+    assert seen + list(running) == sorted(found.items())
+
+
+@settings(max_examples=150)
+@given(entries, st.lists(keys, min_size=1, max_size=8), versions, st.data())
+def test_proofs_hold_exactly_the_nodes_that_reading_touches(
+    found: dict[bytes, bytes], absent: list[bytes], version: int, data: st.DataObject
+) -> None:
+    asked = [*absent, *data.draw(st.lists(st.sampled_from(sorted(found)), max_size=8) if found else st.just([]))]
+    trie = Trie.from_entries(found.items(), version)
+    into: dict[Any, bytes] = {}
+    trie.prove(asked, into)
+    assert set(into.values()) == proof(found, asked, version)
+    assert all(name == blake2(node) for name, node in into.items())
+    want = {key: found.get(key) for key in asked}
+    nodes = data.draw(st.permutations(list(into.values())))
+    assert read_proof(trie.root(), nodes, asked, exact=True) == want
+    assert list(read_proof(trie.root(), nodes, asked)) == list(dict.fromkeys(asked))
+    if not any(key.startswith(CHILD_STORAGE_PREFIX) for key in found):  # there it would be a malformed child root
+        items = encode_compact(trie.root(), nodes)
+        assert decode_compact(trie.root(), items) == sorted(into.values())
+
+
+@settings(max_examples=100)
+@given(entries, st.lists(keys, min_size=1, max_size=6), versions, st.data())
+def test_a_key_whose_path_lacks_a_node_is_missing_and_never_absent(
+    found: dict[bytes, bytes], absent: list[bytes], version: int, data: st.DataObject
+) -> None:
+    asked = [*absent, *list(found)[:6]]
+    trie = Trie.from_entries(found.items(), version)
+    into: dict[Any, bytes] = {}
+    trie.prove(asked, into)
+    dropped = data.draw(st.sampled_from(sorted(into.values())))
+    kept = [node for node in into.values() if node != dropped]
+    for key in asked:
+        if dropped in proof(found, [key], version) and found:
+            with pytest.raises(MissingNode) as failure:
+                read_proof(trie.root(), kept, [key])
+            assert failure.value.hash == blake2(dropped)
+            assert failure.value.key == key
+            assert failure.value.root == trie.root()
+        else:
+            assert read_proof(trie.root(), kept, [key]) == {key: found.get(key)}
+    failing = [key for key in sorted(set(asked)) if dropped in proof(found, [key], version)]
+    if found and failing:
+        with pytest.raises(MissingNode) as failure:
+            read_proof(trie.root(), kept, asked)
+        assert failure.value.key == failing[0]
+
+
+@given(entries.filter(bool), versions, st.data())
+def test_padded_proofs_are_told_apart_when_asked_to_be_exact(
+    found: dict[bytes, bytes], version: int, data: st.DataObject
+) -> None:
+    key = data.draw(st.sampled_from(sorted(found)))
+    trie = Trie.from_entries(found.items(), version)
+    into: dict[Any, bytes] = {}
+    trie.prove([key], into)
+    nodes = list(into.values())
+    junk = b"\x40\x04not of this trie"
+    assert read_proof(trie.root(), [*nodes, junk, nodes[0]], [key]) == {key: found[key]}
+    with pytest.raises(UnusedNodes) as unused:
+        read_proof(trie.root(), [*nodes, junk], [key], exact=True)
+    assert unused.value.hashes == (blake2(junk),)
+    with pytest.raises(DuplicateNodes) as repeated:
+        read_proof(trie.root(), [*nodes, nodes[0]], [key], exact=True)
+    assert repeated.value.hashes == (blake2(nodes[0]),)
+
+
+@settings(max_examples=100)
+@given(entries.filter(bool), versions, st.data())
+def test_flipped_bits_never_change_what_is_read(found: dict[bytes, bytes], version: int, data: st.DataObject) -> None:
+    """A proof gives a true answer or none: there is no third way."""
+    trie = Trie.from_entries(found.items(), version)
+    into: dict[Any, bytes] = {}
+    asked = sorted(found)[:5]
+    trie.prove(asked, into)
+    nodes = list(into.values())
+    victim = data.draw(st.integers(0, len(nodes) - 1))
+    bit = data.draw(st.integers(0, 8 * len(nodes[victim]) - 1))
+    changed = bytearray(nodes[victim])
+    changed[bit >> 3] ^= 1 << (bit & 7)
+    nodes[victim] = bytes(changed)
+    for key in asked:
+        assert outcome(trie.root(), nodes, key) in (
+            {"value": "0x" + found[key].hex()},
+            {"error": "InvalidStateRoot"},
+            {"error": "IncompleteDatabase"},
+        )
+
+
+@given(entries, st.lists(keys, min_size=1, max_size=5), versions)
+def test_child_proofs_read_through_the_top_trie(found: dict[bytes, bytes], absent: list[bytes], version: int) -> None:
+    """PS-2: a child trie without entries has no root in the top trie, and all of its keys are absent."""
+    child = Trie.from_entries(found.items(), version)
+    top = Trie.from_entries([(b":code", b"x" * 40)], version)
+    root_key = b":child_storage:default:pubsub"
+    if child:
+        top.insert(root_key, child.root())
+    into: dict[Any, bytes] = {}
+    asked = [*absent, *sorted(found)[:5]]
+    top.prove([root_key], into)
+    if child:
+        child.prove(asked, into)
+    want = {key: found.get(key) for key in asked}
+    assert read_child_proof(top.root(), into.values(), b"pubsub", asked, exact=True) == want
+    items = encode_compact(top.root(), into.values())
+    assert decode_compact(top.root(), items) == sorted(into.values())
+
+
+def test_the_empty_trie_has_the_known_root_and_proves_absence() -> None:
+    for version in (0, 1):
+        trie = Trie(version)
+        assert trie.root() == state_root([], version) == Trie.from_entries([], version).root() == EMPTY_TRIE_ROOT
+        into: dict[Any, bytes] = {}
+        trie.prove([], into)
+        assert not into
+        trie.prove([b"key"], into)
+        assert into == {EMPTY_TRIE_ROOT: b"\x00"}
+        assert read_proof(EMPTY_TRIE_ROOT, into.values(), [b"key", b""], exact=True) == {b"key": None, b"": None}
+        assert read_proof(EMPTY_TRIE_ROOT, [], [b"key"]) == {b"key": None}
+
+
+def test_emptying_a_trie_brings_the_empty_root_back() -> None:
+    trie = Trie.from_entries([(b"a", b"1"), (b"ab", b"2" * 40), (b"b", b"3")])
+    trie.root()
+    assert trie.remove_prefix(b"") == 3
+    assert trie.root() == EMPTY_TRIE_ROOT
+    assert not trie
+
+
+@given(entries, st.lists(st.tuples(dense_keys, values), min_size=1, max_size=20), versions)
+def test_a_root_read_between_writes_changes_no_later_root(
+    found: dict[bytes, bytes], writes: list[tuple[bytes, bytes]], version: int
+) -> None:
+    """What a node keeps of its last encoding never outlives the change that made it wrong."""
+    eager, lazy = Trie.from_entries(found.items(), version), Trie.from_entries(found.items(), version)
+    model = dict(found)
+    for at, (key, value) in enumerate(writes):
+        if at % 3 == 2:
+            eager.remove(key)
+            lazy.remove(key)
+            model.pop(key, None)
+        else:
+            eager.insert(key, value)
+            lazy.insert(key, value)
+            model[key] = value
+        eager.root()
+    assert eager.root() == lazy.root() == root(model, version)

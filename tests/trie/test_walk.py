@@ -1,0 +1,297 @@
+"""One step through one node: what it says of a key, and exactly which bytes it refuses."""
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from slow_trie import blake2, encode, plant, to_nibbles
+from trie_support import entries, keys, unhex, versions
+
+from trie import BadNode, MissingNode, Trie, read_proof
+from trie.codec import node_head
+from trie.parts import Parts
+from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
+
+HASH = bytes(range(32))
+
+
+def branch(children: dict[int, bytes], head: bytes = b"\x80", middle: bytes = b"") -> bytes:
+    bitmap = sum(1 << nibble for nibble in children)
+    return b"".join(
+        (
+            head,
+            bitmap.to_bytes(2, "little"),
+            middle,
+            *(bytes([len(child) << 2]) + child for _, child in sorted(children.items())),
+        )
+    )
+
+
+@settings(max_examples=150)
+@given(entries, keys, versions)
+def test_steps_lead_to_what_the_trie_holds(found: dict[bytes, bytes], key: bytes, version: int) -> None:
+    trie = Trie.from_entries(found.items(), version)
+    asked = [key, *list(found)[:5]]
+    into: dict[Any, bytes] = {}
+    trie.prove(asked, into)
+    for wanted in asked:
+        kind, payload, depth = CHILD, bytes(trie.root()), 0
+        node = b""
+        while kind in {CHILD, INLINE}:
+            node = into[payload] if kind == CHILD else payload
+            before = depth
+            kind, payload, depth = step(node, wanted, depth)
+            assert depth > before or kind not in {CHILD, INLINE}
+        if wanted in found:
+            assert depth == 2 * len(wanted)
+            assert kind == (DETACHED if version == 1 and len(found[wanted]) > 32 else VALUE)
+            assert (into[payload] if kind == DETACHED else payload) == found[wanted]
+        else:
+            assert (kind, payload) == (ABSENT, b"")
+            assert depth == divergence(found, wanted)
+
+
+def divergence(found: dict[bytes, bytes], key: bytes) -> int:
+    """Where a read of an absent key stops, by the definition, on the slow trie."""
+    tree = plant({to_nibbles(one): value for one, value in found.items()})
+    rest = to_nibbles(key)
+    depth = 0
+    while tree is not None:
+        shared = 0
+        while shared < min(len(tree.partial), len(rest)) and tree.partial[shared] == rest[shared]:
+            shared += 1
+        depth += shared
+        if shared < len(tree.partial) or shared == len(rest) or rest[shared] not in tree.children:
+            break
+        tree = tree.children[rest[shared]]
+        rest = rest[shared + 1 :]
+        depth += 1
+    return depth
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (b"", "no bytes"),
+        (b"\x01", "reserved header"),
+        (b"\x0f\x00\x00", "reserved header"),
+        (b"\x7f", "truncated header"),
+        (b"\x7f\xff\xff", "truncated header"),
+        (b"\x3f", "truncated header"),
+        (b"\x1f", "truncated header"),
+        (b"\x42", "truncated partial key"),
+        (b"\x43\x01", "truncated partial key"),
+        (b"\x41\x10\x00", "padding"),
+        (b"\x81\xf0\x01\x00\x80" + HASH, "padding"),
+        (b"\x40", "truncated length"),
+        (b"\x40\x04", "truncated value"),
+        (b"\x40\x01", "truncated length"),
+        (b"\x40\x05\x00\x00", "shortest form"),
+        (b"\x40\x02\x01\x00\x00" + bytes(64), "shortest form"),
+        (b"\x40\x03\x00\x01\x00\x00" + bytes(64), "shortest form"),
+        (b"\x40\x07\x00\x00\x00\x00\x01", "exceeds u32"),
+        (b"\x20" + HASH[1:], "truncated value hash"),
+        (b"\x80", "truncated bitmap"),
+        (b"\x80\x01", "truncated bitmap"),
+        (b"\x80\x00\x00", "without children"),
+        (b"\xc0\x00\x00\x04\x00", "without children"),
+        (b"\xc0\x01\x00", "truncated length"),
+        (b"\xc0\x01\x00\x08\x00", "truncated value"),
+        (b"\x10\x01\x00" + HASH[1:], "truncated value"),
+        (b"\x10\x01\x00" + HASH, "truncated length"),
+        (b"\x80\x01\x00", "truncated length"),
+        (b"\x80\x01\x00\x80" + HASH[1:], "truncated child"),
+        (b"\x80\x03\x00\x80" + HASH, "truncated length"),
+        (b"\x80\x03\x00\x80" + HASH + b"\x80" + HASH[1:], "truncated child"),
+        (b"\x80\x01\x00\x81\x00" + HASH, "shortest form"),
+    ],
+    ids=lambda value: value.hex()[:16] if isinstance(value, bytes) else value,
+)
+@pytest.mark.parametrize("key", [b"", b"\x00", b"\xff\xff"])
+def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(node: bytes, reason: str, key: bytes) -> None:
+    with pytest.raises(BadNode, match=reason) as failure:
+        step(node, key, 0)
+    assert (failure.value.key, failure.value.depth) == (key, 0)
+    with pytest.raises(BadNode):
+        Parts(node)
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "wanted"),
+    [
+        (b"\x00", b"k", (ABSENT, b"", 0)),
+        (b"\x00 and more", b"k", (ABSENT, b"", 0)),
+        (b"\x40\x04v and more", b"", (VALUE, b"v", 0)),
+        (b"\x20" + HASH + b" and more", b"", (DETACHED, HASH, 0)),
+        (branch({0: HASH}) + b"!", b"\x0f", (CHILD, HASH, 1)),
+        (branch({0: HASH}), b"\x10", (ABSENT, b"", 0)),
+        (branch({0: b"x" * 33}), b"\x00", (INLINE, b"x" * 33, 1)),
+        (branch({0: b""}), b"\x00", (INLINE, b"", 1)),
+        (branch({3: b"\x40\x04v", 4: HASH}), b"\x40", (CHILD, HASH, 1)),
+        (branch({3: b"\x40\x04v", 4: HASH}), b"\x33", (INLINE, b"\x40\x04v", 1)),
+        (branch({3: HASH}, b"\xc0", b"\x04v"), b"", (VALUE, b"v", 0)),
+        (branch({3: HASH}, b"\x10", HASH[::-1]), b"", (DETACHED, HASH[::-1], 0)),
+        (branch({3: HASH}), b"", (ABSENT, b"", 0)),
+        (branch({15: HASH}, b"\x82\xab"), b"\xab\xff", (CHILD, HASH, 3)),
+        (branch({15: HASH}, b"\x83\x0a\xbc"), b"\xab\xcf", (CHILD, HASH, 4)),
+        (branch({15: HASH}, b"\x83\x0a\xbc"), b"\xab", (ABSENT, b"", 2)),
+        (branch({15: HASH}, b"\x83\x0a\xbc"), b"\xab\xd0", (ABSENT, b"", 2)),
+        (branch({15: HASH}, b"\x83\x0a\xbc"), b"\xb0\x00", (ABSENT, b"", 0)),
+        (b"\x43\x0a\xbc\x04v", b"\xab\xc0", (ABSENT, b"", 3)),
+        (b"\x44\xab\xcd\x04v", b"\xab", (ABSENT, b"", 2)),
+        (b"\x44\xab\xcd\x04v", b"\xab\xcd", (VALUE, b"v", 4)),
+    ],
+    ids=lambda value: value.hex()[:16] if isinstance(value, bytes) else None,
+)
+def test_bytes_that_the_codec_decodes_are_read(node: bytes, key: bytes, wanted: tuple[int, bytes, int]) -> None:
+    """Trailing bytes and oversize inline children included: a stricter reader would fork from the relay chain."""
+    assert step(node, key, 0) == wanted
+
+
+def test_a_step_may_start_at_any_nibble_of_the_key() -> None:
+    leaf = b"\x43\x0a\xbc\x04v"
+    assert step(leaf, b"\x0a\xbc", 1) == (VALUE, b"v", 4)
+    assert step(leaf, b"\x99\x0a\xbc", 3) == (VALUE, b"v", 6)
+    assert step(leaf, b"\x0a\xbd", 1) == (ABSENT, b"", 3)
+    odd = branch({15: HASH}, b"\x82\xab")
+    assert step(odd, b"\x0a\xbf", 1) == (CHILD, HASH, 4)
+    assert step(odd, b"\x0a\xcf", 1) == (ABSENT, b"", 2)
+
+
+mutations = st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), max_size=3)
+
+
+@settings(max_examples=150)
+@given(entries.filter(bool), versions, mutations, st.integers(0, 600), st.binary(max_size=40))
+@example({b"": b""}, 0, [], 0, b"\x80\x01\x00\x80" + bytes(31))
+def test_no_bytes_make_a_step_fail_but_with_bad_node(
+    found: dict[bytes, bytes], version: int, changes: list[tuple[int, int]], cut: int, junk: bytes
+) -> None:
+    """`step` and `Parts` are two readers of one format: they refuse the same nodes, but for bytes after the end."""
+    whole = bytearray(encode(plant({to_nibbles(key): value for key, value in found.items()}), version))
+    for at, byte in changes:
+        if at < len(whole):
+            whole[at] = byte
+    for node in (bytes(whole), bytes(whole[:cut]), junk, bytes(whole) + junk):
+        try:
+            parts = Parts(node)
+        except BadNode as error:
+            if "trailing" not in error.reason:
+                for key in (b"", b"\x00", *list(found)[:2]):
+                    with pytest.raises(BadNode):
+                        step(node, key, 0)
+            continue
+        seen = {step(node, bytes([nibble << 4]), 0)[0] for nibble in range(16)}
+        assert seen <= {ABSENT, VALUE, DETACHED, CHILD, INLINE}
+        assert parts.value_end <= len(node)
+
+
+def test_a_path_of_65_nodes_is_walked_without_recursion() -> None:
+    """PS-68: a publisher may choose keys that make one path 65 nodes long."""
+    deep = bytes(32)
+    found = {deep: b"v" * 40}
+    for nibble in range(64):
+        fork = bytearray(deep)
+        fork[nibble >> 1] ^= 1 if nibble & 1 else 16
+        found[bytes(fork)] = b"w" * 40
+    trie = Trie.from_entries(found.items())
+    into: dict[Any, bytes] = {}
+    trie.prove([deep], into)
+    assert len(into) == 66
+    assert read_proof(trie.root(), into.values(), [deep], exact=True) == {deep: b"v" * 40}
+
+
+def test_thousands_of_nested_prefixes_are_no_recursion_anywhere() -> None:
+    listed = [(b"\x11" * size, b"v" * (size % 50)) for size in range(1200)]
+    trie = Trie.from_entries(listed)
+    grown = Trie()
+    for key, value in reversed(listed):
+        grown.insert(key, value)
+    assert trie.root() == grown.root()
+    assert sum(1 for _ in trie.items()) == len(trie) == 1200
+    into: dict[Any, bytes] = {}
+    trie.prove([listed[-1][0]], into)
+    assert read_proof(trie.root(), into.values(), [listed[-1][0]], exact=True) == {listed[-1][0]: listed[-1][1]}
+    assert trie.remove_prefix(b"\x11" * 2) == 1198
+
+
+def test_nested_inline_nodes_of_a_hostile_node_are_walked_one_at_a_time() -> None:
+    nested = b"\x40\x04v"
+    for _ in range(64):
+        count = len(nested)
+        if count == 32:  # would be a hash
+            nested += b"\x00"
+            count = 33
+        length = bytes([count << 2]) if count < 64 else (count << 2 | 1).to_bytes(2, "little")
+        nested = b"\x80\x01\x00" + length + nested
+    assert read_proof(blake2(nested), [nested], [bytes(32)]) == {bytes(32): b"v"}
+    assert read_proof(blake2(nested), [nested], [bytes(31), bytes(32), bytes(31) + b"\x01"]) == {
+        bytes(31): None,
+        bytes(32): b"v",
+        bytes(31) + b"\x01": None,
+    }
+
+
+def test_a_bad_node_is_named_with_its_hash_root_key_and_depth() -> None:
+    bad = b"\x01" * 40
+    top = branch({1: blake2(bad), 2: b"\x01"})
+    root = blake2(top)
+    with pytest.raises(BadNode) as failure:
+        read_proof(root, [top, bad], [b"\x10"])
+    error = failure.value
+    assert (error.hash, error.root, error.key, error.depth) == (blake2(bad), root, b"\x10", 1)
+    with pytest.raises(BadNode) as inline:
+        read_proof(root, [top, bad], [b"\x20"])
+    assert (inline.value.hash, inline.value.depth) == (root, 1)
+    # A bad node that no key leads to is not looked into.
+    assert read_proof(root, [top, bad], [b"\x30"]) == {b"\x30": None}
+
+
+def test_a_missing_value_is_named_by_its_hash_at_the_end_of_the_key() -> None:
+    value = b"v" * 33
+    leaf = b"\x22\xab" + blake2(value)
+    with pytest.raises(MissingNode) as failure:
+        read_proof(blake2(leaf), [leaf], [b"\xab"])
+    error = failure.value
+    assert (error.hash, error.key, error.depth) == (blake2(value), b"\xab", 2)
+
+
+@pytest.mark.parametrize("kind", [0x40, 0x80, 0xC0, 0x20, 0x10])
+def test_headers_of_every_length_are_read_back(kind: int) -> None:
+    for nibbles in (
+        0,
+        1,
+        14,
+        15,
+        16,
+        30,
+        31,
+        32,
+        62,
+        63,
+        64,
+        269,
+        270,
+        271,
+        285,
+        286,
+        317,
+        318,
+        319,
+        573,
+        1000,
+        70_000,
+    ):
+        body = bytes((nibbles + 1) // 2)
+        rest = {0x40: b"\x04v", 0x20: HASH, 0x80: b"", 0xC0: b"\x04v", 0x10: HASH}[kind]
+        node = node_head(kind, nibbles) + body
+        node += rest if kind in {0x40, 0x20} else b"\x01\x00" + rest + b"\x80" + HASH
+        assert Parts(node).nibbles == nibbles
+        kind_found, _, depth = step(node, bytes(nibbles // 2 + 1), 0)
+        assert depth == nibbles + (kind not in {0x40, 0x20})
+        assert kind_found == (ABSENT if kind in {0x40, 0x20} else CHILD)
+
+
+def test_the_root_node_of_an_empty_trie_is_the_only_node_with_header_zero() -> None:
+    assert step(unhex("0x00"), b"", 0) == (ABSENT, b"", 0)
