@@ -1,11 +1,13 @@
 """The relay-side pallet of pub-sub, `Broadcaster`: parachains publish entries, subscribers read them through proofs.
 
 Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; then the logic that those call:
-`registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity` and `try_state`.
+`registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity`,
+`try_state` and `genesis`.
 """
 
 from runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar, TtlPolicy
 from runtime.pallet_pubsub.errors import Error
+from runtime.pallet_pubsub.genesis import GenesisPublisher, genesis_rows
 from runtime.pallet_pubsub.hooks import Broadcaster
 
 __all__ = [
@@ -13,6 +15,8 @@ __all__ = [
     "Config",
     "Error",
     "ForcedDeposit",
+    "GenesisPublisher",
     "Registrar",
     "TtlPolicy",
+    "genesis_rows",
 ]

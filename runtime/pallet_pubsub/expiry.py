@@ -30,10 +30,11 @@ NOTHING: Final = Sweep()
 class Rows(Protocol):
     """The rows of one sweep in the order of a policy."""
 
-    cost: Weight
-
     def next(self) -> TtlRow | None:
         """The next row to examine, none when there is no more."""
+
+    def cost(self) -> Weight:
+        """What finding the rows so far has cost."""
 
     def save(self) -> None:
         """Keep what the next sweep needs to go on."""
@@ -48,25 +49,28 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
     """
     if least_weight(config).any_gt(remaining):
         return NOTHING
-    spent = weights.on_idle_base()
-    expire = weights.expire_key(config)
-    step = _worst_step(config)
     by_index = config.ttl_policy is TtlPolicy.EXPIRY_INDEX
     rows: Rows = expiry_index.Due(storage, now) if by_index else scan.Lap(storage, config.max_stored_keys)
+    base, expire, step = weights.on_idle_base(), weights.expire_key(config), _worst_step(config)
     examined = expired = lag = 0
-    while examined < config.max_ttl_scans_per_idle and (spent + rows.cost + step).all_lte(remaining):
-        row = rows.next()
+    spent = base
+    while sure := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
+        row = None
+        for _ in range(sure):  # that many fit whatever they cost, so weight is counted once for all of them
+            row = rows.next()
+            if row is None:
+                break
+            examined += 1
+            if row.expiry <= now:
+                remove_key(config, storage, rows_of(row.para), row.key)
+                deposit(storage, KeyExpired(row.para, row.key))
+                expired += 1
+                lag = max(lag, now - row.expiry)
+        spent = base + rows.cost() + expire * expired
         if row is None:
             break
-        examined += 1
-        if row.expiry <= now:
-            remove_key(config, storage, rows_of(row.para), row.key)
-            deposit(storage, KeyExpired(row.para, row.key))
-            spent += expire
-            expired += 1
-            lag = max(lag, now - row.expiry)
     rows.save()
-    return Sweep(examined, expired, lag, spent + rows.cost)
+    return Sweep(examined, expired, lag, spent)
 
 
 def least_weight(config: Config) -> Weight:
@@ -77,3 +81,8 @@ def least_weight(config: Config) -> Weight:
 def _worst_step(config: Config) -> Weight:
     found = expiry_index.worst_step() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
     return found + weights.expire_key(config)
+
+
+def _times(room: Weight, step: Weight) -> int:
+    """How often `step` fits into `room`."""
+    return min(room.ref_time // step.ref_time, room.proof_size // step.proof_size)

@@ -6,7 +6,7 @@ publish.
 """
 
 from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import WEIGHT_ZERO, Weight
+from primitives.weights import Weight
 from runtime.pallet_pubsub import weights
 from runtime.pallet_pubsub.storage import ExpiryIndex, TtlRow
 from runtime.storage import Storage
@@ -21,18 +21,22 @@ class Due:
         """Start at the row that is due longest."""
         self._rows = storage.next_keys(ExpiryIndex.prefix)
         self._now = now
-        self.cost = WEIGHT_ZERO
+        self._read = 0
 
     def next(self) -> TtlRow | None:
         """The next row; none when no further row is due. Whoever takes a row removes it, so no cursor is needed."""
         full = next(self._rows, None)
-        self.cost += weights.examine_row()
+        self._read += 1
         if full is None:
             return None
         expiry = int.from_bytes(full[_SKIP : _SKIP + 8], "big")
         if expiry > self._now:
             return None
         return TtlRow(ParaId(int.from_bytes(full[-36:-32], "little")), PubsubKey(full[-32:]), expiry)
+
+    def cost(self) -> Weight:
+        """What finding the rows so far has cost."""
+        return weights.examine_row() * self._read
 
     def save(self) -> None:
         """Nothing to keep: what is due stands first."""

@@ -15,14 +15,24 @@ Without the mark the rows behind the cut would be passed over in every lap, sinc
     lap 3   from P1 again
 """
 
+from collections.abc import Iterator
+from typing import Final
+
 from primitives.types import ParaId, PubsubKey
-from primitives.weights import WEIGHT_ZERO, Weight
+from primitives.weights import Weight
+from runtime.messages import para_id
 from runtime.pallet_pubsub import weights
 from runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlRow, TtlScanCursor, rows_of
 from runtime.storage import Storage
 
-_SKIP = len(TtlData.prefix) + 8
-_PAST_ALL_ROWS = b"\xff" * 48  # hash and key of a row are 40 bytes
+_PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
+"""Where a row's storage key names its publisher: behind the hash of it."""
+_PAST_ALL_ROWS: Final = b"\xff" * 41
+"""Longer and greater than the hash and key that follow a publisher's prefix."""
+
+_Place = tuple[bytes, PubsubKey, int]
+"""A row that was met: its publisher encoded, its key, and how many of that publisher's rows this lap has visited."""
+_NOWHERE: Final[_Place] = (b"", PubsubKey(b""), 0)
 
 
 class Lap:
@@ -32,75 +42,93 @@ class Lap:
         """Start behind the cursor; `visits` is the most that a lap sees of one publisher."""
         self._storage = storage
         self._visits = visits
-        self._cursor = TtlScanCursor.get(storage)
-        self._last: ScanCursor | None = None
         self._wrapped = False
         self._seen: dict[bytes, None] = {}
-        self.cost = WEIGHT_ZERO
-        """What finding rows cost so far, all reads and writes of marks included."""
-        cursor = self._cursor
-        self._go_on(None if cursor is None else TtlData.key_for(cursor.para, cursor.key))
+        self._rows: Iterator[tuple[bytes, bytes]]
+        self._place: _Place
+        self._last: _Place | None = None
+        self._read = self._entered = self._left = self._resumed = 0
+        cursor = TtlScanCursor.get(storage)
+        if cursor is None:
+            self._go_on(None, _NOWHERE)
+        else:
+            place = (para_id.encode(cursor.para), cursor.key, cursor.visited)
+            self._go_on(TtlData.key_for(cursor.para, cursor.key), place)
 
     def next(self) -> TtlRow | None:
         """The next row; none when all rows were met, a row being met once in a sweep however the lap turns."""
-        storage = self._storage
         while True:
             found = next(self._rows, None)
-            self.cost += weights.examine_row()
             if found is None:
                 if self._wrapped:
                     return None
                 self._wrapped = True
-                self._cursor = None
-                self._go_on(None)
+                self._go_on(None, _NOWHERE)
+                continue
+            self._read += 1
+            para, _, visited = self._place
+            if found[0][_PARA] != para:
+                para, visited = found[0][_PARA], 0
+                found = self._enter(found)
+            elif visited >= self._visits:
+                self._leave()
                 continue
             full, raw = found
-            para = ParaId(int.from_bytes(full[_SKIP : _SKIP + 4], "little"))
-            cursor = self._cursor
-            visited = 0
-            resumed = False
-            if cursor is None or para != cursor.para:
-                self.cost += weights.enter_publisher()
-                mark = TtlLapMark.get(storage, para)
-                if mark is not None:
-                    resumed = True
-                    full, raw = self._behind(para, mark) or found
-            else:
-                visited = cursor.visited
-                if visited >= self._visits:
-                    self._cut(cursor)
-                    continue
             if full in self._seen:
                 return None
-            if resumed:
-                TtlLapMark.remove(storage, para)
-                self.cost += weights.resume_publisher()
-                self._go_on(full)
             self._seen[full] = None
             key = PubsubKey(full[-32:])
-            self._cursor = self._last = ScanCursor(para, key, visited + 1)
-            return TtlRow(para, key, int.from_bytes(raw[:4], "little") + int.from_bytes(raw[4:], "little"))
+            self._place = self._last = (para, key, visited + 1)
+            expiry = int.from_bytes(raw[:4], "little") + int.from_bytes(raw[4:], "little")
+            return TtlRow(ParaId(int.from_bytes(para, "little")), key, expiry)
+
+    def cost(self) -> Weight:
+        """What finding the rows so far has cost, marks included; finding the end of the table is in `on_idle_base`."""
+        return (
+            weights.examine_row() * self._read
+            + weights.enter_publisher() * self._entered
+            + weights.leave_publisher() * self._left
+            + weights.resume_publisher() * self._resumed
+        )
 
     def save(self) -> None:
         """Keep the position for the next sweep; one that found the table empty leaves no cursor behind."""
         if self._last is None:
             TtlScanCursor.kill(self._storage)
         else:
-            TtlScanCursor.put(self._storage, self._last)
+            para, key, visited = self._last
+            TtlScanCursor.put(self._storage, ScanCursor(para_id.decode(para), key, visited))
 
-    def _go_on(self, after: bytes | None) -> None:
+    def _go_on(self, after: bytes | None, place: _Place) -> None:
+        """Go on with the rows behind the storage key `after`, as if `place` had been met last."""
         self._rows = self._storage.iter_prefix(TtlData.prefix, after)
+        self._place = place
 
-    def _behind(self, para: ParaId, mark: PubsubKey) -> tuple[bytes, bytes] | None:
+    def _enter(self, first: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+        """Where a lap begins with the publisher whose first row this is: there, or behind the mark."""
+        self._entered += 1
+        para = para_id.decode(first[0][_PARA])
+        mark = TtlLapMark.get(self._storage, para)
+        if mark is None:
+            return first
         rows = rows_of(para)
-        return next(self._storage.iter_prefix(rows.ttl_prefix, rows.ttl_row(mark)), None)
+        row = next(self._storage.iter_prefix(rows.ttl_prefix, rows.ttl_row(mark)), None) or first
+        if row[0] not in self._seen:
+            self._resumed += 1
+            TtlLapMark.remove(self._storage, para)
+            self._go_on(row[0], _NOWHERE)
+        return row
 
-    def _cut(self, cursor: ScanCursor) -> None:
-        self.cost += weights.cut_publisher()
-        TtlLapMark.insert(self._storage, cursor.para, cursor.key)
-        self._go_on(rows_of(cursor.para).ttl_prefix + _PAST_ALL_ROWS)
+    def _leave(self) -> None:
+        """Leave a publisher before its last row: the next lap takes it up behind the row met last."""
+        self._left += 1
+        para = para_id.decode(self._place[0])
+        TtlLapMark.insert(self._storage, para, self._place[1])
+        self._go_on(rows_of(para).ttl_prefix + _PAST_ALL_ROWS, self._place)
 
 
 def worst_step() -> Weight:
     """The most that meeting one more row can cost: leaving one publisher early and taking another up at its mark."""
-    return weights.examine_row() * 2 + weights.cut_publisher() + weights.enter_publisher() + weights.resume_publisher()
+    return (
+        weights.examine_row() * 2 + weights.leave_publisher() + weights.enter_publisher() + weights.resume_publisher()
+    )

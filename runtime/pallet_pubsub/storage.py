@@ -15,7 +15,7 @@ stores nothing leaves nothing behind.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from primitives import scale
 from primitives.errors import ScaleError
@@ -50,8 +50,7 @@ class ScanCursor:
     visited: int
 
 
-@dataclass(frozen=True, slots=True)
-class TtlRow:
+class TtlRow(NamedTuple):
     """An entry of finite TTL as a sweep meets it; expired from block `expiry` on, which may exceed u32 (PS-13)."""
 
     para: ParaId

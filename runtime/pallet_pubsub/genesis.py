@@ -1,0 +1,90 @@
+"""Publishers and their entries before the first block: the rows of many keys at once, for `State.from_entries`.
+
+What this makes is what the same publishes would have made, one after the other.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from primitives.pubsub import KEY_LENGTH, PublishedEntry
+from primitives.types import AccountId, Balance, ParaId, PubsubKey
+from runtime.hooks import IntegrityError
+from runtime.pallet_pubsub.config import Config, TtlPolicy
+from runtime.pallet_pubsub.storage import (
+    CounterForRegisteredPublishers,
+    ExpiryIndex,
+    PublisherInfo,
+    RegisteredPublishers,
+    ensure_key,
+    rows_of,
+)
+
+Rows = list[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class GenesisPublisher:
+    """A publisher's entries, and its manager where it is registered: without a deposit, which only a call can hold."""
+
+    entries: Iterable[tuple[PubsubKey, PublishedEntry]] = ()
+    manager: AccountId | None = None
+
+
+def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) -> tuple[Rows, dict[bytes, Rows]]:
+    """Top entries and, by child storage key, child entries of a state in which all of this was published.
+
+    Raises `IntegrityError` for what no call could have made: a limit exceeded, a key twice, data without a right to it.
+    """
+    top: Rows = []
+    children: dict[bytes, Rows] = {}
+    registered = 0
+    for para, publisher in publishers.items():
+        rows = rows_of(para)
+        if publisher.manager is not None:
+            registered += 1
+            info = PublisherInfo(publisher.manager, Balance(0))
+            top.append((rows.registration, RegisteredPublishers.codec.encode(info)))
+        child, size = _entries(config, para, publisher.entries, top)
+        if not child:
+            continue
+        _ensure(
+            config.is_system(para) or publisher.manager is not None, f"publisher {para} has data and is not registered"
+        )
+        _ensure(len(child) <= config.max_stored_keys, f"publisher {para} stores {len(child)} keys")
+        _ensure(size <= config.max_total_storage_size, f"publisher {para} stores {size} bytes")
+        _ensure(len(dict(child)) == len(child), f"publisher {para} stores a key twice")
+        children[rows.child] = child
+        top.append((rows.published_keys, len(child).to_bytes(4, "little")))
+        top.append((rows.total_storage_size, size.to_bytes(4, "little")))
+    _ensure(registered <= config.max_publishers, f"{registered} publishers are registered")
+    if registered:
+        top.append((CounterForRegisteredPublishers.key, registered.to_bytes(4, "little")))
+    return top, children
+
+
+def _entries(
+    config: Config, para: ParaId, entries: Iterable[tuple[PubsubKey, PublishedEntry]], top: Rows
+) -> tuple[Rows, int]:
+    """The child entries and their counted size; their TTL and index rows are added to `top`."""
+    rows = rows_of(para)
+    by_index = config.ttl_policy is TtlPolicy.EXPIRY_INDEX
+    child: Rows = []
+    size = 0
+    for key, entry in entries:
+        ensure_key(key)
+        _ensure(
+            len(entry.value) <= config.max_value_length, f"publisher {para} stores a value of {len(entry.value)} bytes"
+        )
+        raw = entry.encode()
+        child.append((key, raw))
+        size += KEY_LENGTH + len(entry.value)
+        if entry.ttl:
+            top.append((rows.ttl_row(key), raw[-8:]))
+            if by_index:
+                top.append((ExpiryIndex.key_for(entry.when_inserted + entry.ttl, (para, key)), b""))
+    return child, size
+
+
+def _ensure(holds: bool, wrong: str) -> None:
+    if not holds:
+        raise IntegrityError(wrong)

@@ -1,0 +1,93 @@
+"""What a sweep takes is what it did, to the last access (PS-15); and what it leaves when publishers go."""
+
+import pytest
+from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+
+from primitives.types import ParaId
+from primitives.weights import WEIGHT_MAX, Weight
+from runtime.pallet_pubsub import TtlPolicy, weights
+from runtime.pallet_pubsub.expiry import sweep
+from runtime.pallet_pubsub.scan import Lap
+from runtime.pallet_pubsub.storage import ExpiryIndex, TtlLapMark, rows_of
+
+FIRST, SECOND = sorted((1000, 1001), key=lambda para: rows_of(ParaId(para)).ttl_prefix)
+
+
+def rows(policy: TtlPolicy, first: int, second: int, ttl: int = 10**6, **limits: int) -> World:
+    world = World(MOCK, ttl_policy=policy)
+    for para, count in ((FIRST, first), (SECOND, second)):
+        for key in numbered(count):
+            world.publish(para, key, b"", ttl)
+    limited = World(MOCK, ttl_policy=policy, **limits)
+    limited.storage = world.storage
+    return limited
+
+
+def test_a_scan_takes_its_rows_its_publishers_and_its_expiries() -> None:
+    world = rows(TtlPolicy.SCAN, 6, 2, ttl=1)
+    world.publish(SECOND, name("long"), b"", 10**6)
+    done = sweep(world.config, world.storage, 2, WEIGHT_MAX)
+    assert (done.examined, done.expired) == (9, 8)
+    # nine rows; after the end the one that is left is read again and known; publishers are entered three times
+    found = weights.examine_row() * 10 + weights.enter_publisher() * 3
+    assert done.weight == weights.on_idle_base() + found + weights.expire_key(world.config) * 8
+
+
+def test_leaving_a_publisher_early_costs_one_row_and_one_mark_however_many_rows_it_has_left() -> None:
+    for many in (10, 45):
+        world = rows(TtlPolicy.SCAN, many, 3, max_stored_keys=5, max_ttl_scans_per_idle=8)
+        done = sweep(world.config, world.storage, 2, WEIGHT_MAX)
+        assert done.examined == 8
+        found = weights.examine_row() * 9 + weights.enter_publisher() * 2 + weights.leave_publisher()
+        assert done.weight == weights.on_idle_base() + found
+
+
+def test_the_index_takes_one_row_beyond_what_is_due() -> None:
+    world = rows(TtlPolicy.EXPIRY_INDEX, 6, 2, ttl=1)
+    world.publish(SECOND, name("long"), b"", 10**6)
+    done = sweep(world.config, world.storage, 2, WEIGHT_MAX)
+    assert (done.examined, done.expired) == (8, 8)
+    expected = weights.on_idle_base() + weights.examine_row() * 9 + weights.expire_key(world.config) * 8
+    assert done.weight == expected
+
+
+@pytest.mark.parametrize("visits", [1, 2, 5])
+@pytest.mark.parametrize("due", [True, False])
+def test_at_its_most_expensive_a_scan_stays_within_what_it_is_given(visits: int, due: bool) -> None:
+    """Every row a publisher left and another taken up at its mark: the step that the limit is reckoned with."""
+    for given in range(1, 40):
+        world = rows(TtlPolicy.SCAN, 12, 12, ttl=1 if due else 10**6, max_stored_keys=visits)
+        limit = Weight(given * 10**8 + 3 * 10**8, given * 3000 + 5000)
+        for now in range(2, 6):
+            done = sweep(world.config, world.storage, now, limit)
+            assert done.weight.all_lte(limit)
+
+
+@pytest.mark.parametrize("scans", [1, 2, 3, 5])
+def test_a_publisher_taken_up_at_its_mark_goes_on_from_there_within_one_sweep_ps18(scans: int) -> None:
+    """12 rows, 5 visits a lap: whatever the size of a sweep, rows are met in the same order."""
+    world = rows(TtlPolicy.SCAN, 12, 1)
+    order = sorted(numbered(12), key=rows_of(ParaId(FIRST)).ttl_row)
+    laps = [*order[:5], "other", *order[5:10], "other", *order[10:], "other", *order[:5], "other"]
+    met: list[object] = []
+    while len(met) < len(laps):
+        lap = Lap(world.storage, 5)
+        for _ in range(scans):
+            row = lap.next()
+            if row is None:
+                break
+            met.append(row.key if row.para == FIRST else "other")
+        lap.save()
+    assert met[: len(laps)] == laps
+
+
+@both_policies
+def test_a_publisher_that_goes_leaves_no_mark_and_no_index_row(policy: TtlPolicy) -> None:
+    world = rows(policy, 12, 1, max_stored_keys=5)
+    sweep(world.config, world.storage, 2, WEIGHT_MAX)
+    if policy is TtlPolicy.SCAN:
+        TtlLapMark.insert(world.storage, ParaId(FIRST), numbered(1)[0])
+    world.force_deregister(FIRST)
+    assert not TtlLapMark.contains(world.storage, ParaId(FIRST))
+    assert sum(1 for _ in ExpiryIndex.rows(world.storage)) == (1 if policy is TtlPolicy.EXPIRY_INDEX else 0)
+    world.try_state()
