@@ -107,7 +107,9 @@ def test_compact_proofs_convert_both_ways(vector: dict[str, Any]) -> None:
 def test_child_tries_are_proven_and_read_with_their_top_trie(vector: dict[str, Any]) -> None:
     """PS-1, PS-2: roots of child tries stand in the top trie under their prefixed keys."""
     version = vector["version"]
-    top = Trie.from_entries(unhex_pairs(vector.get("top_entries", vector.get("relay_top_entries"))), version)
+    top = Trie.from_entries(
+        unhex_pairs(vector["top_entries" if "top_entries" in vector else "relay_top_entries"]), version
+    )
     children: dict[bytes, Trie] = {}
     for child in vector.get("children", []):
         children[unhex(child["storage_key"])] = Trie.from_entries(unhex_pairs(child["entries"]), version)
@@ -154,7 +156,7 @@ def test_tampered_proofs_read_as_sp_trie_reads_them(vector: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("vector", [vector for vector in NEGATIVE if "reads" not in vector], ids=name_of)
 def test_tampered_compact_proofs_are_refused(vector: dict[str, Any]) -> None:
-    wanted = {
+    wanted: Any = {
         "TrieError": (BadNode, IncompleteProof),
         "ExtraneousChildNode": UnusedNodes,
         "RootMismatch": RootMismatch,

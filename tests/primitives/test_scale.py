@@ -1,0 +1,201 @@
+"""SCALE: golden vectors, equality with scalecodec, round trips, and what decoding refuses."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
+from scalecodec.type_registry import load_type_registry_preset
+
+from primitives import scale
+from primitives.errors import ScaleError
+from primitives.scale import Codec, Reader, compact_len, encode_bytes_list, encode_compact
+
+VECTORS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent.parent / "vectors" / "scale" / "hashing_scale.json").read_text(encoding="utf-8")
+)["scale"]
+
+hexed = Codec("hex", lambda text: scale.bytes_.encode(bytes.fromhex(text[2:])), lambda r: "0x" + r.bytes_().hex())
+fixed_hex = {
+    size: scale.fixed(size).map("hex", lambda raw: "0x" + raw.hex(), lambda text: bytes.fromhex(text[2:]))
+    for size in (4, 32)
+}
+# How the JSON of each vector's type is read with the project's combinators.
+CODECS: dict[str, Codec[Any]] = {
+    "Compact<u128>": scale.compact_of(128).map("text", str, int),
+    "u8": scale.u8,
+    "u16": scale.u16,
+    "u32": scale.u32,
+    "u64": scale.u64.map("text", str, int),
+    "u128": scale.u128.map("text", str, int),
+    "bool": scale.boolean,
+    "Bytes": hexed,
+    "[u8;32]": fixed_hex[32],
+    "Option<u32>": scale.option(scale.u32),
+    "Option<bool>": scale.option(scale.boolean),
+    "Option<Option<bool>>": scale.option(scale.option(scale.boolean)),
+    "Vec<u32>": scale.vec(scale.u32),
+    "Vec<Bytes>": scale.vec(hexed),
+    "(u32,Bytes)": scale.pair(scale.u32, hexed).map("list", list, tuple),
+    "(u32,u32)": scale.pair(scale.u32, scale.u32).map("list", list, tuple),
+    "Vec<(u32,[u8;4])>": scale.vec(scale.pair(scale.u32, fixed_hex[4]).map("list", list, tuple)),
+    "BTreeMap<u32,Bytes>": scale.sorted_map(scale.u32, hexed).map(
+        "list", lambda entries: [list(entry) for entry in entries.items()], dict
+    ),
+    "String": scale.bytes_.map("text", bytes.decode, str.encode),
+}
+# Types that nothing here stores: signed integers, results, sets.
+LEFT_OUT = {"i32", "i64", "Result<u32,u8>", "BTreeSet<u32>"}
+
+
+def test_every_type_of_the_vectors_is_covered_or_named_as_left_out() -> None:
+    assert {vector["type"] for vector in VECTORS} == CODECS.keys() | LEFT_OUT
+
+
+@pytest.mark.parametrize(
+    "vector", [vector for vector in VECTORS if vector["type"] in CODECS], ids=lambda vector: vector["encoded"][:24]
+)
+def test_golden_values_encode_and_decode(vector: dict[str, Any]) -> None:
+    codec = CODECS[vector["type"]]
+    encoded = bytes.fromhex(vector["encoded"][2:])
+    value = vector["value"]
+    assert codec.encode(value) == encoded
+    decoded = codec.decode(encoded)
+    if vector["type"].startswith("BTreeMap"):
+        value = sorted(value)
+    assert decoded == value
+
+
+@cache
+def registry() -> Any:
+    configuration = RuntimeConfigurationObject()
+    configuration.update_type_registry(load_type_registry_preset("legacy"))
+    return configuration
+
+
+def theirs(kind: str, value: object) -> bytes:
+    return bytes.fromhex(registry().create_scale_object(kind).encode(value).to_hex()[2:])
+
+
+def read_by_them(kind: str, data: bytes) -> Any:
+    return registry().create_scale_object(kind, data=ScaleBytes("0x" + data.hex())).decode()
+
+
+@given(st.integers(0, 2**128 - 1))
+def test_compact_integers_equal_scalecodecs(value: int) -> None:
+    assert encode_compact(value) == theirs("Compact<u128>", value)
+    assert read_by_them("Compact<u128>", encode_compact(value)) == value
+    assert scale.compact.decode(encode_compact(value)) == value
+    assert compact_len(value) == len(encode_compact(value))
+
+
+@given(st.data())
+def test_fixed_integers_equal_scalecodecs(data: st.DataObject) -> None:
+    for bits, codec in ((8, scale.u8), (16, scale.u16), (32, scale.u32), (64, scale.u64), (128, scale.u128)):
+        value = data.draw(st.integers(0, 2**bits - 1))
+        assert codec.encode(value) == theirs(f"u{bits}", value)
+        assert codec.decode(codec.encode(value)) == read_by_them(f"u{bits}", codec.encode(value)) == value
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=80), st.one_of(st.none(), st.integers(0, 2**32 - 1)), st.booleans())
+def test_lists_options_and_booleans_equal_scalecodecs(numbers: list[int], maybe: int | None, flag: bool) -> None:
+    assert scale.vec(scale.u32).encode(numbers) == theirs("Vec<u32>", numbers)
+    assert read_by_them("Vec<u32>", scale.vec(scale.u32).encode(numbers)) == numbers
+    assert scale.option(scale.u32).encode(maybe) == theirs("Option<u32>", maybe)
+    assert scale.boolean.encode(flag) == theirs("bool", flag)
+
+
+@given(st.lists(st.binary(max_size=80), max_size=10), st.binary(min_size=32, max_size=32))
+def test_byte_strings_equal_scalecodecs(blobs: list[bytes], exact: bytes) -> None:
+    """The nodes of a storage proof are a `Vec<Vec<u8>>`."""
+    listed = encode_bytes_list(blobs)
+    assert listed == theirs("Vec<HexBytes>", ["0x" + blob.hex() for blob in blobs])
+    assert listed == scale.vec(scale.bytes_).encode(blobs)
+    assert scale.decode_bytes_list(listed) == scale.vec(scale.bytes_).decode(listed) == blobs
+    assert read_by_them("Vec<HexBytes>", listed) == ["0x" + blob.hex() for blob in blobs]
+    assert scale.fixed(32).encode(exact) == theirs("H256", "0x" + exact.hex())
+
+
+@given(st.dictionaries(st.integers(0, 2**32 - 1), st.binary(max_size=10), max_size=10))
+def test_maps_equal_scalecodecs_and_ascend(entries: dict[int, bytes]) -> None:
+    codec = scale.sorted_map(scale.u32, scale.bytes_)
+    ordered = [(key, "0x" + value.hex()) for key, value in sorted(entries.items())]
+    assert codec.encode(entries) == theirs("BTreeMap<u32,HexBytes>", ordered)
+    assert codec.decode(codec.encode(entries)) == entries
+    assert list(codec.decode(codec.encode(entries))) == sorted(entries)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_decode_to_what_encodes_to_them_or_are_refused(data: bytes) -> None:
+    """Strict in both directions: no two byte strings stand for one value."""
+    codecs: tuple[Codec[Any], ...] = (
+        scale.compact,
+        scale.bytes_,
+        scale.vec(scale.u16),
+        scale.option(scale.boolean),
+        scale.sorted_map(scale.u8, scale.bytes_),
+        scale.triple(scale.u8, scale.bytes_, scale.compact_of(32)),
+        scale.vec(scale.unit, limit=5),
+    )
+    for codec in codecs:
+        try:
+            value = codec.decode(data)
+        except ScaleError:
+            continue
+        assert codec.encode(value) == data
+
+
+@pytest.mark.parametrize(
+    ("codec", "data", "reason"),
+    [
+        (scale.compact, "", "1 byte wanted"),
+        (scale.compact, "01", "1 byte wanted"),
+        (scale.compact, "0100", "shortest form"),
+        (scale.compact, "fd00", "shortest form"),
+        (scale.compact, "02000000", "shortest form"),
+        (scale.compact, "03ffffff3f", "shortest form"),
+        (scale.compact, "0700000000 00", "shortest form"),
+        (scale.compact_of(32), "0700000000 01", "exceeds 32 bits"),
+        (scale.boolean, "02", "0 or 1"),
+        (scale.option(scale.u8), "0205", "0 or 1"),
+        (scale.bytes_, "08ff", "exceeds"),
+        (scale.bytes_, "feffffff", "exceeds"),
+        (scale.vec(scale.u8, limit=1), "080102", "at most 1"),
+        (scale.u32, "010203", "4 bytes wanted"),
+        (scale.u8, "0102", "trailing"),
+        (scale.sorted_map(scale.u8, scale.u8), "0802000100", "ascend"),
+        (scale.sorted_map(scale.u8, scale.u8), "0801000100", "ascend"),
+        (scale.fixed(4), "0102", "4 bytes wanted"),
+    ],
+)
+def test_decoding_names_what_it_refuses(codec: Codec[Any], data: str, reason: str) -> None:
+    with pytest.raises(ScaleError, match=reason):
+        codec.decode(bytes.fromhex(data))
+
+
+def test_encoding_refuses_what_does_not_fit() -> None:
+    refused: tuple[tuple[Codec[Any], object], ...] = (
+        (scale.u8, 256),
+        (scale.u32, -1),
+        (scale.compact_of(8), 256),
+        (scale.fixed(2), b"abc"),
+        (scale.vec(scale.u8, limit=1), [1, 2]),
+    )
+    for codec, value in refused:
+        with pytest.raises(ScaleError):
+            codec.encode(value)
+    for number in (-1, 2**536):
+        with pytest.raises(ScaleError):
+            encode_compact(number)
+    assert scale.compact.decode(encode_compact(2**536 - 1)) == 2**536 - 1
+
+
+def test_a_length_that_the_input_cannot_hold_allocates_nothing() -> None:
+    with pytest.raises(ScaleError):
+        Reader(bytes.fromhex("feffffff") + bytes(10)).length()
+    with pytest.raises(ScaleError):
+        Reader(b"abc").take(-1)
