@@ -8,7 +8,8 @@ publish.
 from primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from primitives.weights import Weight
 from runtime.pallet_pubsub import weights
-from runtime.pallet_pubsub.storage import ExpiryIndex, TtlRow
+from runtime.pallet_pubsub.config import Config, TtlPolicy
+from runtime.pallet_pubsub.storage import ExpiryIndex, TtlData, TtlLapMark, TtlRow, TtlScanCursor
 from runtime.storage import Storage
 
 _SKIP = len(ExpiryIndex.prefix)
@@ -40,6 +41,24 @@ class Due:
 
     def save(self) -> None:
         """Nothing to keep: what is due stands first."""
+
+
+def migrate(config: Config, storage: Storage) -> Weight:
+    """Bring the index in line with the policy: a runtime upgrade that changes the policy calls this once.
+
+    Without it, entries published under `scan` would have no index row and never expire. Returns what it took, which
+    grows with the rows of finite TTL: it is for one block, with nothing else in it.
+    """
+    if config.ttl_policy is not TtlPolicy.EXPIRY_INDEX:
+        removed = storage.clear_prefix(ExpiryIndex.prefix)
+        return weights.READ * removed + weights.WRITE * removed
+    TtlScanCursor.kill(storage)
+    marks = TtlLapMark.clear(storage)
+    rows = 0
+    for para, key, (ttl, when_inserted) in TtlData.rows(storage):
+        ExpiryIndex.insert(storage, when_inserted + ttl, (para, key), None)
+        rows += 1
+    return (weights.READ + weights.WRITE) * (rows + marks + 1)
 
 
 def worst_step() -> Weight:

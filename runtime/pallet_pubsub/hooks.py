@@ -7,7 +7,7 @@ from primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from primitives.weights import WEIGHT_ZERO, Weight
 from runtime import system
 from runtime.hooks import Hooks
-from runtime.pallet_pubsub import expiry, registry, weights
+from runtime.pallet_pubsub import expiry, expiry_index, registry, weights
 from runtime.pallet_pubsub.calls import Calls
 from runtime.pallet_pubsub.config import PALLET
 from runtime.pallet_pubsub.integrity import integrity_test
@@ -50,6 +50,10 @@ class Broadcaster(Calls, Hooks):
             keys = registry.remove(self.config, self.balances, storage, para) if registry.is_known(storage, para) else 0
             used += weights.deregister_publisher(self.config, keys)
         return used
+
+    def on_runtime_upgrade(self, storage: Storage) -> Weight:
+        """Make state fit a configuration whose TTL policy has changed; see `expiry_index.migrate`."""
+        return expiry_index.migrate(self.config, storage)
 
     def integrity_test(self) -> None:
         """Raises `IntegrityError` when the configuration cannot work, with the reason."""

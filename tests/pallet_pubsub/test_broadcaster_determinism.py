@@ -1,0 +1,48 @@
+"""The same calls make the same bytes in any process, whatever Python's hash seed (PS-90)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from pallet_pubsub.world import ALICE, MOCK, World, numbered, parachain
+
+from runtime.events import encode_records, records
+from runtime.pallet_pubsub import TtlPolicy
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "from pallet_pubsub.test_broadcaster_determinism import story; print(story())"
+
+
+def story() -> str:
+    """Root and events after a little of everything, under both policies."""
+    out = []
+    for policy in TtlPolicy:
+        world = World(MOCK, ttl_policy=policy, max_ttl_scans_per_idle=3)
+        for para in (2000, 2001):
+            world.register(para)
+        for i, key in enumerate(numbered(12)):
+            for para in (7, 2000, 2001):
+                world.publish(para, key, b"v" * i, i % 4)
+        world.delete(2000, reversed(numbered(4)))
+        world.delete(7, numbered(2), parachain(7))
+        world.deregister(2001)
+        log = encode_records(records(world.storage))
+        for number in range(2, 9):
+            world.at(number).idle()
+            log += encode_records(records(world.storage))
+        assert world.held(ALICE) == 100
+        out += [world.root().hex(), log.hex()]
+    return " ".join(out)
+
+
+def test_the_same_calls_make_the_same_root_and_events_under_any_hash_seed_ps90() -> None:
+    told = set()
+    for seed in ("1", "4242"):
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+        told.add(
+            subprocess.run(
+                [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+            ).stdout.strip()
+        )
+    assert told == {story()}
