@@ -215,13 +215,13 @@ def test_a_queue_is_stored_as_in_pallet_message_queue() -> None:
     )  # fmt: skip
     page = storage.get(PAGES.key_for(A, 0))
     assert page is not None
-    head = "0200000005000000000000000000000008000000"  # noqa: ISC001  # field by field
+    head = "0200000005000000000000000000000008000000"  # field by field
     assert page.hex() == head + "3c" + "03000000003c7879" + "02000000003c7a"
     assert (storage.get(item_prefix("MessageQueue", "ServiceHead")) or b"").hex() == origin
     queue.on_initialize(storage, 1)
     page = storage.get(PAGES.key_for(A, 0))
     assert page is not None
-    head = "0100000002000000010000000800000008000000"  # noqa: ISC001  # field by field
+    head = "0100000002000000010000000800000008000000"  # field by field
     assert page.hex() == head + "3c" + "03000000013c7879" + "02000000003c7a"
 
 

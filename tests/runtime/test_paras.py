@@ -1,7 +1,7 @@
 """Paras come, include blocks whole or not at all, and go at a change of session in the right order (PS-11, PS-23)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -15,6 +15,7 @@ from runtime.dispatch import BadOrigin, Call, ModuleError
 from runtime.dmp import Dmp
 from runtime.executive import Executive, Extrinsic
 from runtime.hooks import IntegrityError, StateError
+from runtime.host_configuration import HostConfiguration, active_config
 from runtime.hrmp import Hrmp
 from runtime.inclusion import (
     BackedCandidate,
@@ -160,6 +161,17 @@ def test_ps11_the_message_queue_is_emptied_before_published_data_goes() -> None:
     assert world.offboarded == [("before", [A]), ("publishers", [A])]
     assert world.dmp.contents(world.storage, A) == []
     assert world.paras.parachains(world.storage) == []
+
+
+def test_a_scheduled_configuration_holds_from_the_change_of_session_on() -> None:
+    world = _world()
+    config = replace(HostConfiguration(), max_pov_size=7_000_000)
+    world.block(Extrinsic(Root(), Call("Configuration", "set_config", (config, 1))))
+    world.block()
+    world.block()
+    assert active_config(world.storage).max_pov_size == 10_485_760
+    world.block()
+    assert active_config(world.storage).max_pov_size == 7_000_000
 
 
 def test_nothing_is_offboarded_when_nobody_leaves() -> None:

@@ -1,0 +1,85 @@
+"""Accounts live as long as something provides for them and nothing consumes them."""
+
+import pytest
+
+from primitives.types import AccountId, Hash
+from runtime import events, system
+from runtime.balances import Balances, HoldReason
+from runtime.dispatch import Call, ConsumerRemaining, NoProviders, TooManyConsumers
+from runtime.executive import Executive, Extrinsic
+from runtime.origin import Signed
+from runtime.storage import State, Storage
+from runtime.system import KilledAccount, NewAccount
+from trie import state_root
+
+ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
+
+
+def test_an_account_comes_with_its_first_provider_and_goes_with_its_last() -> None:
+    storage = Storage(State())
+    system.inc_providers(storage, ALICE)
+    system.inc_providers(storage, ALICE)
+    system.dec_providers(storage, ALICE)
+    assert system.ACCOUNT.contains(storage, ALICE)
+    system.dec_providers(storage, ALICE)
+    assert not system.ACCOUNT.contains(storage, ALICE)
+    assert events.events(storage) == [NewAccount(ALICE), KilledAccount(ALICE)]
+    system.dec_providers(storage, ALICE)
+    assert len(events.events(storage)) == 2
+
+
+def test_the_last_provider_cannot_go_while_something_consumes() -> None:
+    storage = Storage(State())
+    with pytest.raises(NoProviders):
+        system.inc_consumers(storage, ALICE)
+    system.inc_providers(storage, ALICE)
+    system.inc_consumers(storage, ALICE)
+    assert not system.can_dec_provider(storage, ALICE)
+    with pytest.raises(ConsumerRemaining):
+        system.dec_providers(storage, ALICE)
+    system.dec_consumers(storage, ALICE)
+    assert system.can_dec_provider(storage, ALICE)
+    system.dec_providers(storage, ALICE)
+
+
+def test_an_account_has_a_bounded_number_of_consumers() -> None:
+    storage = Storage(State())
+    system.inc_providers(storage, ALICE)
+    for _ in range(system.MAX_CONSUMERS):
+        system.inc_consumers(storage, ALICE)
+    with pytest.raises(TooManyConsumers):
+        system.inc_consumers(storage, ALICE)
+
+
+def test_a_hold_is_a_consumer_for_as_long_as_it_stands() -> None:
+    storage, pallet, reason = Storage(State()), Balances(10), HoldReason("Broadcaster", 0)
+    pallet.genesis(storage, {ALICE: 100})
+    pallet.hold(storage, reason, ALICE, 20)
+    pallet.hold(storage, reason, ALICE, 20)
+    assert system.account(storage, ALICE).consumers == 1
+    pallet.release(storage, reason, ALICE, 40)
+    assert system.account(storage, ALICE).consumers == 0
+    pallet.transfer_allow_death(storage, Signed(ALICE), BOB, 100)
+    assert not system.ACCOUNT.contains(storage, ALICE)
+
+
+def test_only_accounts_that_exist_have_a_nonce() -> None:
+    storage = Storage(State())
+    system.inc_nonce(storage, ALICE)
+    assert not system.ACCOUNT.contains(storage, ALICE)
+    system.inc_providers(storage, ALICE)
+    system.inc_nonce(storage, ALICE)
+    system.inc_nonce(storage, ALICE)
+    assert system.account(storage, ALICE).nonce == 2
+
+
+def test_extrinsics_over_32_bytes_stand_inline_in_their_trie() -> None:
+    balances = Balances(10)
+    executive, storage = Executive([balances]), Storage(State())
+    balances.genesis(storage, {ALICE: 1000})
+    calls = [Extrinsic(Signed(ALICE), Call("Balances", "transfer_allow_death", (BOB, value))) for value in (50, 60)]
+    block = executive.build_block(storage, 1, Hash(bytes(32)), extrinsics=calls)
+    entries = [(bytes((4 * index,)), extrinsic) for index, extrinsic in enumerate(block.extrinsics)]
+    assert all(len(extrinsic) > 32 for extrinsic in block.extrinsics)
+    assert block.header.extrinsics_root == state_root(entries, version=0)
+    assert block.header.extrinsics_root != state_root(entries, version=1)
