@@ -8,7 +8,6 @@ rest below that is dust, burnt with the account. A hold is a consumer: it keeps 
     RuntimeHoldReason  u8 pallet index, u8 variant
 """
 
-from runtime.balances.holding import Holding
 from runtime.balances.pallet import HOLDS, TOTAL_ISSUANCE, Balances
 from runtime.balances.types import Error, Fortitude, HoldReason, IdAmount, Precision, Preservation, Restriction
 
@@ -19,7 +18,6 @@ __all__ = [
     "Error",
     "Fortitude",
     "HoldReason",
-    "Holding",
     "IdAmount",
     "Precision",
     "Preservation",
