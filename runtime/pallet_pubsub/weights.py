@@ -44,8 +44,8 @@ def remove_key(config: Config) -> Weight:
 
 
 def _remove_keys(config: Config, keys: int) -> Weight:
-    """Removing `keys` entries of one publisher: the two counters and the child root besides."""
-    return READ * 2 + WRITE * 3 + remove_key(config) * keys
+    """Removing `keys` entries of one publisher: the two counters, the child root and the lap mark besides."""
+    return READ * 2 + WRITE * 4 + remove_key(config) * keys
 
 
 def register_publisher() -> Weight:
