@@ -9,6 +9,7 @@ construction, and there is nothing to decide: for one parent, relay parent, set 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Protocol
 
 from primitives.ed25519 import sign
@@ -77,12 +78,13 @@ class CannotAuthor(PubsubError):
 class FullProof:
     """All that a subscriber may ask of one relay state: the proof before it is pruned.
 
-    `static_bytes` is the cost of the static keys' nodes, `unpruned` by publisher (ascending) the cost of the nodes that
-    come with it and were not counted before; they add up to the cost of `nodes`.
+    `static_nodes` are those of the static keys and `static_bytes` their cost; `unpruned`, by publisher (ascending), is
+    the cost of the nodes that come with it and were not counted before. Together they are the cost of `nodes`.
     """
 
     nodes: dict[Hash, bytes]
     statics: StaticValues
+    static_nodes: tuple[Hash, ...]
     static_bytes: int
     unpruned: tuple[tuple[ParaId, int], ...]
 
@@ -110,15 +112,15 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
             return None  # as the walk takes it
 
     statics = read_static_keys(spec.para_id, read)
-    static_bytes = cost = _cost(nodes.values())
+    static_nodes = tuple(nodes)
+    static_bytes = _cost(nodes.values())
     unpruned = []
     for para, keys in spec.subscriptions.items():
         seen = len(nodes)
         relay.prove((), {derive_child_key(para): keys}, nodes)
         mine = _cost(list(nodes.values())[seen:])
         unpruned.append((para, mine))
-        cost += mine
-    return FullProof(nodes, statics, static_bytes, tuple(unpruned))
+    return FullProof(nodes, statics, static_nodes, static_bytes, tuple(unpruned))
 
 
 def _cost(nodes: Iterable[bytes]) -> int:
@@ -137,12 +139,14 @@ def author(  # noqa: PLR0917  # a block has this many parts
 ) -> Authored:
     """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`; `state` stays as it is.
 
-    The messages must be all that came since the parent: the verifier knows the queues' heads. Whether `seed` is the one
+    The messages must be all that came since the parent: the verifier knows the queues' heads. Senders without any are
+    left out, as the verifier wants it. Whether `seed` is the one
     whose turn `slot` is, is not looked into. Raises `CannotAuthor`.
     """
     storage = Storage(state.fork())
     spec = runtime_spec(storage)
     proof = full_proof(relay, spec)
+    horizontal = tuple(sorted((entry for entry in horizontal if entry[1]), key=itemgetter(0)))
     weight = len(encode_messages(downward, horizontal))
     if weight > spec.allowed_pov:
         raise CannotAuthor(f"{weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")

@@ -13,6 +13,7 @@ of messages there is one block body.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from primitives.ed25519 import verify
 from primitives.errors import DefensiveFailure
@@ -195,6 +196,11 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     if weight > spec.allowed_pov:
         detail = f"{weight} bytes of messages exceed the {spec.allowed_pov} allowed"
+        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+    senders = [sender for sender, _ in inherent.horizontal]
+    if not all(a < b for a, b in pairwise(senders)) or not all(messages for _, messages in inherent.horizontal):
+        # An entry without messages leaves every head as it is, but it weighs: it would be a choice of budget.
+        detail = "horizontal messages are not one list a sender, senders ascending, none of them empty"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     return out
 

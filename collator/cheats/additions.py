@@ -1,0 +1,151 @@
+"""Cheats that bring more than was asked for, or bring it in another order: to bloat blocks, to smuggle, to confuse."""
+
+from collator.cheats.situation import Situation
+from collator.cheats.steps import Add, Drop, Insert, Step, Swap
+from collator.cheats.strategy import Proposal, strategy
+from collator.draws import Draws
+from primitives.hashing import blake2_256
+from primitives.pubsub import PublishedEntry, derive_child_key
+from primitives.types import Hash, PubsubKey, RelayBlockNumber
+from runtime.pallet_subscriber.storage import CACHE_INFO, CACHED_TRIE_NODES
+from runtime.parachain_system.block import Verdict
+
+_OMITTED = Verdict.OMITTED_BELOW_BUDGET
+_ROOT = Verdict.ROOT_MISMATCH
+_UNUSED = Verdict.UNUSED_NODES
+_DUPLICATE = Verdict.DUPLICATE_NODE
+_UNSORTED = Verdict.UNSORTED_PROOF
+
+
+@strategy("add-junk", "fill the block with bytes of one's own choice", _UNUSED, on_proof=True)
+def add_junk(situation: Situation, draws: Draws) -> Proposal:
+    """Add bytes that are no node of anything, none at all among the possibilities."""
+    del situation
+    return (Add(draws.take(draws.choice((0, 1, 33, 120)))),)
+
+
+@strategy("add-cached-node", "have the chain pay twice for what it remembers", _UNUSED, on_proof=True)
+def add_cached_node(situation: Situation, draws: Draws) -> Proposal:
+    """Add a node that stands in the subscriber's own cache."""
+    taken = situation.walked.taken
+    cached: list[bytes] = []
+    for para in situation.spec.subscriptions:
+        generation = (para, CACHE_INFO.get(situation.storage, para).generation)
+        rows = CACHED_TRIE_NODES.items(situation.storage, generation)
+        cached += [node for node_hash, node in rows if node_hash not in taken]
+    return (Add(draws.choice(cached)),) if cached else None
+
+
+@strategy("add-needless-node", "slip in a genuine node that the walk has no use for", _UNUSED, on_proof=True)
+def add_needless_node(situation: Situation, draws: Draws) -> Proposal:
+    """Add a node of the full proof that the walk did not take: settled by a root, cached, or behind the stop."""
+    taken = situation.walked.taken
+    spare = [node for node_hash, node in situation.proof.nodes.items() if node_hash not in taken]
+    return (Add(draws.choice(spare)),) if spare else None
+
+
+@strategy("add-unsubscribed-path", "deliver what nobody asked for", _UNUSED, on_proof=True)
+def add_unsubscribed_path(situation: Situation, draws: Draws) -> Proposal:
+    """Add the path of a key that is not subscribed, or of a publisher that is not."""
+    subscribed = list(situation.spec.subscriptions)
+    para = draws.choice(subscribed) if subscribed else None
+    path: dict[Hash, bytes] = {}
+    if para is None or draws.one_in(3):
+        situation.relay.prove((draws.take(32),), {}, path)
+    else:
+        keys = [PubsubKey(draws.take(32)) for _ in range(4)]
+        situation.relay.prove((), {derive_child_key(para): keys}, path)
+    taken = situation.walked.taken
+    added = tuple(Add(node) for node_hash, node in path.items() if node_hash not in taken)
+    return added or None
+
+
+@strategy("duplicate-node", "make up for a missing node by counting another twice", _DUPLICATE, on_proof=True)
+def duplicate_node(situation: Situation, draws: Draws) -> Proposal:
+    """List a node twice, side by side."""
+    return (Add(draws.choice(situation.canonical)),)
+
+
+@strategy("duplicate-apart", "hide a repeated node from who compares neighbours only", _DUPLICATE, on_proof=True)
+def duplicate_apart(situation: Situation, draws: Draws) -> Proposal:
+    """List a node twice, not side by side where there are others."""
+    nodes = situation.canonical
+    at = draws.below(len(nodes))
+    return (Insert(len(nodes) if 2 * at < len(nodes) else 0, nodes[at]),)
+
+
+@strategy("duplicate-instead", "keep the number of nodes right while one is left out", _DUPLICATE, on_proof=True)
+def duplicate_instead(situation: Situation, draws: Draws) -> Proposal:
+    """Leave out one node and list another twice."""
+    nodes = situation.canonical
+    if len(nodes) < 2:
+        return None
+    one, other = draws.sample(nodes, 2)
+    return (Drop(blake2_256(one)), Add(other))
+
+
+@strategy("bit-flip", "pass off an altered node", _OMITTED, _ROOT, on_proof=True)
+def bit_flip(situation: Situation, draws: Draws) -> Proposal:
+    """Flip one bit of one node."""
+    node = draws.choice(situation.canonical)
+    at = draws.below(8 * len(node))
+    altered = bytearray(node)
+    altered[at >> 3] ^= 1 << (at & 7)
+    return (Drop(blake2_256(node)), Add(bytes(altered)))
+
+
+@strategy("resize-node", "pass off a node with bytes cut off or put on", _OMITTED, _ROOT, on_proof=True)
+def resize_node(situation: Situation, draws: Draws) -> Proposal:
+    """Cut bytes off the end of a node or append some, which many a decoder would not notice."""
+    node = draws.choice(situation.canonical)
+    altered = node + draws.take(draws.between(1, 4)) if draws.one_in(2) else node[: draws.below(len(node))]
+    return (Drop(blake2_256(node)), Add(altered))
+
+
+@strategy("reorder-list", "have two encodings of one block", _UNSORTED, on_proof=True)
+def reorder_list(situation: Situation, draws: Draws) -> Proposal:
+    """Let two nodes trade places."""
+    count = len(situation.canonical)
+    if count < 2:
+        return None
+    one, other = draws.sample(range(count), 2)
+    return (Swap(one, other),)
+
+
+@strategy("walk-order-list", "list the nodes as the walk reads them", _UNSORTED, on_proof=True)
+def walk_order_list(situation: Situation, draws: Draws) -> Proposal:
+    """List the same nodes in the order of the walk."""
+    del draws
+    wanted = list(situation.walked.taken.values())
+    listed = list(situation.canonical)
+    steps: list[Step] = []
+    for at, node in enumerate(wanted):
+        now = listed.index(node)
+        if now != at:
+            steps.append(Swap(at, now))
+            listed[at], listed[now] = listed[now], listed[at]
+    return tuple(steps) or None
+
+
+@strategy("value-as-node", "have a value, which a publisher chooses, read as a node", _OMITTED, _ROOT, on_proof=True)
+def value_as_node(situation: Situation, draws: Draws) -> Proposal:
+    """Put an entry's bytes where a node is needed: one that encodes a node of the attacker's making."""
+    node = draws.choice(list(situation.walked.taken.values()))
+    forged = PublishedEntry(b"\x00" + node, draws.below(9), RelayBlockNumber(situation.relay.number)).encode()
+    return (Drop(blake2_256(node)), Add(forged))
+
+
+ADDITIONS = (
+    add_junk,
+    add_cached_node,
+    add_needless_node,
+    add_unsubscribed_path,
+    duplicate_node,
+    duplicate_apart,
+    duplicate_instead,
+    bit_flip,
+    resize_node,
+    reorder_list,
+    walk_order_list,
+    value_as_node,
+)

@@ -1,0 +1,314 @@
+"""Cheats that state what is not so: another relay parent, other messages, another post-state, another parent."""
+
+from dataclasses import replace
+
+from collator.author import RelayAccess
+from collator.cheats.situation import Situation
+from collator.cheats.steps import (
+    AddMessage,
+    AddSender,
+    Claim,
+    DropMessage,
+    DropSender,
+    Number,
+    Step,
+    SwapSenders,
+    difference,
+)
+from collator.cheats.strategy import Proposal, strategy
+from collator.draws import Draws
+from primitives.types import RelayBlockNumber
+from runtime.pallet_subscriber.plan import plan
+from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from runtime.parachain_system.block import Inherent, Verdict, encode_messages
+
+_MISREPORTED = Verdict.MESSAGES_MISREPORTED
+_ROOT = Verdict.ROOT_MISMATCH
+
+
+# The relay parent
+
+
+def _last_relay_parent(situation: Situation) -> int:
+    return LAST_RELAY_PARENT.get(situation.storage) or 0
+
+
+def _older(situation: Situation) -> list[RelayAccess]:
+    root = situation.relay.storage_root
+    return [relay for relay in situation.others if relay.storage_root != root and relay.number < situation.relay.number]
+
+
+def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
+    """The steps to the whole honest block on another relay block, with the messages that it knew."""
+    downward, horizontal = situation.messages_until(relay.number)
+    weight = len(encode_messages(downward, horizontal))
+    full = situation.proof_of(relay)
+    walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight))
+    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
+    steps: list[Step] = [
+        Number("relay_parent_number", relay.number),
+        Claim("relay_parent_storage_root", inherent.relay_parent_storage_root),
+    ]
+    steps += difference(situation.walked.taken, walked.taken)
+    steps += [DropMessage(0, at) for at in range(len(situation.downward) - 1, len(downward) - 1, -1)]
+    known = dict(horizontal)
+    for queue, (sender, messages) in enumerate(situation.horizontal, start=1):
+        steps += [DropMessage(queue, at) for at in range(len(messages) - 1, len(known.get(sender, ())) - 1, -1)]
+    steps += [DropSender(sender) for sender, _ in situation.horizontal if sender not in known]
+    return (*steps, Claim("state_root", situation.state_root_after(walked, inherent=inherent)))
+
+
+@strategy("stale-root", "build on what was, under the number of what is", _ROOT)
+def stale_root(situation: Situation, draws: Draws) -> Proposal:
+    """Bring the proof and root of an older relay block as those of the newer one."""
+    older = _older(situation)
+    if not older:
+        return None
+    relay = draws.choice(older)
+    walked = situation.walk_as_if(relay=relay)
+    steps = difference(situation.walked.taken, walked.taken)
+    if draws.one_in(2):
+        return steps or None  # under the right root
+    return (*steps, Claim("relay_parent_storage_root", relay.storage_root))
+
+
+@strategy("decreased-relay-parent", "show old values again", Verdict.RELAY_PARENT_DECREASED)
+def decreased_relay_parent(situation: Situation, draws: Draws) -> Proposal:
+    """Build an otherwise honest block on a relay block older than the parent's."""
+    last = _last_relay_parent(situation)
+    older = [relay for relay in situation.others if relay.number < last]
+    return _built_on(situation, draws.choice(older)) if older else None
+
+
+@strategy("unknown-relay-parent", "build on a relay block that never was", _ROOT)
+def unknown_relay_parent(situation: Situation, draws: Draws) -> Proposal:
+    """Claim a relay parent that the relay chain does not have."""
+    known = [relay.number for relay in (situation.relay, *situation.others)]
+    return (Number("relay_parent_number", max(known) + draws.between(1, 1000)),)
+
+
+@strategy("foreign-root", "prove against a state of one's own making", _ROOT)
+def foreign_root(situation: Situation, draws: Draws) -> Proposal:
+    """Bring a complete proof of a state that no relay block has, with or without claiming its root."""
+    if situation.foreign is None:
+        return None
+    walked = situation.walk_as_if(relay=situation.foreign)
+    steps = difference(situation.walked.taken, walked.taken)
+    if draws.one_in(2):
+        return steps or None
+    return (*steps, Claim("relay_parent_storage_root", situation.foreign.storage_root))
+
+
+@strategy("claimed-root", "have the header of the proof say something else than the proof", _ROOT)
+def claimed_root(situation: Situation, draws: Draws) -> Proposal:
+    """Claim some other storage root over the honest proof."""
+    del situation
+    return (Claim("relay_parent_storage_root", draws.take(32)),)
+
+
+@strategy("equivocation", "have two valid blocks for one slot, and choose later which to show")
+def equivocation(situation: Situation, draws: Draws) -> Proposal:
+    """Build a second valid block for the same slot, on another relay parent; see `equivocates`."""
+    last = _last_relay_parent(situation)
+    choices = [relay for relay in situation.others if last <= relay.number != situation.relay.number]
+    return _built_on(situation, draws.choice(choices)) if choices else None
+
+
+# Messages
+
+
+@strategy("under-report-messages", "gain budget that the messages have used up", _MISREPORTED)
+def under_report_messages(situation: Situation, draws: Draws) -> Proposal:
+    """State that the messages weigh less than they do."""
+    return (Number("messages_used", draws.below(situation.weight)),)
+
+
+@strategy("over-report-messages", "lose budget, and leave the walk undone", _MISREPORTED)
+def over_report_messages(situation: Situation, draws: Draws) -> Proposal:
+    """State that the messages weigh more than they do."""
+    return (Number("messages_used", situation.weight + draws.between(1, 10_000_000)),)
+
+
+@strategy("over-report-and-stop", "lose budget on paper, and leave the walk undone in the proof", _MISREPORTED)
+def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
+    """State a weight that leaves little budget, and end the walk accordingly."""
+    least = situation.spec.max_item_cost
+    budget = least + draws.below(situation.walked.used + 160)
+    steps = difference(situation.walked.taken, situation.walk_as_if(budget=budget).taken)
+    return (*steps, Number("messages_used", situation.weight + max(situation.allowed - budget, 1)))
+
+
+def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
+    """Where messages stand: queue, place, `sent_at`, bytes."""
+    places: list[tuple[int, int, int, bytes]] = [(0, at, m.sent_at, m.msg) for at, m in enumerate(situation.downward)]
+    for queue, (_, messages) in enumerate(situation.horizontal, start=1):
+        places += [(queue, at, m.sent_at, m.data) for at, m in enumerate(messages)]
+    return places
+
+
+@strategy("drop-message", "censor a message", _MISREPORTED)
+def drop_message(situation: Situation, draws: Draws) -> Proposal:
+    """Leave out one message."""
+    places = _places(situation)
+    if not places:
+        return None
+    queue, at, _, _ = draws.choice(places)
+    if queue and len(situation.horizontal[queue - 1][1]) == 1:
+        return (DropSender(situation.horizontal[queue - 1][0]),)
+    return (DropMessage(queue, at),)
+
+
+@strategy("alter-message", "have another order carried out than was given", _MISREPORTED)
+def alter_message(situation: Situation, draws: Draws) -> Proposal:
+    """Change a message's bytes, or when it was sent."""
+    places = _places(situation)
+    if not places:
+        return None
+    queue, at, sent_at, data = draws.choice(places)
+    if draws.one_in(3):
+        sent_at += 1
+    else:
+        data += draws.take(1)
+    return (DropMessage(queue, at), AddMessage(queue, at, sent_at, data))
+
+
+@strategy("reorder-messages", "have orders carried out in another order", _MISREPORTED)
+def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
+    """Move a message to the end of its queue."""
+    queues = [(0, tuple((m.sent_at, m.msg) for m in situation.downward))]
+    queues += [
+        (queue, tuple((m.sent_at, m.data) for m in messages))
+        for queue, (_, messages) in enumerate(situation.horizontal, start=1)
+    ]
+    movable = [
+        (queue, at, *message)
+        for queue, messages in queues
+        for at, message in enumerate(messages)
+        if messages[at + 1 :] != messages[at:-1]
+    ]
+    if not movable:
+        return None
+    queue, at, sent_at, data = draws.choice(movable)
+    return (DropMessage(queue, at), AddMessage(queue, len(queues[queue][1]) - 1, sent_at, data))
+
+
+@strategy("forge-message", "give orders in the name of the relay chain or of another parachain", _MISREPORTED)
+def forge_message(situation: Situation, draws: Draws) -> Proposal:
+    """Add a message that nobody sent, to the downward queue or to a channel, one that does not exist among them."""
+    data = draws.take(draws.between(0, 40))
+    if draws.one_in(2):
+        return (AddMessage(0, draws.below(len(situation.downward) + 1), situation.relay.number, data),)
+    sender = draws.choice([*situation.proof.statics.hrmp_heads, 1234])
+    queue = 1 + sum(1 for other, _ in situation.horizontal if other < sender)
+    opened = () if any(other == sender for other, _ in situation.horizontal) else (AddSender(sender),)
+    return (*opened, AddMessage(queue, 0, situation.relay.number, data))
+
+
+@strategy("empty-sender", "make the messages weigh more with a list that holds none", _MISREPORTED)
+def empty_sender(situation: Situation, draws: Draws) -> Proposal:
+    """List a sender without messages, one that has a channel among them: no head moves."""
+    silent = [s for s in situation.proof.statics.hrmp_heads if all(s != other for other, _ in situation.horizontal)]
+    return (AddSender(draws.choice([*silent, 4321])),)
+
+
+@strategy(
+    "repeat-sender", "show one list of messages to whoever weighs them and two to whoever hashes them", _MISREPORTED
+)
+def repeat_sender(situation: Situation, draws: Draws) -> Proposal:
+    """List a sender twice, or senders out of order."""
+    if len(situation.horizontal) > 1 and draws.one_in(2):
+        return (SwapSenders(1, 2),)
+    if not situation.horizontal:
+        return None
+    sender, messages = draws.choice(situation.horizontal)
+    return (
+        AddSender(sender),
+        AddMessage(1 + situation.horizontal.index((sender, messages)), 0, messages[0].sent_at, b""),
+    )
+
+
+@strategy("stuff-messages", "fill the whole block with messages", _MISREPORTED)
+def stuff_messages(situation: Situation, draws: Draws) -> Proposal:
+    """Add a message so large that the messages alone exceed what a block may hold."""
+    del draws
+    return (AddMessage(0, len(situation.downward), situation.relay.number, bytes(situation.spec.allowed_pov + 1)),)
+
+
+# Post-state and parent
+
+
+@strategy("wrong-state-root", "have another state than that of executing the block", Verdict.STATE_ROOT_MISMATCH)
+def wrong_state_root(situation: Situation, draws: Draws) -> Proposal:
+    """Claim some other post-state root, the parent's among them."""
+    return (Claim("state_root", draws.choice((draws.take(32), situation.parent.state_root))),)
+
+
+@strategy("withheld-delivery", "execute the block without one of its deliveries", Verdict.STATE_ROOT_MISMATCH)
+def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
+    """Claim the state in which one change was not delivered, over the honest proof."""
+    walked = situation.walked
+    if not walked.changes:
+        return None
+    gone = draws.choice(walked.changes)
+    false = situation.walk_as_if()  # a plan of its own, to be altered
+    false.changes = [change for change in false.changes if (change.para, change.key) != (gone.para, gone.key)]
+    root = situation.state_root_after(false)
+    return (Claim("state_root", root),) if root != situation.honest.header.state_root else None
+
+
+@strategy("moved-cursor", "have the next walk begin elsewhere", Verdict.STATE_ROOT_MISMATCH)
+def moved_cursor(situation: Situation, draws: Draws) -> Proposal:
+    """Claim the state with another cursor, over the honest proof."""
+    items = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
+    false = situation.walk_as_if()
+    items = [item for item in items if item != false.cursor]
+    if not items:
+        return None
+    false.cursor = draws.choice(items)
+    return (Claim("state_root", situation.state_root_after(false)),)
+
+
+@strategy("later-relay-parent", "make entries look older or younger than they are", Verdict.STATE_ROOT_MISMATCH)
+def later_relay_parent(situation: Situation, draws: Draws) -> Proposal:
+    """Claim the state that the block would lead to at another relay height."""
+    number = RelayBlockNumber(situation.relay.number + draws.between(1, 9))
+    inherent = replace(situation.honest.inherent, relay_parent_number=number)
+    return (Claim("state_root", situation.state_root_after(situation.walked, inherent=inherent)),)
+
+
+@strategy("bad-parent", "build on a block that is not the newest", Verdict.BAD_PARENT)
+def bad_parent(situation: Situation, draws: Draws) -> Proposal:
+    """Claim another parent: any, the parent's parent, or the right one at the wrong height."""
+    kind = draws.below(3)
+    if kind == 0:
+        return (Claim("parent_hash", draws.take(32)),)
+    if kind == 1:
+        return (Claim("parent_hash", situation.parent.parent_hash),)
+    number = draws.choice((situation.parent.number, situation.parent.number + 2))
+    root = situation.state_root_after(situation.walked, number=number)
+    return (Number("number", number), Claim("state_root", root))
+
+
+CLAIMS = (
+    stale_root,
+    decreased_relay_parent,
+    unknown_relay_parent,
+    foreign_root,
+    claimed_root,
+    equivocation,
+    under_report_messages,
+    over_report_messages,
+    over_report_and_stop,
+    drop_message,
+    alter_message,
+    reorder_messages,
+    forge_message,
+    empty_sender,
+    repeat_sender,
+    stuff_messages,
+    wrong_state_root,
+    withheld_delivery,
+    moved_cursor,
+    later_relay_parent,
+    bad_parent,
+)

@@ -1,0 +1,138 @@
+"""What must be found against a block, worked out from what its author knew, not from the block's own proof.
+
+The verifier runs the walk over the nodes that it was given. Here the walk runs over the whole relay state, and the
+proof is compared with what it took as one set with another: PS-52, taken literally. Where the two ways disagree, one of
+them is wrong.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+
+from collator.cheats.situation import Situation
+from primitives.ed25519 import public_key, verify
+from primitives.hashing import blake2_256
+from primitives.header import Header
+from primitives.types import Hash
+from runtime.pallet_subscriber.plan import Plan, plan
+from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from runtime.parachain_system.block import Candidate, Inherent, Verdict, encode_messages, message_chain
+from runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
+
+
+def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
+    """Every verdict that holds, in the order of PS-52; none for a valid block."""
+    header, inherent = candidate.header, candidate.inherent
+    found: list[Verdict] = []
+    if _bad_seal(situation, candidate):
+        found.append(Verdict.BAD_SEAL)
+    if header.parent_hash != situation.parent.hash() or header.number != situation.parent.number + 1:
+        found.append(Verdict.BAD_PARENT)
+    last = LAST_RELAY_PARENT.get(situation.storage)
+    if last is not None and inherent.relay_parent_number < last:
+        found.append(Verdict.RELAY_PARENT_DECREASED)
+    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    senders = [sender for sender, _ in inherent.horizontal]
+    misreported = (
+        inherent.messages_used != weight
+        or weight > situation.spec.allowed_pov
+        or senders != sorted(set(senders))
+        or not all(messages for _, messages in inherent.horizontal)
+    )
+    relay = situation.relay_at(inherent.relay_parent_number)
+    if relay is None:
+        found += [Verdict.MESSAGES_MISREPORTED] * misreported
+        found += list_verdicts(inherent.proof)
+        return (*found, Verdict.ROOT_MISMATCH)
+    full = situation.proof_of(relay)
+    present = {blake2_256(node) for node in inherent.proof}
+    walked = situation.walked
+    if relay is not situation.relay or weight != situation.weight:
+        walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight))
+    against = set_verdicts(walked.taken, relay.storage_root, present)
+    if present.issuperset(full.static_nodes):
+        misreported = misreported or not _leads_to_heads(situation, inherent, walked.statics)
+    found += [Verdict.MESSAGES_MISREPORTED] * misreported
+    found += list_verdicts(inherent.proof)
+    if inherent.relay_parent_storage_root != relay.storage_root and Verdict.ROOT_MISMATCH not in against:
+        found.append(Verdict.ROOT_MISMATCH)
+    found += against
+    complete = Verdict.OMITTED_BELOW_BUDGET not in against and present.issuperset(walked.taken)
+    if complete and header.state_root != _state_root(situation, header, inherent, walked):
+        found.append(Verdict.STATE_ROOT_MISMATCH)
+    return tuple(found)
+
+
+def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[Verdict, ...]:
+    """As `expected`, of a proof alone, under the situation's budget."""
+    present = {blake2_256(node) for node in proof}
+    return (
+        *list_verdicts(proof),
+        *set_verdicts(situation.walked.taken, situation.relay.storage_root, present),
+    )
+
+
+def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
+    """What the order of the nodes shows."""
+    found = []
+    if any(count > 1 for count in Counter(proof).values()):
+        found.append(Verdict.DUPLICATE_NODE)
+    if any(a > b for a, b in pairwise(proof)):
+        found.append(Verdict.UNSORTED_PROOF)
+    return found
+
+
+def set_verdicts(canonical: Mapping[Hash, bytes], relay_root: Hash, present: set[Hash]) -> list[Verdict]:
+    """What comparing two sets shows: the nodes of a proof, by their hashes, and those that it must consist of."""
+    if relay_root not in present:
+        return [Verdict.ROOT_MISMATCH]
+    if not present.issuperset(canonical):
+        return [Verdict.OMITTED_BELOW_BUDGET]
+    return [] if len(present) == len(canonical) else [Verdict.UNUSED_NODES]
+
+
+def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
+    header = candidate.header
+    slot, signature = header.aura_slot(), header.aura_seal()
+    if slot is None or signature is None:
+        return True
+    before = situation.parent.aura_slot()
+    author = public_key(situation.seeds[slot % len(situation.seeds)])
+    return not (
+        (before is None or before < slot)
+        and slot <= situation.slot_now
+        and header.extrinsics_root == candidate.inherent.extrinsics_root()
+        and verify(author, header.pre_hash(), signature)
+    )
+
+
+def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
+    """Whether the queues, from the heads that the parachain knows, arrive at those of the relay parent."""
+    downward = message_chain(
+        LAST_DMQ_MQC_HEAD.get(situation.storage), tuple((m.sent_at, m.msg) for m in inherent.downward)
+    )
+    known = LAST_HRMP_MQC_HEADS.get(situation.storage)
+    sent = {sender: tuple((m.sent_at, m.data) for m in messages) for sender, messages in inherent.horizontal}
+    return (
+        downward == statics.dmq_head
+        and all(sender in statics.hrmp_heads for sender in sent)
+        and all(
+            message_chain(known.get(sender, NO_MESSAGES), sent.get(sender, ())) == head
+            for sender, head in statics.hrmp_heads.items()
+        )
+    )
+
+
+def _state_root(situation: Situation, header: Header, inherent: Inherent, walked: Plan) -> Hash:
+    honest = situation.honest
+    as_honest = (
+        inherent.relay_parent_number == honest.inherent.relay_parent_number
+        and inherent.downward == honest.inherent.downward
+        and inherent.horizontal == honest.inherent.horizontal
+        and header.number == honest.header.number
+        and header.aura_slot() == honest.header.aura_slot()
+    )
+    if as_honest:
+        return honest.header.state_root
+    return situation.state_root_after(walked, inherent=inherent, slot=header.aura_slot(), number=header.number)

@@ -1,0 +1,94 @@
+"""What needs no idea behind it: any change to the list of nodes, many at once, material from anywhere."""
+
+from collections.abc import Sequence
+
+from collator.cheats.situation import Situation
+from collator.cheats.steps import Add, Drop, Insert, Step, Swap, difference
+from collator.cheats.strategy import Proposal, strategy
+from collator.draws import Draws
+from primitives.hashing import blake2_256
+from primitives.types import Hash
+from runtime.parachain_system.block import Verdict
+
+_ANY = (
+    Verdict.DUPLICATE_NODE,
+    Verdict.UNSORTED_PROOF,
+    Verdict.ROOT_MISMATCH,
+    Verdict.OMITTED_BELOW_BUDGET,
+    Verdict.UNUSED_NODES,
+)
+
+
+@strategy("any-mutation", "whatever can be got from a changed list of nodes", *_ANY, on_proof=True)
+def any_mutation(situation: Situation, draws: Draws) -> Proposal:
+    """One to four of: drop, add, alter, repeat, move; nodes of this, an older or a foreign relay state, or of none."""
+    nodes = situation.canonical
+    steps: list[Step] = []
+    for _ in range(draws.choice((1, 1, 1, 2, 3, 4))):
+        kind, node = draws.below(7), draws.choice(nodes)
+        if kind == 0:
+            steps.append(Drop(blake2_256(node)))
+        elif kind == 1:
+            steps.append(Add(_material(situation, draws)))
+        elif kind == 2:
+            steps += [Drop(blake2_256(node)), Add(_altered(node, draws))]
+        elif kind == 3:
+            steps += [Drop(blake2_256(node)), Add(_material(situation, draws))]
+        elif kind == 4:
+            steps.append(Insert(draws.below(len(nodes) + 1), node))
+        elif kind == 5:
+            steps += [Drop(blake2_256(node)), Insert(draws.below(len(nodes)), node)]
+        else:
+            steps.append(Swap(draws.below(len(nodes)), draws.below(len(nodes))))
+    return tuple(steps)
+
+
+@strategy("any-subset", "whatever can be got from fewer nodes", *_ANY[2:4], on_proof=True)
+def any_subset(situation: Situation, draws: Draws) -> Proposal:
+    """Leave out any of the nodes: few, half or most of them."""
+    keep = draws.choice((30, 128, 250))
+    gone = [blake2_256(node) for node in situation.canonical if draws.below(256) >= keep]
+    return tuple(Drop(node_hash) for node_hash in gone)
+
+
+@strategy("another-set", "whatever can be got from another set of genuine nodes", *_ANY[2:], on_proof=True)
+def another_set(situation: Situation, draws: Draws) -> Proposal:
+    """Any of the nodes of the full proof, or all of them; half of the time all of the honest ones among them."""
+    nodes, taken = situation.proof.nodes, situation.walked.taken
+    keep = draws.choice((128, 250, 256))
+    honest = draws.one_in(2)
+    chosen: dict[Hash, bytes] = {
+        node_hash: node
+        for node_hash, node in nodes.items()
+        if draws.below(256) < keep or (honest and node_hash in taken)
+    }
+    return difference(taken, chosen)
+
+
+@strategy("drop-and-restore", "nothing: it ends in the honest block", on_proof=True)
+def drop_and_restore(situation: Situation, draws: Draws) -> Proposal:
+    """Leave out a node and put it back: no cheat, and accepted."""
+    node = draws.choice(situation.canonical)
+    return (Drop(blake2_256(node)), Add(node))
+
+
+def _material(situation: Situation, draws: Draws) -> bytes:
+    sources = [situation.relay, *situation.others[:2]]
+    if situation.foreign is not None:
+        sources.append(situation.foreign)
+    nodes: Sequence[bytes] = situation.listed(draws.choice(sources))
+    return draws.choice(nodes) if nodes and not draws.one_in(5) else draws.take(draws.between(0, 70))
+
+
+def _altered(node: bytes, draws: Draws) -> bytes:
+    kind, at = draws.below(5), draws.below(len(node))
+    if kind == 0:
+        return node[:at]
+    if kind == 1:
+        return node + draws.take(1)
+    if kind == 2:
+        return node[:at] + draws.take(1) + node[at:]
+    return node[:at] + bytes((node[at] ^ 1 << draws.below(8),)) + node[at + 1 :]
+
+
+MUTATIONS = (any_mutation, any_subset, another_set, drop_and_restore)

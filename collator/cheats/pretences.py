@@ -1,0 +1,225 @@
+"""Cheats that walk honestly through a state that is not so: another cursor, cache, budget or set of subscriptions.
+
+Each block is consistent in itself, post-state root included. Where the lie makes no difference to what the walk takes,
+there is nothing to cheat with.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from collator.cheats.situation import Situation, without_publisher
+from collator.cheats.steps import Add, Claim, Step, difference
+from collator.cheats.strategy import Proposal, strategy
+from collator.draws import Draws
+from primitives.types import Hash, ParaId, PubsubKey
+from runtime.pallet_subscriber import delivered
+from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from runtime.pallet_subscriber.meter import DisableReason
+from runtime.pallet_subscriber.plan import Plan
+from runtime.pallet_subscriber.storage import (
+    CACHE_INFO,
+    CACHE_SLOTS,
+    CACHED_TRIE_NODES,
+    DISABLED_PUBLISHERS,
+    PROCESSED_ROOTS,
+    PROCESSING_CURSOR,
+    CacheInfo,
+    LastDelivered,
+)
+from runtime.parachain_system.block import Verdict
+from runtime.storage import Storage
+
+_OMITTED = Verdict.OMITTED_BELOW_BUDGET
+_UNUSED = Verdict.UNUSED_NODES
+
+
+def _as_walked(situation: Situation, walked: Plan) -> Proposal:
+    """The steps from the honest block to the one that this walk makes."""
+    steps = difference(situation.walked.taken, walked.taken)
+    if not steps or walked.missing is not None:
+        return None
+    if situation.budget is None:
+        steps = (*steps, Claim("state_root", situation.state_root_after(walked)))
+    return steps
+
+
+def _pretend(situation: Situation, lie: Callable[[Storage], None]) -> Proposal:
+    return _as_walked(situation, situation.walk_as_if(pretend=lie))
+
+
+def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
+    met = [(para, plan.root) for para, plan in situation.walked.publishers.items() if plan.root and not plan.unchanged]
+    return draws.choice(met) if met else None
+
+
+@strategy("as-if-unchanged", "keep a publisher's news from the parachain", _OMITTED, on_proof=True)
+def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if a publisher stood resolved under the root it has now."""
+    found = _met(situation, draws)
+    if found is None:
+        return None
+    para, root = found
+
+    def lie(storage: Storage) -> None:
+        PROCESSED_ROOTS.put(storage, {**PROCESSED_ROOTS.get(storage), para: root})
+
+    return _pretend(situation, lie)
+
+
+@strategy("as-if-changed", "walk a settled publisher again, to bloat the block", _UNUSED, _OMITTED, on_proof=True)
+def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if a publisher had never been resolved."""
+    roots = PROCESSED_ROOTS.get(situation.storage)
+    if not roots:
+        return None
+    para = draws.choice(list(roots))
+
+    def lie(storage: Storage) -> None:
+        PROCESSED_ROOTS.put(storage, {other: root for other, root in roots.items() if other != para})
+
+    return _pretend(situation, lie)
+
+
+@strategy("as-if-cursor", "serve favourites first, and others when nothing is left", _OMITTED, _UNUSED, on_proof=True)
+def as_if_cursor(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if the walk began elsewhere."""
+    items = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
+    if not items:
+        return None
+    item = draws.choice(items)
+    return _pretend(situation, lambda storage: PROCESSING_CURSOR.put(storage, item))
+
+
+@strategy("reorder-items", "serve publishers from the last to the first", _OMITTED, _UNUSED, on_proof=True)
+def reorder_items(situation: Situation, draws: Draws) -> Proposal:
+    """Walk the publishers in descending order."""
+    del draws
+    backwards = dict(reversed(list(situation.spec.subscriptions.items())))
+    spec = replace(situation.spec, subscriptions=backwards)
+    return _as_walked(situation, situation.walk_as_if(spec=spec, pretend=PROCESSING_CURSOR.kill))
+
+
+@strategy("as-if-smaller-budget", "do less work and blame the budget", _OMITTED, on_proof=True)
+def as_if_smaller_budget(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if the budget were smaller."""
+    least = situation.spec.max_item_cost
+    budget = least + draws.below(max(min(situation.allowed, least + situation.walked.used + 160) - least, 1))
+    return _as_walked(situation, situation.walk_as_if(budget=budget))
+
+
+@strategy("over-budget", "take more of the block than pub-sub may have", _UNUSED, on_proof=True)
+def over_budget(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if the budget were larger, or had no end."""
+    more = 1 << 40 if draws.one_in(2) else draws.between(1, 4000)
+    return _as_walked(situation, situation.walk_as_if(budget=situation.allowed + more))
+
+
+@strategy("as-if-fewer-subscriptions", "drop a subscription that costs", _OMITTED, _UNUSED, on_proof=True)
+def as_if_fewer_subscriptions(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if a publisher, or one key of it, were not subscribed."""
+    spec = situation.spec
+    if not spec.subscriptions:
+        return None
+    para = draws.choice(list(spec.subscriptions))
+    if draws.one_in(2):
+        return _as_walked(situation, situation.walk_as_if(spec=without_publisher(spec, para)))
+    gone = draws.choice(spec.subscriptions[para])
+    kept = [(p, [key for key in keys if (p, key) != (para, gone)]) for p, keys in spec.subscriptions.items()]
+    return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, kept)))
+
+
+@strategy("as-if-more-subscriptions", "bring keys that nobody subscribed", _UNUSED, _OMITTED, on_proof=True)
+def as_if_more_subscriptions(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if one more key were subscribed."""
+    spec = situation.spec
+    para = draws.choice([*spec.subscriptions, ParaId(999)])
+    more = [(p, list(keys)) for p, keys in spec.subscriptions.items()] + [(para, [PubsubKey(draws.take(32))])]
+    return _as_walked(situation, situation.walk_as_if(spec=_subscribing(spec, more)))
+
+
+def _subscribing(spec: RuntimeSpec, declared: list[tuple[ParaId, list[PubsubKey]]]) -> RuntimeSpec:
+    return replace(spec, subscriptions=merge_subscriptions(declared))
+
+
+@strategy("as-if-disabled", "have a publisher skipped as if it were unreadable", _OMITTED, _UNUSED, on_proof=True)
+def as_if_disabled(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if a publisher were disabled."""
+    if not situation.spec.subscriptions:
+        return None
+    para = draws.choice(list(situation.spec.subscriptions))
+    return _pretend(situation, lambda s: DISABLED_PUBLISHERS.insert(s, para, DisableReason.UNDECODABLE))
+
+
+@strategy("as-if-delivered", "hold a value back as if it were known", _OMITTED, on_proof=True)
+def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if an entry that changed had been delivered before."""
+    changes = [change for change in situation.walked.changes if change.entry is not None]
+    if not changes:
+        return None
+    change = draws.choice(changes)
+    row = LastDelivered(change.entry_hash, 0, situation.relay.number)
+    return _pretend(situation, lambda storage: delivered.put(storage, situation.spec, change.para, change.key, row))
+
+
+@strategy("as-if-cached", "leave out a node as if the parachain remembered it", _OMITTED, _UNUSED, on_proof=True)
+def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if nodes of a publisher's paths stood in the cache."""
+    walked = [plan for plan in situation.walked.publishers.values() if plan.walked]
+    if not walked:
+        return None
+    plan = draws.choice(walked)
+
+    def lie(storage: Storage) -> None:
+        info = CACHE_INFO.get(storage, plan.para)
+        CACHE_INFO.insert(storage, plan.para, CacheInfo(info.generation, info.nodes + 1, info.bytes))
+        for node_hash, node in draws.sample(list(plan.walked.items()), draws.between(1, len(plan.walked))):
+            CACHED_TRIE_NODES.insert(storage, (plan.para, info.generation), node_hash, node)
+
+    return _pretend(situation, lie)
+
+
+@strategy("as-if-not-cached", "bring cached nodes again", _UNUSED, _OMITTED, on_proof=True)
+def as_if_not_cached(situation: Situation, draws: Draws) -> Proposal:
+    """Build as if nothing were cached."""
+    del draws
+
+    def lie(storage: Storage) -> None:
+        for para in situation.spec.subscriptions:
+            CACHE_INFO.remove(storage, para)
+            CACHE_SLOTS.clear(storage, para)
+
+    return _pretend(situation, lie)
+
+
+@strategy("poison-cache", "have forged nodes remembered, and believed later", _OMITTED, _UNUSED, on_proof=True)
+def poison_cache(situation: Situation, draws: Draws) -> Proposal:
+    """Bring a publisher's paths from a state that no relay block has, under its genuine root."""
+    if situation.foreign is None:
+        return None
+    genuine, forged = situation.proof.nodes, situation.proof_of(situation.foreign).nodes
+    strange = [node for node_hash, node in forged.items() if node_hash not in genuine]
+    if not strange:
+        return None
+    added: tuple[Step, ...] = tuple(Add(node) for node in strange)
+    if draws.one_in(2):
+        return added
+    static = situation.proof.static_nodes
+    gone = {h: n for h, n in situation.walked.taken.items() if h not in forged and h not in static}
+    return (*difference(gone, {}), *added)
+
+
+PRETENCES = (
+    as_if_unchanged,
+    as_if_changed,
+    as_if_cursor,
+    reorder_items,
+    as_if_smaller_budget,
+    over_budget,
+    as_if_fewer_subscriptions,
+    as_if_more_subscriptions,
+    as_if_disabled,
+    as_if_delivered,
+    as_if_cached,
+    as_if_not_cached,
+    poison_cache,
+)

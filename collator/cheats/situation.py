@@ -1,0 +1,178 @@
+"""What a collator has before it when it is to author a block: the honest block, and material to cheat with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from collator.author import FullProof, RelayAccess, build, full_proof
+from primitives.header import Header, aura_pre_digest
+from primitives.pubsub import derive_child_key
+from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from runtime.pallet_subscriber.config import RuntimeSpec
+from runtime.pallet_subscriber.plan import Plan, plan
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.parachain_system.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    Inherent,
+    encode_messages,
+)
+from runtime.parachain_system.execute import execute_block, runtime_spec
+from runtime.parachain_system.validate import RelayContext
+from runtime.storage import State, Storage
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """A parachain's newest block, a relay parent to build on, and the messages that came since.
+
+    `seeds` are the collators' secret seeds in turn order, `stranger` one that is no collator's. `others` are further
+    relay blocks, older ones mostly, and `foreign` is a relay state that is no block's. With a `budget` the proof is
+    judged alone, under that budget: a way to have every stop of the walk without megabytes of state. All that is
+    derived from this is computed once; nothing here changes `state`.
+    """
+
+    parent: Header
+    state: State
+    relay: RelayAccess
+    downward: tuple[InboundDownwardMessage, ...]
+    horizontal: HorizontalMessages
+    slot: Slot
+    slot_now: Slot
+    seeds: tuple[bytes, ...]
+    stranger: bytes
+    others: tuple[RelayAccess, ...] = ()
+    foreign: RelayAccess | None = None
+    budget: int | None = None
+    memo: dict[tuple[int, Hash], FullProof] = field(default_factory=dict, repr=False)
+    lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """The parent's state, for reading."""
+        return Storage(self.state.fork())
+
+    @cached_property
+    def spec(self) -> RuntimeSpec:
+        """The runtime that the block is executed with."""
+        return runtime_spec(self.storage)
+
+    @cached_property
+    def view(self) -> SubscriberView:
+        """The subscriber's pre-state."""
+        return SubscriberView(self.storage, self.spec)
+
+    @cached_property
+    def proof(self) -> FullProof:
+        """All that the subscriber may ask of the relay parent."""
+        return full_proof(self.relay, self.spec)
+
+    @property
+    def weight(self) -> int:
+        """What the messages weigh, in bytes."""
+        return len(encode_messages(self.downward, self.horizontal))
+
+    @property
+    def allowed(self) -> int:
+        """The budget of the walk, in bytes."""
+        return self.spec.budget(self.weight) if self.budget is None else self.budget
+
+    @cached_property
+    def walked(self) -> Plan:
+        """The honest walk; what it took is the canonical set of nodes."""
+        return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed)
+
+    @cached_property
+    def canonical(self) -> tuple[bytes, ...]:
+        """The one list of nodes that is accepted."""
+        return self.walked.proof()
+
+    @cached_property
+    def honest(self) -> Candidate:
+        """The honest block, sealed."""
+        inherent = Inherent(
+            self.relay.number,
+            self.relay.storage_root,
+            self.canonical,
+            self.downward,
+            self.horizontal,
+            self.weight,
+        )
+        seed = self.seeds[self.slot % len(self.seeds)]
+        storage = Storage(self.state.fork())
+        return build(storage, self.spec, self.parent, inherent, self.walked, self.slot, seed)[0]
+
+    def relay_at(self, number: int) -> RelayAccess | None:
+        """The relay block of that height, none when there is none."""
+        return next((relay for relay in (self.relay, *self.others) if relay.number == number), None)
+
+    def context(self, number: int) -> RelayContext:
+        """What the relay chain vouches for, of its block `number`."""
+        relay = self.relay_at(number)
+        root = None if relay is None else relay.storage_root
+        return RelayContext(RelayBlockNumber(number), root, self.slot_now)
+
+    def proof_of(self, relay: RelayAccess) -> FullProof:
+        """As `proof`, for another relay block."""
+        if relay is self.relay:
+            return self.proof
+        key = (relay.number, relay.storage_root)
+        if key not in self.memo:
+            self.memo[key] = full_proof(relay, self.spec)
+        return self.memo[key]
+
+    def listed(self, relay: RelayAccess) -> list[bytes]:
+        """The nodes of `proof_of`, as a list to choose from."""
+        key = (relay.number, relay.storage_root)
+        if key not in self.lists:
+            self.lists[key] = list(self.proof_of(relay).nodes.values())
+        return self.lists[key]
+
+    def walk_as_if(
+        self,
+        *,
+        relay: RelayAccess | None = None,
+        spec: RuntimeSpec | None = None,
+        budget: int | None = None,
+        pretend: Callable[[Storage], None] | None = None,
+    ) -> Plan:
+        """The walk as it were on another relay block, with another runtime or budget, or in a state that is a lie."""
+        relay = self.relay if relay is None else relay
+        nodes = self.proof_of(relay).nodes
+        if spec is not None:
+            known = self.spec.subscriptions
+            strange = {p: [k for k in keys if k not in known.get(p, ())] for p, keys in spec.subscriptions.items()}
+            nodes = dict(nodes)
+            relay.prove((), {derive_child_key(p): keys for p, keys in strange.items() if keys}, nodes)
+        storage = self.storage
+        if pretend is not None:
+            storage = Storage(self.state.fork())
+            pretend(storage)
+        view = SubscriberView(storage, self.spec if spec is None else spec)
+        return plan(view, relay.storage_root, nodes, self.allowed if budget is None else budget)
+
+    def state_root_after(
+        self, walked: Plan, *, inherent: Inherent | None = None, slot: int | None = None, number: int | None = None
+    ) -> Hash:
+        """The root that executing a block with this walk leads to."""
+        inherent = self.honest.inherent if inherent is None else inherent
+        digest = (aura_pre_digest(self.slot if slot is None else Slot(slot)),)
+        height = ParaBlockNumber(self.parent.number + 1 if number is None else number)
+        storage = Storage(self.state.fork())
+        return execute_block(storage, self.spec, self.parent, height, digest, inherent, walked).state_root
+
+    def messages_until(self, number: int) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+        """The messages that the relay chain had sent by its block `number`."""
+        horizontal = (
+            (sender, tuple(m for m in messages if m.sent_at <= number)) for sender, messages in self.horizontal
+        )
+        return (
+            tuple(m for m in self.downward if m.sent_at <= number),
+            tuple(entry for entry in horizontal if entry[1]),
+        )
+
+
+def without_publisher(spec: RuntimeSpec, para: ParaId) -> RuntimeSpec:
+    """The same runtime with no subscription to `para`."""
+    return replace(spec, subscriptions={other: keys for other, keys in spec.subscriptions.items() if other != para})

@@ -1,0 +1,391 @@
+"""What a cheat does to an honest block, one concrete step at a time.
+
+A step says what it does in full: it draws nothing and looks nothing up, so a sequence of steps means the same block
+when it is read back from a file, and what is left of it when steps are taken out is a sequence too (`shrink`). Any step
+can be done to any draft; one that finds nothing to act on does nothing.
+"""
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import ClassVar, Final
+
+from primitives.ed25519 import sign
+from primitives.errors import PubsubError
+from primitives.hashing import blake2_256
+from primitives.header import DigestItem, Header, aura_pre_digest, aura_seal
+from primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
+from runtime.parachain_system.block import (
+    Candidate,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    Inherent,
+    encode_messages,
+)
+
+Message = tuple[int, bytes]
+"""A message and the relay block that sent it."""
+
+
+_hash = lru_cache(maxsize=1 << 14)(blake2_256)
+"""A proof is taken apart many times, and its nodes stay the same."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A block in the making. What is none is stated as it is: the weight of the messages, the body's root, the seal.
+
+    `queues` holds the downward messages first, under no sender, then the horizontal ones by sender.
+    """
+
+    parent_hash: Hash
+    number: int
+    slot: int
+    state_root: Hash
+    relay_parent_number: int
+    relay_parent_storage_root: Hash
+    proof: list[bytes]
+    queues: list[tuple[int | None, list[Message]]]
+    messages_used: int | None = None
+    extrinsics_root: Hash | None = None
+    signer: bytes | None = None
+    signature: bytes | None = None
+    sealed: bool = True
+
+    @staticmethod
+    def of(candidate: Candidate) -> "Draft":
+        """The draft of a block as it stands."""
+        header, inherent = candidate.header, candidate.inherent
+        queues: list[tuple[int | None, list[Message]]] = [(None, [(m.sent_at, m.msg) for m in inherent.downward])]
+        queues += [(sender, [(m.sent_at, m.data) for m in messages]) for sender, messages in inherent.horizontal]
+        return Draft(
+            header.parent_hash,
+            header.number,
+            header.aura_slot() or 0,
+            header.state_root,
+            inherent.relay_parent_number,
+            inherent.relay_parent_storage_root,
+            list(inherent.proof),
+            queues,
+        )
+
+    def inherent(self) -> Inherent:
+        """The inherent as drafted."""
+        downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in self.queues[0][1])
+        horizontal = tuple(
+            (ParaId(sender or 0), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
+            for sender, messages in self.queues[1:]
+        )
+        used = len(encode_messages(downward, horizontal)) if self.messages_used is None else self.messages_used
+        number, root = RelayBlockNumber(self.relay_parent_number), self.relay_parent_storage_root
+        return Inherent(number, root, tuple(self.proof), downward, horizontal, used)
+
+    def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
+        """The block, sealed by the one of `seeds` whose turn it is, unless a step has it otherwise."""
+        inherent = self.inherent()
+        body = inherent.extrinsics_root() if self.extrinsics_root is None else self.extrinsics_root
+        digest: tuple[DigestItem, ...] = (aura_pre_digest(Slot(self.slot)),)
+        header = Header(self.parent_hash, self.number, self.state_root, body, digest)
+        if self.sealed:
+            signature = self.signature
+            if signature is None:
+                signer = seeds[self.slot % len(seeds)] if self.signer is None else self.signer
+                signature = sign(signer, header.pre_hash())
+            header = Header(self.parent_hash, self.number, self.state_root, body, (*digest, aura_seal(signature)))
+        return Candidate(header, inherent)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change to a draft. `on_proof` says that it touches nothing but the list of nodes."""
+
+    on_proof: ClassVar[bool] = False
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Step):
+    """Leave out the first node of this hash."""
+
+    on_proof: ClassVar[bool] = True
+    node_hash: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        at = next((at for at, node in enumerate(draft.proof) if _hash(node) == self.node_hash), None)
+        if at is not None:
+            del draft.proof[at]
+
+
+@dataclass(frozen=True, slots=True)
+class Clear(Step):
+    """Leave out all nodes."""
+
+    on_proof: ClassVar[bool] = True
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.proof.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Add(Step):
+    """Put in a node where it belongs in an ascending list."""
+
+    on_proof: ClassVar[bool] = True
+    node: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        insort(draft.proof, self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Step):
+    """Put in a node at a place of the list."""
+
+    on_proof: ClassVar[bool] = True
+    at: int
+    node: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.proof.insert(self.at, self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Swap(Step):
+    """Let two nodes of the list trade places."""
+
+    on_proof: ClassVar[bool] = True
+    one: int
+    other: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        nodes = draft.proof
+        if max(self.one, self.other) < len(nodes):
+            nodes[self.one], nodes[self.other] = nodes[self.other], nodes[self.one]
+
+
+CLAIMS: Final = ("parent_hash", "state_root", "extrinsics_root", "relay_parent_storage_root")
+NUMBERS: Final = {"number": U32_MAX, "slot": U64_MAX, "relay_parent_number": U32_MAX, "messages_used": U32_MAX}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Step):
+    """State another hash; `what` is one of `CLAIMS`."""
+
+    what: str
+    value: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        setattr(draft, self.what, Hash(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Step):
+    """State another number, brought into the range of its type; `what` is one of `NUMBERS`."""
+
+    what: str
+    value: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        setattr(draft, self.what, min(max(self.value, 0), NUMBERS[self.what]))
+
+
+@dataclass(frozen=True, slots=True)
+class DropMessage(Step):
+    """Leave out a message of a queue, by its places in `Draft.queues`."""
+
+    queue: int
+    at: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        if self.queue < len(draft.queues) and self.at < len(draft.queues[self.queue][1]):
+            del draft.queues[self.queue][1][self.at]
+
+
+@dataclass(frozen=True, slots=True)
+class AddMessage(Step):
+    """Put a message into a queue."""
+
+    queue: int
+    at: int
+    sent_at: int
+    data: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        if self.queue < len(draft.queues):
+            draft.queues[self.queue][1].insert(self.at, (self.sent_at, self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class AddSender(Step):
+    """Open a list of horizontal messages for a sender, empty, before its place among the others."""
+
+    sender: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        at = sum(1 for sender, _ in draft.queues[1:] if sender is not None and sender < self.sender)
+        draft.queues.insert(1 + at, (self.sender, []))
+
+
+@dataclass(frozen=True, slots=True)
+class DropSender(Step):
+    """Leave out all horizontal messages of a sender."""
+
+    sender: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.queues[1:] = [entry for entry in draft.queues[1:] if entry[0] != self.sender]
+
+
+@dataclass(frozen=True, slots=True)
+class SwapSenders(Step):
+    """Let two senders trade places."""
+
+    one: int
+    other: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        queues = draft.queues
+        if min(self.one, self.other) > 0 and max(self.one, self.other) < len(queues):
+            queues[self.one], queues[self.other] = queues[self.other], queues[self.one]
+
+
+@dataclass(frozen=True, slots=True)
+class SignWith(Step):
+    """Let the owner of another secret seed sign."""
+
+    seed: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.signer = self.seed
+
+
+@dataclass(frozen=True, slots=True)
+class Seal(Step):
+    """Set a signature made elsewhere."""
+
+    signature: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.signature = self.signature
+
+
+@dataclass(frozen=True, slots=True)
+class Unseal(Step):
+    """Leave the seal away."""
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.sealed = False
+
+
+_KINDS: Final[Mapping[str, type[Step]]] = {
+    kind.__name__: kind
+    for kind in (
+        Drop,
+        Clear,
+        Add,
+        Insert,
+        Swap,
+        Claim,
+        Number,
+        DropMessage,
+        AddMessage,
+        AddSender,
+        DropSender,
+        SwapSenders,
+        SignWith,
+        Seal,
+        Unseal,
+    )
+}
+
+
+class BadStep(PubsubError):
+    """Something that stands for no step."""
+
+
+Json = list[str | int]
+
+
+def to_json(step: Step) -> Json:
+    """The step as a list: its name, then its fields, bytes as hex after 0x."""
+    out: Json = [type(step).__name__]
+    for field in fields(step):
+        value = getattr(step, field.name)
+        out.append(f"0x{value.hex()}" if isinstance(value, bytes) else value)
+    return out
+
+
+def from_json(row: object) -> Step:
+    """The step that `to_json` wrote so. Raises `BadStep`."""
+    if not isinstance(row, list) or not row or row[0] not in _KINDS:
+        raise BadStep(f"no step: {row!r}")
+    kind, values = _KINDS[row[0]], row[1:]
+    wanted = fields(kind)
+    if len(values) != len(wanted):
+        raise BadStep(f"{row[0]} has {len(wanted)} fields, not {len(values)}")
+    return kind(*[_read(field.type, value) for field, value in zip(wanted, values, strict=True)])
+
+
+def _read(kind: object, value: object) -> object:
+    if kind is bytes and isinstance(value, str) and value.startswith("0x"):
+        try:
+            return bytes.fromhex(value[2:])
+        except ValueError:
+            raise BadStep(f"not hex: {value}") from None
+    known = (kind is int and isinstance(value, int)) or (kind is str and value in (*CLAIMS, *NUMBERS))
+    if not known or isinstance(value, bool):
+        raise BadStep(f"{value!r} where {kind} was expected")
+    return value
+
+
+def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tuple[Step, ...]:
+    """The steps that make one set of nodes of another."""
+    drops = [Drop(node_hash) for node_hash in before if node_hash not in after]
+    return (*drops, *(Add(node) for node_hash, node in after.items() if node_hash not in before))
+
+
+def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:
+    """The list of nodes that is left when only the steps on it are done."""
+    draft = Draft(Hash(b""), 0, 0, Hash(b""), 0, Hash(b""), list(proof), [(None, [])])
+    for step in steps:
+        if step.on_proof:
+            step.apply(draft)
+    return tuple(draft.proof)
+
+
+def shrink(steps: tuple[Step, ...], still: Callable[[tuple[Step, ...]], bool]) -> tuple[Step, ...]:
+    """The shortest sequence found, by taking steps out, for which `still` holds as it does for `steps`.
+
+    No single step can be taken out of the result any more. Tries at most some 2·n·log n sequences and n² at the end.
+    """
+    size = max(len(steps) // 2, 1)
+    while steps:
+        at, shorter = 0, False
+        while at < len(steps):
+            rest = steps[:at] + steps[at + size :]
+            if still(rest):
+                steps, shorter = rest, True
+            else:
+                at += size
+        if size == 1 and not shorter:
+            break
+        size = max(size // 2, 1)
+    return steps

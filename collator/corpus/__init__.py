@@ -1,0 +1,1 @@
+"""Cases that every campaign plays first; `collator.cases` describes the files."""

@@ -1,0 +1,55 @@
+"""Draws that are the same everywhere: each is a hash of a seed, a label and a count, and of nothing else (PS-90).
+
+block i of a stream = blake2_256(Vec<u8> seed ++ Vec<u8> label ++ u64 i)
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from primitives.hashing import blake2_256
+from primitives.scale import encode_bytes
+
+T = TypeVar("T")
+
+
+class Draws:
+    """A stream of draws for one purpose, which its label names."""
+
+    __slots__ = ("_count", "_left", "_prefix")
+
+    def __init__(self, seed: bytes, label: str) -> None:
+        self._prefix = encode_bytes(seed) + encode_bytes(label.encode())
+        self._count = 0
+        self._left = b""
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        left = self._left
+        while len(left) < count:
+            left += blake2_256(self._prefix + self._count.to_bytes(8, "little"))
+            self._count += 1
+        self._left = left[count:]
+        return left[:count]
+
+    def below(self, bound: int) -> int:
+        """A number in 0..bound-1, 0 when `bound` is under 1; the bias is under bound / 2**32."""
+        return int.from_bytes(self.take(4), "little") * max(bound, 1) >> 32
+
+    def between(self, least: int, most: int) -> int:
+        """A number in least..most, both included."""
+        return least + self.below(most - least + 1)
+
+    def one_in(self, count: int) -> bool:
+        """True once in `count` times."""
+        return self.below(count) == 0
+
+    def choice(self, options: Sequence[T]) -> T:
+        """One of `options`, which are not empty."""
+        return options[self.below(len(options))]
+
+    def sample(self, options: Sequence[T], count: int) -> list[T]:
+        """`count` different places of `options`, or all of them, in their order."""
+        places = list(range(len(options)))
+        while len(places) > max(count, 0):
+            del places[self.below(len(places))]
+        return [options[at] for at in places]

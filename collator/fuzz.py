@@ -1,0 +1,244 @@
+"""The campaign: many small worlds, many cheats in each, and every verdict compared with the one that was due.
+
+    world ──situation──► honest block    must be accepted
+                      ──► strategies     must meet exactly the verdicts that a comparison of sets says (PS-52)
+                      ──► afterwards     the parent's state must be what it was (PS-53)
+          ──advance──► next situation
+
+A world is built once and serves many cases, and what only touches the list of nodes is judged without executing the
+block again: a walk of the same taken nodes leads to the same state. A surprise is shrunk and kept as a `Case`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from collator.cases import Bench, Case, Found, read_case, write_case
+from collator.cheats import STRATEGIES, Situation, Strategy, carry_out, expected, expected_of_proof, propose
+from collator.cheats.steps import Step, apply_to_proof, shrink
+from collator.draws import Draws
+from collator.worlds import World, fresh_state
+from primitives.errors import PubsubError
+from primitives.hashing import blake2_256
+from runtime.parachain_system.block import Verdict
+
+Progress = Callable[[int, int], None]
+"""Called with the cases done and the cases wanted."""
+
+BLOCKS_A_WORLD: Final = 8
+CASES_ALONE: Final = 60
+"""Cases a situation whose proof is judged alone."""
+
+CASES_A_BLOCK: Final = 12
+"""Cases a situation in which whole blocks are judged; some fifty times as expensive."""
+
+
+class UnknownStrategy(PubsubError):
+    """No strategy has this name."""
+
+
+@dataclass(slots=True)
+class CampaignResult:
+    """What a campaign found.
+
+    `accepted_equal` counts the blocks that were valid because they ended in the canonical set, `by_strategy` the cases
+    by strategy and first verdict (`Accepted` for none), `surprises` holds every case that was not as expected and
+    `files` where it was written to.
+    """
+
+    cases: int = 0
+    honest: int = 0
+    rejected: int = 0
+    accepted_equal: int = 0
+    stopped: int = 0
+    surprises: list[Case] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    by_strategy: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def count(self, names: Iterable[str], found: Found) -> None:
+        """Add a case."""
+        self.cases += 1
+        if found:
+            self.rejected += 1
+        else:
+            self.accepted_equal += 1
+        verdict = found[0] if found else "Accepted"
+        row = self.by_strategy.setdefault("+".join(names), {})
+        row[verdict] = row.get(verdict, 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A case played again: what was due and what was found, for the full sequence of steps and for the shrunk one."""
+
+    case: Case
+    full: Found
+    shrunk: Found
+
+    @property
+    def surprising(self) -> bool:
+        """Whether the verdicts still are not those that were due."""
+        return self.shrunk != self.case.expected
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the verdicts are those that the file records."""
+        return self.shrunk == self.case.verdicts
+
+
+def replay(path: Path | str) -> ReplayResult:
+    """Play the case in a file again. Raises `BadCase`, `OSError`."""
+    return replay_case(read_case(Path(path)))
+
+
+def replay_case(case: Case) -> ReplayResult:
+    """As `replay`, of a case at hand."""
+    return ReplayResult(case, case.play(case.steps), case.play(case.shrunk))
+
+
+def corpus() -> list[tuple[str, Case]]:
+    """The cases that are kept, by file name: one for every strategy, and all that once were surprises."""
+    folder = resources.files("collator.corpus")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
+    return [(name, Case.from_json((folder / name).read_text(encoding="utf-8"))) for name in names]
+
+
+def campaign(  # noqa: PLR0917  # the order in which the command line has them
+    cases: int,
+    seed: bytes | int | str,
+    strategies: Sequence[str] | None = None,
+    on_progress: Progress | None = None,
+    out: Path | None = None,
+    verifier: Mapping[str, Strategy] = STRATEGIES,
+) -> CampaignResult:
+    """Try `cases` cheats, by the named strategies or all of them, after the corpus; the same for the same arguments.
+
+    With `out`, every surprise is written into that folder. Raises `UnknownStrategy`.
+    """
+    unknown = [name for name in strategies or () if name not in verifier]
+    if unknown:
+        raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(verifier)}")
+    chosen = [verifier[name] for name in strategies or verifier]
+    run = _Campaign(cases, _seed(seed), chosen, on_progress, out)
+    for _, case in corpus():
+        again = replay_case(case)
+        if again.surprising:
+            run.keep(replace(case, verdicts=again.shrunk))
+    alone = [strategy for strategy in chosen if strategy.on_proof]
+    number = idle = 0
+    while run.result.cases < cases and idle < 50:
+        # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
+        world = World(
+            run.seed_of(f"world/{number}"), alone=bool(alone) and (number % 4 != 0 or len(alone) == len(chosen))
+        )
+        before = run.result.cases
+        for block in range(BLOCKS_A_WORLD):
+            if run.result.cases >= cases:
+                break
+            run.situation(world.situation(), f"{number}/{block}", alone if world.alone else chosen)
+            world.advance()
+        idle = idle + 1 if run.result.cases == before else 0
+        number += 1
+    return run.result
+
+
+def _seed(seed: bytes | int | str) -> bytes:
+    if isinstance(seed, bytes):
+        return seed
+    return str(seed).encode()
+
+
+class _Campaign:
+    """One run."""
+
+    def __init__(
+        self, wanted: int, seed: bytes, strategies: list[Strategy], on_progress: Progress | None, out: Path | None
+    ) -> None:
+        self.wanted = wanted
+        self.seed = seed
+        self.strategies = strategies
+        self.on_progress = on_progress
+        self.out = out
+        self.result = CampaignResult()
+
+    def seed_of(self, label: str) -> bytes:
+        """A seed for one part of the run."""
+        return Draws(self.seed, label).take(32)
+
+    def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
+        """Try the honest block and a number of cheats in one situation."""
+        bench = Bench.of(now)
+        before = _digest(now)
+        self.result.stopped += now.walked.cursor is not None
+        honest = self._judge(now, bench, ())
+        self.result.honest += 1
+        if honest:
+            self.keep(self._case(now, bench, f"{label}/honest", (), (), (), honest))
+        draws = Draws(self.seed, f"cases/{label}")
+        for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
+            if self.result.cases >= self.wanted:
+                break
+            count = draws.choice((1, 1, 1, 1, 2, 3))
+            picked = tuple(draws.choice(strategies) for _ in range(count))
+            names, steps = propose(now, picked, draws.take(16))
+            if steps:
+                self._try(now, bench, f"{label}/{at}", names, steps)
+        if _digest(now) != before:
+            self.keep(self._case(now, bench, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
+
+    def _try(self, now: Situation, bench: Bench, label: str, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+        due = _due(now, steps)
+        found = self._judge(now, bench, steps)
+        self.result.count(names, found)
+        if self.on_progress is not None and self.result.cases % 256 == 0:
+            self.on_progress(self.result.cases, self.wanted)
+        if found != due:
+            shrunk = shrink(steps, lambda fewer: self._judge(now, bench, fewer) == found != _due(now, fewer))
+            self.keep(self._case(now, bench, label, names, steps, shrunk, found))
+
+    def _judge(self, now: Situation, bench: Bench, steps: tuple[Step, ...]) -> Found:
+        if now.budget is not None:
+            return bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
+        return bench.judge(carry_out(now, steps) if steps else now.honest)
+
+    def _case(  # noqa: PLR0917  # a case has this many parts
+        self,
+        now: Situation,
+        bench: Bench,
+        label: str,
+        names: tuple[str, ...],
+        steps: tuple[Step, ...],
+        shrunk: tuple[Step, ...],
+        found: Found,
+    ) -> Case:
+        block = None if now.budget is not None else now.honest
+        label = f"{self.seed.hex()}/{label}"
+        return Case(label, names, bench, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
+
+    def keep(self, case: Case) -> None:
+        """Note a surprise, and write it where surprises go."""
+        self.result.surprises.append(case)
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+            self.result.files.append(write_case(case, self.out))
+
+
+def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
+    """The verdicts that must be found."""
+    if not steps:
+        return ()
+    if now.budget is not None:
+        return _names(expected_of_proof(now, apply_to_proof(now.canonical, steps)))
+    return _names(expected(now, carry_out(now, steps)))
+
+
+def _names(verdicts: tuple[Verdict, ...]) -> Found:
+    return tuple(verdict.value for verdict in verdicts)
+
+
+def _digest(now: Situation) -> bytes:
+    """A hash of all entries of the parent's state, and its root, computed without anything remembered."""
+    rows = (part for key, value in now.state.top_entries() for part in (blake2_256(key), blake2_256(value)))
+    return blake2_256(b"".join(rows) + now.state.root() + fresh_state(now.state).root())
