@@ -1,6 +1,5 @@
 """The overlay: nested layers, ordered iteration and child storage behave as a plain dictionary would (PS-10)."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -293,26 +292,3 @@ def test_a_proof_reads_back_what_the_state_holds(
     if child:
         assert read_child_proof(state.root(), nodes.values(), b"c", asked) == {key: child.get(key) for key in asked}
 
-
-def test_a_block_of_100_writes_costs_little_beside_the_trie_work() -> None:
-    entries = [(i.to_bytes(4, "big") * 8, b"v" * 20) for i in range(20_000)]
-    writes = [(entries[i * 199][0], b"w" * 20) for i in range(100)]
-    trie = Trie.from_entries(entries)
-    trie.root()
-    bare, through = [], []
-    for round_ in range(9):
-        fork = trie.fork()
-        changed = [(key, value + bytes([round_])) for key, value in writes]
-        start = time.perf_counter()
-        for key, value in changed:
-            fork.insert(key, value)
-        fork.root()
-        bare.append(time.perf_counter() - start)
-        storage = Storage(State(trie.fork()))
-        start = time.perf_counter()
-        with storage.transaction():
-            for key, value in changed:
-                storage.put(key, value)
-        storage.commit()
-        through.append(time.perf_counter() - start)
-    assert min(through) < 3 * min(bare) + 0.001
