@@ -113,10 +113,9 @@ class Lap:
             return first
         rows = rows_of(para)
         row = next(self._storage.iter_prefix(rows.ttl_prefix, rows.ttl_row(mark)), None) or first
-        if row[0] not in self._seen:
-            self._resumed += 1
-            TtlLapMark.remove(self._storage, para)
-            self._go_on(row[0], _NOWHERE)
+        self._resumed += 1
+        TtlLapMark.remove(self._storage, para)
+        self._go_on(row[0], _NOWHERE)
         return row
 
     def _leave(self) -> None:

@@ -42,6 +42,16 @@ def test_leaving_a_publisher_early_costs_one_row_and_one_mark_however_many_rows_
         assert done.weight == weights.on_idle_base() + found
 
 
+def test_taking_a_publisher_up_at_its_mark_costs_one_more_row_and_the_mark() -> None:
+    world = rows(TtlPolicy.SCAN, 6, 0, max_ttl_scans_per_idle=4)
+    order = sorted(numbered(6), key=rows_of(ParaId(FIRST)).ttl_row)
+    TtlLapMark.insert(world.storage, ParaId(FIRST), order[1])
+    done = sweep(world.config, world.storage, 2, WEIGHT_MAX)
+    assert done.examined == 4
+    found = weights.examine_row() * 4 + weights.enter_publisher() + weights.resume_publisher()
+    assert done.weight == weights.on_idle_base() + found
+
+
 def test_the_index_takes_one_row_beyond_what_is_due() -> None:
     world = rows(TtlPolicy.EXPIRY_INDEX, 6, 2, ttl=1)
     world.publish(SECOND, name("long"), b"", 10**6)
