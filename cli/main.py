@@ -29,6 +29,13 @@ Examples:
   pubsub import-relay-proofs proofs/*.json --out out/imported
 """
 
+_ENGINE: Final = click.option(
+    "--engine",
+    type=click.Choice(["spark", "python"]),
+    default="spark",
+    show_default=True,
+    help="What verifies; both come to the same rows, and plain Python starts at once.",
+)
 _OUT: Final = click.Path(file_okay=False, path_type=Path)
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -47,8 +54,9 @@ def pubsub() -> None:
     epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --out /tmp/demo\n",
 )
 @click.option("--out", type=_OUT, default=Path("out/demo"), show_default=True, help="Folder for history and audit.")
-@click.option("--master", default="local[2]", show_default=True, help="Spark master that audits.")
-def demo(out: Path, master: str) -> None:
+@click.option("--master", default=None, help="Spark master; without one, Spark runs inside of this program.")
+@_ENGINE
+def demo(out: Path, master: str | None, engine: str) -> None:
     """Run the demonstration network, then audit its history and real relay proofs.
 
     Twenty publishers, five subscribers, cheating collators, a few hundred relay blocks. The last line printed is one
@@ -56,7 +64,7 @@ def demo(out: Path, master: str) -> None:
     """
     from cli.demo import demonstrate
 
-    demonstrate(out, master)
+    demonstrate(out, master, engine)
 
 
 @pubsub.command(
@@ -78,12 +86,13 @@ def run(scenario: str, out: Path) -> None:
 )
 @click.argument("history", type=_FOLDER)
 @click.option("--out", type=_OUT, required=True, help="Folder for the audit's tables; a later audit adds to it.")
-@click.option("--master", default=None, help="Spark master, such as local[2]; without one, plain Python audits.")
-def audit(history: Path, out: Path, master: str | None) -> None:
+@click.option("--master", default=None, help="Spark master; without one, Spark runs inside of this program.")
+@_ENGINE
+def audit(history: Path, out: Path, master: str | None, engine: str) -> None:
     """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read."""
     from cli.audit import run_audit
 
-    sys.exit(run_audit(history, out, master))
+    sys.exit(run_audit(history, out, master, engine))
 
 
 @pubsub.command(

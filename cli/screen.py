@@ -2,45 +2,46 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+PLAIN_WIDTH: Final = 140
+"""Columns of a table that goes to a file or a pipe."""
+
 
 class Advance(Protocol):
     """Told how far a stage is."""
 
-    def __call__(self, done: int) -> None:
-        """`done` units of the stage are behind us."""
+    def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
+        """`done` units of `total` are behind us; `what` is being done now."""
 
 
-def _ignore(done: int) -> None:
+def _ignore(done: int, total: int | None = None, what: str | None = None) -> None:
     """Nobody is watching."""
 
 
 @contextmanager
-def stage(what: str, total: int | None = None) -> Iterator[Advance]:
+def stage(said: str, total: int | None = None) -> Iterator[Advance]:
     """A stage with a bar on a terminal, and one plain line on standard error elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        click.echo(what, err=True)
+        click.echo(said, err=True)
         yield _ignore
         return
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(said, total=total)
 
-        def advance(done: int) -> None:
-            progress.update(task, completed=done)
+        def advance(done: int, total: int | None = None, what: str | None = None) -> None:
+            progress.update(task, completed=done, total=total, description=what)
 
         yield advance
-        if total is not None:
-            progress.update(task, completed=total)
-        else:
-            progress.update(task, total=1, completed=1)
+        finished = next(each for each in progress.tasks if each.id == task)
+        progress.update(task, completed=finished.total or 1, total=finished.total or 1, description=said)
 
 
 def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -50,7 +51,10 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -
         shown.add_column(name, justify="left" if at == 0 else "right", overflow="fold")
     for row in rows:
         shown.add_row(*(cell if isinstance(cell, str) else f"{cell:,}" for cell in row))
-    Console(soft_wrap=True).print(shown)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PLAIN_WIDTH)
+    console.print(shown)
     click.echo()
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collator.author import RelayBlock, author
-from emulator.parachain import Collator, Pace, Parachain, make_collators
+from collator.cheats import STRATEGIES, Situation, attempt, equivocates
+from emulator.parachain import Pace, Parachain, make_collators
 from emulator.records import (
     AuthorityRecord,
     BlockRecord,
@@ -48,6 +49,12 @@ from runtime.storage import Storage
 
 ATTEMPTS: Final = 2
 """Candidates that may be tried for one block: after a refused one, the next collator's."""
+
+
+REMEMBERED: Final = 8
+"""Older relay blocks that a cheating collator keeps at hand."""
+
+EQUIVOCATION: Final = "equivocation"
 
 
 class UnknownParachain(PubsubError):
@@ -116,6 +123,8 @@ class _Tried:
     candidate: Candidate
     unpruned: tuple[tuple[ParaId, int], ...]
     strategy: str | None = None
+    twin: Candidate | None = None
+    """Another block of this author for the same slot."""
 
 
 @dataclass(slots=True)
@@ -285,41 +294,46 @@ class Network:
         slot = self._first_slot(chain, now.number)
         for at in range(chain.pace.blocks):
             for _attempt in range(ATTEMPTS):
-                record = self._try(chain, now.number, Slot(slot))
+                record = self._try(chain, now, Slot(slot), first=at == 0)
                 slot += 1
                 if record is None:
                     return
-                now.records.append(record)
                 if record.outcome is not None:
-                    self._enact(chain, record.candidate, record.outcome, now, first=at == 0)
                     break
 
-    def _try(self, chain: Parachain, number: RelayBlockNumber, slot: Slot) -> BlockRecord | None:
-        """Have the slot's author build a candidate and judge it; none when there is no relay parent to build on."""
+    def _try(self, chain: Parachain, now: _Round, slot: Slot, *, first: bool) -> BlockRecord | None:
+        """Have the slot's author build a candidate, judge it, and go on from it if it is valid.
+
+        None when there is no relay parent to build on.
+        """
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        wanted = max(number - 1 - chain.pace.lag, 0, last or 0)
-        relay = self.relay.access(wanted)
+        relay = self.relay.access(max(now.number - 1 - chain.pace.lag, 0, last or 0))
         if relay is None:
             return None
-        tried = self._author(chain, chain.author_of(slot), relay, last, slot)
+        tried = self._author(chain, relay, last, slot, self._slot_now(now.number))
+        record = self._judge(chain, tried, now)
+        if record.outcome is not None:
+            self._enact(chain, record.candidate, record.outcome, now, first=first)
+        if tried.twin is not None:
+            self._judge(chain, _Tried(tried.twin, tried.unpruned, EQUIVOCATION), now)
+        return record
+
+    def _judge(self, chain: Parachain, tried: _Tried, now: _Round) -> BlockRecord:
+        """Judge a candidate on the parachain's newest block, and record it."""
         claimed = self.relay.block(tried.candidate.inherent.relay_parent_number)
         root = None if claimed is None else claimed.header.state_root
-        slot_now = self._slot_now(number)
+        slot_now = self._slot_now(now.number)
+        context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
         outcome, refusal = None, None
         try:
-            outcome = validate_block(
-                chain.header,
-                chain.state,
-                tried.candidate,
-                RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now),
-            )
+            outcome = validate_block(chain.header, chain.state, tried.candidate, context)
         except InvalidBlock as invalid:
             refusal = invalid
-        return BlockRecord(
+        record = BlockRecord(
             chain.para,
-            self._segment(number),
+            self._segment(now.number),
             tried.candidate,
-            number,
+            now.number,
             slot_now,
             Hash(bytes(32)) if root is None else root,
             tried.unpruned,
@@ -327,16 +341,46 @@ class Network:
             refusal,
             tried.strategy,
         )
+        now.records.append(record)
+        return record
 
     def _author(
-        self, chain: Parachain, collator: Collator, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot
+        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot, slot_now: Slot
     ) -> _Tried:
+        """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
+        collator = chain.author_of(slot)
         downward, horizontal = self.relay.inbound(relay.number, chain.para, last)
-        authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
         stream = Stream(self.config.seed, f"cheat/{chain.para}/{slot}")
-        if not collator.strategies or not stream.chance(collator.rate):
-            return _Tried(authored.candidate, authored.unpruned)
+        if collator.strategies and stream.chance(collator.rate):
+            situation = Situation(
+                chain.header,
+                chain.state,
+                relay,
+                downward,
+                horizontal,
+                slot,
+                slot_now,
+                tuple(each.seed for each in chain.collators),
+                secret(self.config.seed, "stranger"),
+                self._other_relay_blocks(relay),
+                _foreign(relay),
+            )
+            attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))
+            if attempted is not None:
+                name = "+".join(attempted.strategies)
+                keys = tuple(each.key for each in chain.collators)
+                two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
+                twin = situation.honest if two else None
+                # a strategy that ends in a valid block is no cheat (PS-52)
+                return _Tried(attempted.candidate, situation.proof.unpruned, name if attempted.expected else None, twin)
+            return _Tried(situation.honest, situation.proof.unpruned)
+        authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
         return _Tried(authored.candidate, authored.unpruned)
+
+    def _other_relay_blocks(self, relay: RelayBlock) -> tuple[RelayBlock, ...]:
+        """Older relay blocks that a cheat could build on, newest first."""
+        numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
+        return tuple(found for number in numbers if (found := self.relay.access(number)) is not None)
 
     def _enact(
         self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, now: _Round, *, first: bool
@@ -412,6 +456,13 @@ class Network:
 def _subscriptions(chain: Parachain) -> SubscriptionRecord:
     items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
     return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)
+
+
+def _foreign(relay: RelayBlock) -> RelayBlock:
+    """A relay state that is no block's: the relay parent's with one more entry."""
+    state = relay.state.fork()
+    state.apply({b"foreign": b"state"}, {})
+    return RelayBlock(relay.number, state)
 
 
 def _refused(block: Block) -> list[ParaId]:

@@ -5,11 +5,13 @@ blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no r
 """
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from collator.cheats import STRATEGIES
 from emulator.seeded import MILLION
 from primitives.pubsub import key_from_data
 from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
@@ -125,6 +127,15 @@ class CollatorSettings(Model):
     """What it tries when it cheats, one drawn each time; names as in `collator.cheats`."""
     rate: Share = MILLION
     """How often it cheats when it is its turn."""
+
+    @field_validator("strategies")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in STRATEGIES:
+                near = get_close_matches(name, STRATEGIES, n=3, cutoff=0)
+                raise ValueError(f"no strategy is called {name!r}; near to it are {', '.join(near)}")
+        return names
 
 
 class Load(Model):

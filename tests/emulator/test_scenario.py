@@ -25,7 +25,7 @@ subscribe = [{ publishers = "all", missing_keys = 1 }]
 [[subscribers.collators]]
 
 [[subscribers.collators]]
-strategies = ["omit_one_node"]
+strategies = ["omit-node"]
 rate = 0.5
 
 [[subscribers.load]]
@@ -45,7 +45,7 @@ def test_a_scenario_is_read_into_frozen_models() -> None:
     scenario = parse_scenario(GOOD, "file.toml")
     assert scenario.publisher_ids() == (1000, 2100)
     assert scenario.publishers[0].update_rate == 250_000
-    assert scenario.subscribers[0].collators[1].strategies == ("omit_one_node",)
+    assert scenario.subscribers[0].collators[1].strategies == ("omit-node",)
     with pytest.raises(ValueError, match="frozen"):
         scenario.name = "other"
 

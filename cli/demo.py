@@ -1,0 +1,40 @@
+"""`pubsub demo`: a network, its history, real relay proofs beside it, and one audit over both."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli.audit import judge, show_audit
+from cli.audit import written as audit_written
+from cli.output import MARKER, new_folder
+from cli.proofs import import_bundled, show_import
+from cli.run import HISTORY, find_scenario, show_run, simulate
+from cli.screen import files
+from emulator.digest import combine
+from spark_audit.audit import INCOMPLETE
+
+AUDIT = "audit"
+
+
+def demonstrate(out: Path, master: str | None, engine: str) -> None:
+    """The command. Exits with 1 when the audit does not find exactly what the network knows of its cheats."""
+    scenario = find_scenario("demo")
+    with new_folder(out, replace=True) as folder:
+        run = simulate(scenario, folder)
+        imported = import_bundled(folder / HISTORY)
+        result = judge(folder / HISTORY, folder / AUDIT, master, engine)
+    show_run(run)
+    show_import(imported)
+    show_audit(result)
+    files(
+        "written:",
+        (
+            (out / HISTORY, "every block and every real proof"),
+            (out / MARKER, "the run in figures"),
+            *audit_written(out / AUDIT),
+        ),
+    )
+    if result.exit_code >= INCOMPLETE:
+        sys.exit(result.exit_code)
+    click.echo(f"digest: 0x{combine(run.digest, bytes.fromhex(result.digest)).hex()}")

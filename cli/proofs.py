@@ -1,0 +1,29 @@
+"""`pubsub import-relay-proofs`: real relay proofs into a history."""
+
+from collections.abc import Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from spark_audit.relay_proofs import Imported, import_relay_proofs
+
+
+def import_proofs(paths: Sequence[Path], out: Path) -> None:
+    """The command."""
+    imported = import_relay_proofs(paths, out)
+    show_import(imported)
+    click.echo(f"written:\n  {out}  a history, for `pubsub audit`")
+
+
+def import_bundled(out: Path) -> Imported:
+    """Import the proofs that come with the project."""
+    with as_file(files("spark_audit").joinpath("mainnet")) as folder:
+        return import_relay_proofs(sorted(folder.glob("*.json")), out)
+
+
+def show_import(imported: Imported) -> None:
+    """One line."""
+    known = f", {imported.already_there} were there already" if imported.already_there else ""
+    networks = ", ".join(imported.networks)
+    click.echo(f"{imported.proofs} relay proofs of {imported.nodes:,} nodes imported ({networks}){known}")
