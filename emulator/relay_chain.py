@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collator.author import RelayBlock
+from emulator.executions import MessageExecution, executions
 from emulator.relay_runtime import RelayConfig, RelayRuntime
 from primitives.header import Header
 from primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
@@ -34,10 +35,11 @@ class Genesis:
 
 @dataclass(frozen=True, slots=True)
 class KeptBlock:
-    """A relay block that candidates can be built on. Its state is never written again."""
+    """A relay block that candidates can be built on, and which messages ran in it. Its state is never written again."""
 
     header: Header
     state: State
+    executions: tuple[MessageExecution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,11 @@ class RelayChain:
     def state(self) -> State:
         """The newest block's state, for reading."""
         return self.blocks[-1].state
+
+    @property
+    def executions(self) -> tuple[MessageExecution, ...]:
+        """The messages that ran in the newest block, in order."""
+        return self.blocks[-1].executions
 
     def storage(self) -> Storage:
         """Read access to the newest state through the pallets; what is written to it is lost."""
@@ -137,7 +144,7 @@ class RelayChain:
             extrinsics=extrinsics,
         )
         self.downward.clear()
-        self.blocks.append(KeptBlock(block.header, storage.state))
+        self.blocks.append(KeptBlock(block.header, storage.state, executions(storage)))
         del self.blocks[:-KEPT_BLOCKS]
         return block
 

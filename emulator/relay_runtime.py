@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
+from emulator.executions import note_execution
 from primitives.errors import DefensiveFailure
+from primitives.hashing import blake2_256
 from primitives.types import AccountId, ParaId, PubsubKey
 from primitives.weights import Weight
 from runtime.babe import Babe
@@ -79,13 +81,14 @@ class XcmBinding:
         return weight if isinstance(weight, Weight) else _UNDECODABLE
 
     def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
-        """Execute a message of `para` over `storage`."""
+        """Execute a message of `para` over `storage`. Emits `Attempted` when it does not get to its end."""
         self._storage = storage
         try:
             result = self._processor.process(para, message, limit)
         finally:
             self._storage = None
         if isinstance(result, XcmProcessed):
+            note_execution(storage, para, blake2_256(message), result.execution)
             return Processed(result.used, success=result.success)
         return Processed(result.used, success=False, error=_message_error(result.error))
 

@@ -20,6 +20,7 @@ PALLET_INDEX: Final[dict[str, int]] = {
     "Dmp": 58,
     "Hrmp": 60,
     "Registrar": 70,
+    "XcmPallet": 99,
     "MessageQueue": 100,
     "Broadcaster": 101,
     "Subscriber": 102,
