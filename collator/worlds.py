@@ -190,6 +190,8 @@ class World:
             if twin is not None:
                 return twin.entries[key]
         length = draws.choice((0, 3, 23, 24, 40, 100, 100, 300, 900))
+        if self.spec.reserve_minimum and draws.one_in(2):
+            length = draws.choice((1500, 3000, 6000))  # heavy enough for the stop rule of a tight runtime
         ttl = draws.choice((0, 0, 1, 5, 2**32 - 1))
         return PublishedEntry(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl, self.number).encode()
 
@@ -354,7 +356,8 @@ class World:
         for _ in range(self.draws.choice((1, 1, 2))):
             self.number = RelayBlockNumber(self.number + self.draws.choice((1, 1, 1, 3)))
             for publisher in self.publishers:
-                self._change(publisher)
+                if self.draws.below(5) < 3:
+                    self._change(publisher)
             self._relay_block()
 
     def runtime(self) -> RuntimeSpec:

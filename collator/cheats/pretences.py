@@ -52,7 +52,7 @@ def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
     return draws.choice(met) if met else None
 
 
-@strategy("as-if-unchanged", "keep a publisher's news from the parachain", _OMITTED, on_proof=True)
+@strategy("as-if-unchanged", "keep a publisher's news from the parachain", _OMITTED, _UNUSED, on_proof=True)
 def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher stood resolved under the root it has now."""
     found = _met(situation, draws)
@@ -69,10 +69,10 @@ def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
 @strategy("as-if-changed", "walk a settled publisher again, to bloat the block", _UNUSED, _OMITTED, on_proof=True)
 def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
     """Build as if a publisher had never been resolved."""
-    roots = PROCESSED_ROOTS.get(situation.storage)
-    if not roots:
+    settled = [para for para, publisher in situation.walked.publishers.items() if publisher.unchanged]
+    if not settled:
         return None
-    para = draws.choice(list(roots))
+    para, roots = draws.choice(settled), PROCESSED_ROOTS.get(situation.storage)
 
     def lie(storage: Storage) -> None:
         PROCESSED_ROOTS.put(storage, {other: root for other, root in roots.items() if other != para})
@@ -150,7 +150,7 @@ def as_if_disabled(situation: Situation, draws: Draws) -> Proposal:
     return _pretend(situation, lambda s: DISABLED_PUBLISHERS.insert(s, para, DisableReason.UNDECODABLE))
 
 
-@strategy("as-if-delivered", "hold a value back as if it were known", _OMITTED, on_proof=True)
+@strategy("as-if-delivered", "hold a value back as if it were known", _OMITTED, _UNUSED, on_proof=True)
 def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
     """Build as if an entry that changed had been delivered before."""
     changes = [change for change in situation.walked.changes if change.entry is not None]
