@@ -11,7 +11,7 @@ from primitives.errors import DefensiveFailure
 from primitives.pubsub import derive_child_key, publisher_root_key
 from primitives.types import EMPTY_TRIE_ROOT, ParaId
 from runtime.storage import State, Storage
-from trie import Trie, read_child_proof, read_proof, state_root
+from trie import read_child_proof, read_proof, state_root
 
 KEYS = st.binary(max_size=3)
 VALUES = st.one_of(st.binary(max_size=4), st.binary(min_size=33, max_size=40))
@@ -291,4 +291,3 @@ def test_a_proof_reads_back_what_the_state_holds(
     assert read_proof(state.root(), nodes.values(), asked) == {key: top.get(key) for key in asked}
     if child:
         assert read_child_proof(state.root(), nodes.values(), b"c", asked) == {key: child.get(key) for key in asked}
-
