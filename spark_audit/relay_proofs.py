@@ -24,7 +24,7 @@ from spark_audit import schema
 from spark_audit.commit import COMMITS, Part, check_name, write_commit
 from spark_audit.open_proof import ProofError, open_proof, path_nodes
 from spark_audit.reader import Fault, History
-from spark_audit.well_known import expected_keys, is_channel_of, key_name
+from spark_audit.well_known import expected_keys, is_channel_of, is_child_root, key_name
 
 _UNKNOWN_PARA: Final = 0
 _UNREADABLE_READ: Final = "IncompleteDatabase"
@@ -152,7 +152,7 @@ def proof_parts(root: Hash, proof: Iterable[bytes], para: ParaId) -> list[dict[s
     nodes = {blake2_256(node): node for node in listed}
     costs = {node_hash: node_cost(len(node)) for node_hash, node in nodes.items()}
     entries = open_proof(root, nodes).entries
-    usual = {*expected_keys(para), *(key for key in entries if is_channel_of(key, para))}
+    usual = {*expected_keys(para), *(key for key in entries if is_channel_of(key, para) or is_child_root(key))}
     users: dict[Hash, list[bytes]] = {}
     found: dict[bytes, _Path] = {}
     # The usual keys first: any other key was asked for only if it needs a node that they do not.

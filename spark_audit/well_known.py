@@ -120,3 +120,8 @@ def is_channel_of(key: bytes, para: ParaId) -> bool:
     """Whether `key` holds a horizontal channel that `para` is an end of."""
     prefix = item_prefix("Hrmp", "HrmpChannels")
     return key.startswith(prefix) and para.to_bytes(4, "little") in {key[40:44], key[44:48]}
+
+
+def is_child_root(key: bytes) -> bool:
+    """Whether a child trie's root stands under `key`: nobody proves one by accident."""
+    return key.startswith(CHILD_STORAGE_PREFIX)

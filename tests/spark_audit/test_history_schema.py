@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_audit import schema
@@ -46,6 +46,7 @@ def _rows(table: Table) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
+@settings(max_examples=8)
 @given(data=st.data())
 def test_rows_come_back_from_a_file_as_they_were_written(
     name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -55,7 +56,11 @@ def test_rows_come_back_from_a_file_as_they_were_written(
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     write_parquet(path, table, rows)
     back = list(read_rows(path, table))
-    assert sorted(map(repr, back)) == sorted(map(repr, rows))
+
+    def ordered(some: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return sorted(some, key=lambda row: encode_row(table, row))
+
+    assert ordered(back) == ordered(rows)
     assert digest_rows(table, back) == digest_rows(table, rows)
 
 
@@ -79,7 +84,7 @@ def test_no_two_tables_share_a_name_unless_they_are_one() -> None:
         (None, "without a name"),
         ({b"pubsub.table": b"nodes"}, "version without a name"),
         ({b"pubsub.table": b"blocks", b"pubsub.version": b"1"}, "table 'blocks' stands where nodes belongs"),
-        ({b"pubsub.table": b"nodes", b"pubsub.version": b"2"}, "version '2' stands where 1 is known"),
+        ({b"pubsub.table": b"nodes", b"pubsub.version": b"2"}, "version '2' is not version 1"),
     ],
 )
 def test_a_schema_of_another_table_or_version_is_refused(metadata: dict[bytes, bytes] | None, reason: str) -> None:
@@ -115,6 +120,7 @@ def test_files_are_zstd_compressed_and_carry_page_checksums(tmp_path: Any) -> No
     assert pq.read_metadata(path).row_group(0).column(3).compression == "ZSTD"
 
 
+@settings(max_examples=25)
 @given(_rows(schema.QUARANTINE), _rows(schema.QUARANTINE))
 def test_the_digest_is_of_the_set_of_rows_and_of_nothing_else(
     some: list[dict[str, Any]], others: list[dict[str, Any]]

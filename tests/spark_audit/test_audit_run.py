@@ -1,0 +1,180 @@
+"""A run judges what is new, keeps the rest, and never leaves half an output (AU-6, AU-7)."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
+
+from spark_audit import schema
+from spark_audit.audit import AuditFailed, Progress, audit
+from spark_audit.commit import canonical_json
+from spark_audit.findings import Severity
+from spark_audit.results import REPORT, ResultError, Results
+from spark_audit.store import HistoryWriter
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    return {each.relative_to(path).as_posix(): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+
+def test_a_second_run_judges_nothing_and_says_the_same(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history")
+    first = audit(history, tmp_path / "out", engine="python")
+    kept = _contents(tmp_path / "out")
+    second = audit(history, tmp_path / "out", engine="spark")
+    assert (second.units_judged, second.units_skipped, second.engine) == (0, first.units_judged, None)
+    assert (second.digest, second.chains, second.exit_code) == (first.digest, first.chains, first.exit_code)
+    changed = {name for name, data in _contents(tmp_path / "out").items() if kept.get(name) != data}
+    assert changed == {REPORT}
+
+
+def test_a_run_with_nothing_new_does_not_load_spark(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 3)
+    audit(history, tmp_path / "out", engine="python")
+    code = (
+        "import sys; from pathlib import Path; from spark_audit.audit import audit; "
+        "result = audit(Path(sys.argv[1]), Path(sys.argv[2])); print(result.engine, 'pyspark' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(history), str(tmp_path / "out")],
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert run.stdout.strip() == "None False"
+
+
+def test_new_segments_cost_only_themselves(tmp_path: Path) -> None:
+    """AU-10: a history that grows gives at every moment what a whole run gives."""
+    network = small_network(segment_length=3)
+    judged = []
+    with HistoryWriter(tmp_path / "history", "dev") as writer:
+        network.observe(writer)
+        for _ in range(3):
+            network.step(4)
+            result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+            judged.append((result.units_judged, result.units_skipped))
+        network.finish()
+    grown = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert [new + old for new, old in judged] == [3, 6, 9]
+    assert all(new == 3 for new, _old in judged)
+    assert grown.digest == audit(tmp_path / "history", tmp_path / "whole", engine="python").digest
+
+
+def test_the_same_history_elsewhere_gives_the_same_digest(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", cheats={3: drop_a_node})
+    copy = shutil.copytree(history, tmp_path / "copy", copy_function=shutil.copyfile)
+    one, two = (audit(path, path.with_name(f"{path.name}.out"), engine="python") for path in (history, copy))
+    assert one.digest == two.digest
+    assert one.exit_code == 1
+
+
+def test_a_damaged_receipt_is_made_again(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 5)
+    first = audit(history, tmp_path / "out", engine="python")
+    receipts = sorted((tmp_path / "out" / "items").rglob("receipt.json"))
+    receipts[0].write_bytes(b"{")
+    (receipts[1].parent / "block_measures.parquet").unlink()
+    again = audit(history, tmp_path / "out", engine="python")
+    assert (again.units_judged, again.digest) == (2, first.digest)
+
+
+def test_results_that_no_report_names_are_removed(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 5)
+    stale = tmp_path / "out" / "items" / "network=dev" / "chain=2000" / "00000000-stale"
+    stale.mkdir(parents=True)
+    result = audit(history, tmp_path / "out", engine="python")
+    assert not stale.exists()
+    assert all((tmp_path / "out" / folder).is_dir() for folder in result.report["folders"])
+
+
+def test_an_output_that_cannot_be_written_is_an_infrastructure_failure(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 2)
+    (tmp_path / "out").write_text("in the way")
+    with pytest.raises(AuditFailed) as failure:
+        audit(history, tmp_path / "out", engine="python")
+    assert failure.value.exit_code == 4
+
+
+def test_asking_for_what_there_is_not_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(AuditFailed, match="there is no history") as failure:
+        audit(tmp_path, tmp_path / "out", engine="python")
+    assert failure.value.exit_code == 2
+    with pytest.raises(AuditFailed, match="no engine 'abacus'") as failure:
+        audit(tmp_path, tmp_path / "out", engine="abacus")
+    assert failure.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [(Severity.ERROR, 0), (Severity.WARNING, 1), (Severity.INFO, 1), (None, 0)]
+)
+def test_the_severity_that_fails_a_run_is_chosen(tmp_path: Path, fail_on: Severity | None, code: int) -> None:
+    history = write_history(tmp_path / "history", 5, cheats={3: drop_a_node})
+    assert audit(history, tmp_path / "out", engine="python", fail_on=fail_on).exit_code == code
+
+
+def test_a_chain_that_starts_in_the_middle_is_verified_only_when_its_start_is_trusted(tmp_path: Path) -> None:
+    network = small_network()
+    network.step(6)
+    with HistoryWriter(tmp_path / "history", "dev") as writer:
+        network.observe(writer)
+        start = network.parachain(SUBSCRIBER).header.hash().hex()
+        network.step(5)
+        network.finish()
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert result.exit_code == 3
+    row = next(row for row in result.chains if row["chain"] == SUBSCRIBER)
+    assert (row["status"], row["judged"]) == ("not verified", row["candidates"])
+    codes = [found["code"] for found in result.results.rows(schema.FINDINGS) if found["chain"] == SUBSCRIBER]
+    assert codes == ["UntrustedStart"]
+    trusted = audit(tmp_path / "history", tmp_path / "out", engine="python", trusted=[start])
+    assert next(row for row in trusted.chains if row["chain"] == SUBSCRIBER)["status"] == "verified"
+
+
+def test_the_report_says_what_was_done(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 6, cheats={3: drop_a_node})
+    seen: list[Progress] = []
+    result = audit(history, tmp_path / "out", engine="python", progress=seen.append)
+    report = json.loads((tmp_path / "out" / REPORT).read_bytes())
+    assert report == json.loads(canonical_json(result.report))
+    expected: dict[str, Any] = {
+        "exit_code": 1,
+        "digest": result.digest,
+        "engine": "python",
+        "candidates": result.candidates,
+        "judged": result.candidates,
+        "codes": {"Equivocation": 1, "OmittedBelowBudget": 1},
+        "quarantined": 0,
+        "units": {"judged": 6, "skipped": 0},
+    }
+    assert {name: report[name] for name in expected} == expected
+    assert {progress.phase for progress in seen} == {"verify", "habits", "summary"}
+    assert Progress("verify", 6, 6) in seen
+    assert Results.open(tmp_path / "out").report == report
+
+
+def test_there_are_no_results_before_a_report(tmp_path: Path) -> None:
+    with pytest.raises(ResultError, match="there is no audit"):
+        Results.open(tmp_path)
+
+
+def test_measures_add_up_to_what_the_proof_weighs(tmp_path: Path) -> None:
+    """PS-70: static nodes, top paths, child nodes and values are the whole proof."""
+    result = audit(write_history(tmp_path / "history", 12), tmp_path / "out", engine="python")
+    rows = [row for row in result.results.rows(schema.BLOCK_MEASURES) if row["status"] == "included"]
+    parts = ("static_bytes", "top_path_bytes", "child_node_bytes", "value_bytes")
+    assert all(row["proof_bytes"] == sum(row[name] for name in parts) for row in rows)
+    assert any(row["saved_unchanged"] for row in rows)
+    assert sum(row["proof_bytes"] for row in rows) == result.proof_bytes
+    publishers = list(result.results.rows(schema.PUBLISHER_MEASURES))
+    for name in ("top_path_bytes", "child_node_bytes", "value_bytes", "cached_bytes"):
+        assert sum(row[name] for row in publishers) == sum(row[name] for row in rows)

@@ -1,0 +1,134 @@
+"""Habits are told from measures alone: runs of blocks held against thresholds (AU-2)."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from primitives.scale import Reader
+from spark_audit import schema
+from spark_audit.aggregate import nearest_rank, summarize
+from spark_audit.findings import Thresholds
+from spark_audit.habits import chain_habits
+
+LIMITS = Thresholds(relay_lag=5, stalled_blocks=3, at_budget_blocks=3, starved_blocks=2)
+
+
+def _block(at: int, **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {column.name: None for column in schema.BLOCK_MEASURES.columns}
+    row |= {
+        "network": "dev",
+        "chain": 2000,
+        "segment": 0,
+        "position": at,
+        "number": at + 1,
+        "block": bytes([at]) * 32,
+        "status": "included",
+        "judged": True,
+        "sealed": True,
+        "slot": at,
+        "collator": b"\x01" * 32,
+        "relay_parent": at,
+        "relay_lag": 1,
+        "budget": 1000,
+        "used": 100,
+        "stopped": False,
+        "expired_valid": 0,
+    }
+    return row | values
+
+
+def _codes(rows: list[dict[str, Any]], publishers: dict[int, list[dict[str, Any]]] | None = None) -> list[str]:
+    found = chain_habits(rows, lambda _s, at: (publishers or {}).get(at, []), lambda _s, _p: b"", LIMITS)
+    return [row["code"] for row in found]
+
+
+def _figures(row: dict[str, Any]) -> dict[str, Any]:
+    reader = Reader(row["evidence"])
+    reader.take(1)
+    reader.bytes_()
+    figures: dict[str, Any] = json.loads(reader.bytes_())
+    return figures
+
+
+def test_ordinary_blocks_have_no_habits() -> None:
+    assert _codes([_block(at) for at in range(20)]) == []
+
+
+def test_a_lagging_run_is_one_finding_with_its_length_and_worst() -> None:
+    rows = [_block(at, relay_lag=lag) for at, lag in enumerate([1, 5, 9, 6, 1, 1, 7])]
+    found = list(chain_habits(rows, lambda _s, _p: [], lambda _s, _p: None, LIMITS))
+    assert [row["code"] for row in found] == ["RelayParentLag", "RelayParentLag"]
+    assert [(_figures(row)["blocks"], _figures(row)["most"]) for row in found] == [(3, 9), (1, 7)]
+
+
+def test_standing_on_one_relay_parent_is_stalling_from_the_threshold_on() -> None:
+    assert _codes([_block(at, relay_parent=min(at, 4)) for at in range(7)]) == []
+    assert _codes([_block(at, relay_parent=min(at, 4)) for at in range(8)]) == ["StallingCollator"]
+
+
+def test_a_collator_that_always_lands_at_the_budget_is_named() -> None:
+    rows = [_block(at, used=960, collator=bytes([at % 2]) * 32) for at in range(6)]
+    found = list(chain_habits(rows, lambda _s, _p: [], lambda _s, _p: None, LIMITS))
+    assert [(row["code"], row["collator"]) for row in found] == [
+        ("AlwaysAtBudget", bytes(32)),
+        ("AlwaysAtBudget", b"\x01" * 32),
+    ]
+    assert _codes([_block(at, used=960 if at % 2 else 100) for at in range(8)]) == []
+
+
+def test_a_cursor_that_is_not_where_it_was_left_has_jumped() -> None:
+    rows = [_block(0, cursor_after=b"here"), _block(1, cursor_before=b"here"), _block(2, cursor_before=b"there")]
+    assert _codes(rows) == ["CursorJump"]
+
+
+def test_entries_expired_when_judged_are_reported_by_block() -> None:
+    assert _codes([_block(0, expired_valid=2), _block(1)]) == ["ExpiredDeliveredAsValid"]
+
+
+def test_a_publisher_not_served_while_the_budget_runs_out_starves() -> None:
+    served = {"publisher": 1, "complete": True, "unchanged": False}
+    waiting = {"publisher": 2, "complete": False, "unchanged": False}
+    rows = [_block(at, stopped=True) for at in range(3)]
+    assert _codes(rows, {at: [served, waiting] for at in range(3)})[:1] == ["AlwaysAtBudget"]
+    assert "Starvation" in _codes(rows[:2], {0: [served, waiting], 1: [served]})
+    assert _codes([_block(at) for at in range(4)], {at: [waiting] for at in range(4)}) == []
+
+
+def test_rejected_and_unjudged_blocks_make_no_habits() -> None:
+    rows = [_block(at, relay_lag=9, status="rejected", verdict="BadSeal") for at in range(3)]
+    rows += [_block(at, relay_lag=9, judged=False) for at in range(3, 6)]
+    assert _codes(rows) == []
+
+
+@given(st.integers(1, 500), st.integers(1, 100))
+def test_the_nearest_rank_is_the_least_that_covers_the_share(count: int, percent: int) -> None:
+    rank = nearest_rank(count, percent)
+    assert 1 <= rank <= count
+    assert rank * 100 >= count * percent
+    assert rank == 1 or (rank - 1) * 100 < count * percent
+
+
+def test_sizes_are_summed_up_by_chain_collator_and_publisher() -> None:
+    blocks = [_block(at, proof_bytes=10 * at, collator=bytes([at % 2]) * 32) for at in range(5)]
+    blocks.append(_block(9, proof_bytes=10**9, status="rejected"))
+    publisher: dict[str, Any] = {column.name: None for column in schema.PUBLISHER_MEASURES.columns}
+    publishers = [
+        {**publisher, "network": "dev", "chain": 2000, "publisher": 7, "value_bytes": size} for size in (4, 8)
+    ]
+    rows = {(row["scope"], row["subject"], row["measure"]): row for row in summarize(blocks, publishers)}
+    whole = rows["chain", "", "proof_bytes"]
+    assert [whole[name] for name in ("count", "total", "least", "p50", "p90", "p99", "most")] == [
+        5,
+        100,
+        0,
+        20,
+        40,
+        40,
+        40,
+    ]
+    assert rows["collator", "01" * 32, "proof_bytes"]["total"] == 40
+    assert rows["publisher", "7", "value_bytes"]["total"] == 12
+    assert rows["chain", "", "budget_ppm"]["most"] == 100_000
+    assert ("chain", "", "unpruned_bytes") not in rows

@@ -1,0 +1,253 @@
+"""Real relay proofs are imported, opened and told apart to the byte, and agree with what sp-trie reads (AU-9)."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from primitives.hashing import blake2_256
+from primitives.pubsub import node_cost
+from primitives.types import ParaId
+from spark_audit import schema
+from spark_audit.audit import audit
+from spark_audit.commit import Part, write_commit
+from spark_audit.open_proof import ProofError, decode_node, open_proof, path_nodes
+from spark_audit.reader import Fault, History
+from spark_audit.relay_proofs import ImportRefused, import_relay_proofs, proof_parts, read_relay_proof
+from spark_audit.well_known import key_name
+from trie import Trie
+
+MAINNET = Path(__file__).resolve().parents[2] / "examples" / "mainnet"
+FILES = sorted(MAINNET.glob("*.json"))
+TOTALS = {
+    "asset-hub-kusama-1100000": (18, 2579),
+    "asset-hub-kusama-1800000": (34, 5035),
+    "asset-hub-kusama-450000": (14, 2177),
+    "asset-hub-kusama-650000": (16, 2369),
+    "asset-hub-kusama-960000": (18, 2579),
+    "asset-hub-polkadot-10000": (12, 1850),
+    "asset-hub-polkadot-3356195": (60, 9988),
+    "asset-hub-polkadot-800000": (16, 2498),
+    "asset-hub-westend-1800000": (27, 3945),
+    "moonbeam-11728459": (160, 21168),
+    "moonbeam-devnode-115": (3, 188),
+}
+"""Nodes, and their bytes with length prefixes."""
+
+
+def test_all_files_are_there() -> None:
+    assert {path.stem for path in FILES} == TOTALS.keys()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_byte_of_a_real_proof_is_attributed_once(path: Path) -> None:
+    proof = read_relay_proof(path)
+    parts = proof_parts(proof.relay_root, proof.proof, proof.chain)
+    weight = sum(node_cost(len(node)) for node in proof.proof)
+    assert (sum(part["nodes"] for part in parts), sum(part["bytes"] for part in parts)) == (len(proof.proof), weight)
+    assert (len(proof.proof), weight) == TOTALS[path.stem]
+    assert not [part for part in parts if part["kind"] == "unread"]
+    assert not [part for part in parts if part["kind"] == "key" and part["name"].startswith("unknown")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_entry_is_the_one_that_other_readers_find(path: Path) -> None:
+    """Against sp-trie's reads of well-known keys and smoldot's list of all entries, both in the file."""
+    data = json.loads(path.read_bytes())
+    proof = read_relay_proof(path)
+    nodes = proof.nodes()
+    entries = open_proof(proof.relay_root, nodes).entries
+    for read in data.get("reads_sp_trie", {}).values():
+        key = bytes.fromhex(read["key"][2:])
+        _path, proven = path_nodes(proof.relay_root, nodes, key)
+        if "error" in read:
+            assert not proven
+        else:
+            assert proven
+            value = read.get("value")
+            assert entries.get(key) == (None if value is None else bytes.fromhex(value[2:]))
+    known = data.get("known_entries_smoldot")
+    if known is not None:
+        listed = {bytes.fromhex(key[2:]): None if value is None else bytes.fromhex(value[2:]) for key, value in known}
+        assert entries == listed
+
+
+def test_the_largest_real_proof_is_told_apart_by_name() -> None:
+    proof = read_relay_proof(MAINNET / "moonbeam-11728459.json")
+    parts = proof_parts(proof.relay_root, proof.proof, proof.chain)
+    kinds: dict[str, list[int]] = {}
+    for part in parts:
+        entry = kinds.setdefault(part["kind"], [0, 0])
+        entry[0] += part["nodes"]
+        entry[1] += part["bytes"]
+    assert kinds == {"key": [135, 14460], "neighbour": [0, 0], "shared": [25, 6708]}
+    head = next(part for part in parts if part["name"] == "Paras.Heads(2004)")
+    assert (head["state"], head["value_bytes"]) == ("value", 654)
+    assert sum(part["name"].startswith("Hrmp.HrmpChannels(") for part in parts) == 38
+
+
+def test_proofs_stand_in_the_same_tables_and_rebuild_to_the_byte(tmp_path: Path) -> None:
+    imported = import_relay_proofs([MAINNET], tmp_path)
+    assert (imported.proofs, imported.already_there) == (11, 0)
+    history = History.open(tmp_path)
+    faults: list[Fault] = []
+    rows = list(history.rows(history.files(schema.BLOCKS), faults))
+    nodes = {
+        (row["network"], row["segment"], row["hash"]): row["data"]
+        for row in history.rows(history.files(schema.NODES), faults)
+    }
+    assert not faults
+    by_root = {row["relay_root"]: row for row in rows}
+    for path in FILES:
+        proof = read_relay_proof(path)
+        row = by_root[proof.relay_root]
+        assert tuple(nodes[row["network"], row["segment"], each] for each in row["proof"]) == proof.proof
+        assert (row["number"], row["block"], row["status"]) == (proof.number, proof.block, "imported")
+
+
+def test_importing_again_adds_only_what_is_new(tmp_path: Path) -> None:
+    assert import_relay_proofs(FILES[:4], tmp_path).proofs == 4
+    again = import_relay_proofs([MAINNET], tmp_path)
+    assert (again.proofs, again.already_there) == (7, 4)
+    assert import_relay_proofs([MAINNET], tmp_path).proofs == 0
+
+
+def test_the_audit_opens_imported_proofs_and_is_clean(tmp_path: Path) -> None:
+    import_relay_proofs([MAINNET], tmp_path / "history")
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert (result.exit_code, result.candidates, result.judged) == (0, 11, 11)
+    assert result.proof_bytes == sum(weight for _nodes, weight in TOTALS.values())
+    assert {row["status"] for row in result.chains} == {"opened"}
+    parts = list(result.results.rows(schema.PROOF_PARTS))
+    assert sum(part["bytes"] for part in parts) == result.proof_bytes
+
+
+def _tampered(history: Path, change: Callable[[dict[str, Any], dict[bytes, bytes]], None]) -> None:
+    """A proof of which someone changed row or nodes before it was committed, manifests and all."""
+    clean = history.with_name("clean")
+    import_relay_proofs([MAINNET / "asset-hub-polkadot-10000.json"], clean)
+    opened = History.open(clean)
+    row = next(opened.rows(opened.files(schema.BLOCKS), []))
+    nodes = {each["hash"]: each["data"] for each in opened.rows(opened.files(schema.NODES), [])}
+    change(row, nodes)
+    stored = [{"network": "polkadot", "segment": 0, "hash": key, "data": node} for key, node in nodes.items()]
+    headers = list(opened.rows(opened.files(schema.RELAY_HEADERS), []))
+    parts = [
+        Part(schema.BLOCKS, [row], "x", row["chain"]),
+        Part(schema.NODES, stored, "x"),
+        Part(schema.RELAY_HEADERS, headers, "x"),
+    ]
+    write_commit(history, "polkadot", 0, parts, {})
+    shutil.rmtree(clean)
+
+
+def test_nodes_that_nobody_needs_are_reported(tmp_path: Path) -> None:
+    def add(row: dict[str, Any], nodes: dict[bytes, bytes]) -> None:
+        for junk in (b"junk", b"more junk"):
+            nodes[blake2_256(junk)] = junk
+            row["proof"].append(blake2_256(junk))
+        row["proof"].append(row["proof"][0])
+
+    _tampered(tmp_path / "history", add)
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert (result.exit_code, result.codes) == (1, {"UnreadNodes": 1})
+    unread = [row for row in result.results.rows(schema.PROOF_PARTS) if row["kind"] == "unread"]
+    assert [row["nodes"] for row in unread] == [2]
+    assert sum(row["bytes"] for row in result.results.rows(schema.PROOF_PARTS)) == result.proof_bytes
+
+
+def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
+    def move(row: dict[str, Any], _nodes: dict[bytes, bytes]) -> None:
+        row["relay_root"] = bytes(32)
+
+    _tampered(tmp_path / "history", move)
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert (result.exit_code, result.codes) == (1, {"UnopenedProof": 1})
+
+
+def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
+    def rename(_row: dict[str, Any], nodes: dict[bytes, bytes]) -> None:
+        first = min(nodes)
+        nodes[first] += b"\x00"
+
+    _tampered(tmp_path / "history", rename)
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert result.exit_code == 3
+    assert any("does not have that hash" in row["error"] for row in result.results.rows(schema.QUARANTINE))
+
+
+GOOD: dict[str, Any] = json.loads((MAINNET / "asset-hub-polkadot-3356195.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("chain", None, "chain is missing or not a string"),
+        ("block", "12x", "block is missing or not a u32"),
+        ("block", 2**32, "block is missing or not a u32"),
+        ("relayParentNumber", True, "relayParentNumber is missing or not a u32"),
+        ("relayParentStorageRoot", "0x12", "relayParentStorageRoot has 1 bytes, not 32"),
+        ("relayParentStorageRoot", "0x" + "00" * 32, "trieNodes the node of the storage root"),
+        ("trieNodes", {}, "trieNodes is missing or not a list"),
+        ("trieNodes", ["0x0", *GOOD["trieNodes"]], r"trieNodes\[0\] is not hex"),
+        ("trieNodes", GOOD["trieNodes"][:-2], "reads_sp_trie.* is not what the proof says"),
+        ("parentHead", "0x00", "parentHead does not hash to parentHash"),
+        ("downwardMessages", [{"sentAt": "1"}], r"downwardMessages\[0\].msg is missing"),
+        ("horizontalMessages", {"abc": []}, "horizontalMessages.abc is missing or not a u32"),
+        ("horizontalMessages", {"1": [{"data": "0x"}]}, r"horizontalMessages.1\[0\].sentAt is missing"),
+        ("reads_sp_trie", {"x": {"key": "0x00", "value": "0x01"}}, "reads_sp_trie.x is not what the proof says"),
+        ("reads_sp_trie", {"x": 1}, "reads_sp_trie.x is not an object"),
+    ],
+)
+def test_a_file_that_is_not_what_it_says_is_refused_by_file_and_field(
+    tmp_path: Path, field: str, value: object, reason: str
+) -> None:
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps({**GOOD, field: value}))
+    with pytest.raises(ImportRefused, match=rf"proof\.json: ({reason})"):
+        read_relay_proof(path)
+
+
+@pytest.mark.parametrize(("content", "reason"), [("{", "not JSON"), ("[]", "not a JSON object")])
+def test_a_file_that_is_no_json_object_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "proof.json"
+    path.write_text(content)
+    with pytest.raises(ImportRefused, match=reason):
+        read_relay_proof(path)
+
+
+def test_one_bad_file_keeps_all_of_them_out(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    with pytest.raises(ImportRefused, match=r"bad\.json: chain"):
+        import_relay_proofs([*FILES, bad], tmp_path / "history")
+    assert not (tmp_path / "history").exists()
+
+
+def test_child_tries_are_told_apart_from_keys() -> None:
+    child = b":child_storage:default:pubsub" + (1000).to_bytes(4, "little")
+    trie = Trie.from_entries([(child, b"\x11" * 32), (b"other", b"x" * 40), (b"third", b"y")])
+    nodes: dict[Any, bytes] = {}
+    trie.prove([child], nodes)
+    parts = proof_parts(trie.root(), nodes.values(), ParaId(2000))
+    assert [(part["name"], part["state"]) for part in parts if part["kind"] == "child trie"] == [
+        ("child trie 1000", "value")
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "01", "0f", "41", "4101", "8000", "800100", "80010004", "2000", "c0010004", "7f", "41ff00"]
+)
+def test_bytes_that_are_no_node_are_refused(raw: str) -> None:
+    with pytest.raises(ProofError):
+        decode_node(bytes.fromhex(raw))
+
+
+def test_names_of_keys_say_pallet_item_and_paras() -> None:
+    assert key_name(bytes.fromhex("06de3d8a54d27e44a9d5ce189618f22db4b49d95320d9021994c850f25b8e385")) == (
+        "Configuration.ActiveConfig"
+    )
+    assert key_name(b"anything") == "unknown 0x616e797468696e67"

@@ -1,0 +1,240 @@
+"""Each candidate is judged again as the chain judged it; every difference is a finding with evidence (AU-1, AU-2)."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_support import (
+    SUBSCRIBER,
+    Scene,
+    add_junk,
+    drop_a_node,
+    include_invalid,
+    refuse_for_another_reason,
+    refuse_valid,
+    write_history,
+)
+
+from collator.author import seal
+from emulator.records import BlockRecord, CheckpointRecord
+from primitives.ed25519 import sign
+from primitives.header import aura_seal
+from primitives.scale import Reader
+from runtime.parachain_system.block import Candidate, Verdict
+from spark_audit import schema
+from spark_audit.audit import AuditResult, audit
+from spark_audit.evidence import EvidenceError, judge
+from spark_audit.findings import Severity, Thresholds
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _run(tmp_path: Path, **history: Any) -> AuditResult:
+    write_history(tmp_path / "history", **history)
+    return audit(tmp_path / "history", tmp_path / "out", engine="python")
+
+
+def _status(result: AuditResult, chain: int = SUBSCRIBER) -> str:
+    return next(row["status"] for row in result.chains if row["chain"] == chain)
+
+
+def _findings(result: AuditResult, *, info: bool = False) -> list[dict[str, Any]]:
+    rows = result.results.rows(schema.FINDINGS)
+    return [row for row in rows if info or row["severity"] != Severity.INFO.value]
+
+
+def _bad_seal(scene: Scene) -> list[BlockRecord]:
+    header = scene.record.candidate.header
+    forged = replace(header, digest=(header.digest[0], aura_seal(sign(b"\x07" * 32, header.pre_hash()))))
+    return [scene.judged(Candidate(forged, scene.record.candidate.inherent)), scene.record]
+
+
+def _bad_parent(scene: Scene) -> list[BlockRecord]:
+    header = replace(scene.record.candidate.header, number=scene.record.candidate.header.number + 5)
+    return [scene.judged(Candidate(seal(header, scene.seed), scene.record.candidate.inherent)), scene.record]
+
+
+def _misreport(scene: Scene) -> list[BlockRecord]:
+    honest = scene.record.candidate
+    inherent = replace(honest.inherent, messages_used=77)
+    header = replace(honest.header, extrinsics_root=inherent.extrinsics_root())
+    return [scene.judged(Candidate(seal(header, scene.seed), inherent)), scene.record]
+
+
+def _reproof(change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]) -> Callable[[Scene], list[BlockRecord]]:
+    def cheat(scene: Scene) -> list[BlockRecord]:
+        return [scene.judged(scene.with_proof(change(scene.record.candidate.inherent.proof))), scene.record]
+
+    return cheat
+
+
+def _wrong_state(scene: Scene) -> list[BlockRecord]:
+    return [scene.judged(scene.with_state_root(bytes(32))), scene.record]
+
+
+CHEATS: dict[Verdict, Callable[[Scene], list[BlockRecord]]] = {
+    Verdict.BAD_SEAL: _bad_seal,
+    Verdict.BAD_PARENT: _bad_parent,
+    Verdict.MESSAGES_MISREPORTED: _misreport,
+    Verdict.DUPLICATE_NODE: _reproof(lambda proof: (*proof, proof[-1])),
+    Verdict.UNSORTED_PROOF: _reproof(lambda proof: tuple(reversed(proof))),
+    Verdict.ROOT_MISMATCH: _reproof(lambda _proof: ()),
+    Verdict.OMITTED_BELOW_BUDGET: drop_a_node,
+    Verdict.UNUSED_NODES: add_junk,
+    Verdict.STATE_ROOT_MISMATCH: _wrong_state,
+}
+
+
+@pytest.mark.parametrize("verdict", CHEATS, ids=lambda verdict: verdict.value)
+def test_a_refused_cheat_is_a_finding_with_its_verdict_and_the_audit_goes_on(tmp_path: Path, verdict: Verdict) -> None:
+    result = _run(tmp_path, cheats={4: CHEATS[verdict]})
+    rows = _findings(result)
+    assert [(row["code"], row["severity"], row["number"] in {4, 9}) for row in rows] == [
+        (verdict.value, "warning", True)
+    ]
+    assert (result.exit_code, _status(result)) == (1, "verified")
+    assert judge(rows[0]["evidence"]).code == verdict.value
+    measures = [row for row in result.results.rows(schema.BLOCK_MEASURES) if row["chain"] == SUBSCRIBER]
+    assert [row["verdict"] for row in measures if row["status"] == "rejected"] == [verdict.value]
+    assert all(row["judged"] for row in measures)
+
+
+def test_a_finding_is_judged_again_in_a_fresh_process_that_has_only_the_evidence(tmp_path: Path) -> None:
+    row = _findings(_run(tmp_path, cheats={4: drop_a_node}))[0]
+    (tmp_path / "evidence").write_bytes(row["evidence"])
+    code = "import sys; from spark_audit.evidence import judge; print(judge(sys.stdin.buffer.read()).code)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        input=row["evidence"],
+        capture_output=True,
+        env={"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        timeout=60,
+        check=True,
+    )
+    assert run.stdout.strip() == b"OmittedBelowBudget"
+
+
+def test_evidence_with_another_state_proves_nothing(tmp_path: Path) -> None:
+    """An accuser may not choose the state: its root must be the parent's."""
+    evidence = bytearray(_findings(_run(tmp_path, cheats={4: drop_a_node}))[0]["evidence"])
+    evidence[-2] ^= 1  # in the last value of the state; the last byte counts child tries
+    with pytest.raises(EvidenceError, match="the state does not have the root"):
+        judge(bytes(evidence))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "reason"),
+    [
+        (b"", "does not decode"),
+        (b"\x02\x14block", "version 2"),
+        (b"\x01\x10what", "kind 'what'"),
+        (b"\x01\x14block\x00", "does not decode"),
+    ],
+)
+def test_evidence_that_is_none_is_refused(evidence: bytes, reason: str) -> None:
+    with pytest.raises(EvidenceError, match=reason):
+        judge(evidence)
+
+
+def test_the_verifier_and_nobody_else_is_believed_about_an_included_block(tmp_path: Path) -> None:
+    result = _run(tmp_path, cheats={3: include_invalid})
+    rows = _findings(result)
+    assert [(row["code"], row["severity"]) for row in rows] == [("StateRootMismatch", "error")]
+    assert (result.exit_code, _status(result), _status(result, 1000)) == (1, "not verified", "verified")
+    chain = next(row for row in result.chains if row["chain"] == SUBSCRIBER)
+    assert "segment 0 was not judged to its end" in chain["reasons"]
+    assert chain["judged"] == chain["candidates"] - 1, "block 4 of segment 0 stands on a state that nobody vouches for"
+
+
+def test_a_valid_block_that_was_refused_is_a_finding(tmp_path: Path) -> None:
+    rows = _findings(result := _run(tmp_path, cheats={5: refuse_valid}))
+    assert [(row["code"], row["severity"]) for row in rows] == [("RejectedValid", "error")]
+    assert judge(rows[0]["evidence"]).code is None
+    assert _status(result) == "not verified"
+
+
+def test_a_refusal_for_another_reason_is_a_finding(tmp_path: Path) -> None:
+    rows = _findings(_run(tmp_path, cheats={4: refuse_for_another_reason}))
+    assert [(row["code"], row["severity"]) for row in rows] == [("VerdictMismatch", "error")]
+    assert judge(rows[0]["evidence"]).code == "UnusedNodes"
+
+
+def test_callbacks_that_executing_does_not_give_are_a_finding(tmp_path: Path) -> None:
+    def forge(scene: Scene) -> list[BlockRecord]:
+        outcome = scene.record.outcome
+        assert outcome is not None
+        assert outcome.deliveries
+        return [replace(scene.record, outcome=replace(outcome, deliveries=outcome.deliveries[1:]))]
+
+    assert [row["code"] for row in _findings(_run(tmp_path, cheats={6: forge}))] == ["DeliveryMismatch"]
+
+
+def test_a_relay_root_that_is_not_the_relay_headers_is_a_finding(tmp_path: Path) -> None:
+    """The row's own word on what the relay chain vouches for is never taken."""
+
+    def forge(scene: Scene) -> list[BlockRecord]:
+        return [replace(scene.record, relay_storage_root=b"\x01" * 32)]  # type: ignore[arg-type]  # a forged hash
+
+    result = _run(tmp_path, cheats={6: forge})
+    assert [(row["code"], row["number"]) for row in _findings(result)] == [("RelayRootMismatch", 6)]
+
+
+def test_a_seam_that_does_not_close_is_a_finding_and_the_chain_is_not_verified(tmp_path: Path) -> None:
+    first: dict[int, CheckpointRecord] = {}
+
+    def forge(record: CheckpointRecord) -> CheckpointRecord:
+        kept = first.setdefault(record.chain, record)
+        return replace(kept, segment=1) if (record.chain, record.segment) == (SUBSCRIBER, 1) else record
+
+    result = _run(tmp_path, checkpoints=forge)
+    assert [row["code"] for row in _findings(result) if row["code"] == "SeamMismatch"] == ["SeamMismatch"]
+    seam = next(row for row in _findings(result) if row["code"] == "SeamMismatch")
+    assert judge(seam["evidence"]).code == "SeamMismatch"
+    assert (_status(result), _status(result, 1000)) == ("not verified", "verified")
+
+
+def test_a_checkpoint_without_the_root_of_its_header_starts_nothing(tmp_path: Path) -> None:
+    def forge(record: CheckpointRecord) -> CheckpointRecord:
+        if (record.chain, record.segment) != (SUBSCRIBER, 1):
+            return record
+        state = record.state.fork()
+        state.top.insert(b"planted", b"row")
+        return replace(record, state=state)
+
+    result = _run(tmp_path, checkpoints=forge)
+    assert result.exit_code == 1, "the seam before it is broken too"
+    errors = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
+    assert errors == ["the checkpoint's state does not have the root that its header commits to"]
+
+
+def test_two_headers_of_one_author_for_one_slot_are_equivocation(tmp_path: Path) -> None:
+    rows = _findings(_run(tmp_path, cheats={4: drop_a_node}), info=True)
+    found = [row for row in rows if row["code"] == "Equivocation"]
+    assert len(found) == 1
+    assert judge(found[0]["evidence"]).code == "Equivocation"
+    reader = Reader(found[0]["evidence"])
+    reader.take(1)
+    reader.bytes_()
+    assert reader.take(32) == found[0]["collator"]
+
+
+def test_a_forged_seal_is_no_equivocation(tmp_path: Path) -> None:
+    """Or anyone could accuse anyone."""
+    assert "Equivocation" not in {row["code"] for row in _findings(_run(tmp_path, cheats={4: _bad_seal}), info=True)}
+
+
+def test_old_relay_parents_and_standing_still_are_habits(tmp_path: Path) -> None:
+    write_history(tmp_path / "history", 10)
+    strict = Thresholds(relay_lag=1, stalled_blocks=1)
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python", thresholds=strict)
+    codes = [row["code"] for row in _findings(result, info=True) if row["chain"] == SUBSCRIBER]
+    assert "RelayParentLag" in codes
+    assert "StallingCollator" not in codes
+    assert result.exit_code == 0, "habits fail no run unless asked for"
+    again = audit(tmp_path / "history", tmp_path / "out", engine="python", thresholds=strict, fail_on=Severity.INFO)
+    assert (again.exit_code, again.units_judged) == (1, 0)
