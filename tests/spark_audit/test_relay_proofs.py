@@ -251,3 +251,10 @@ def test_names_of_keys_say_pallet_item_and_paras() -> None:
         "Configuration.ActiveConfig"
     )
     assert key_name(b"anything") == "unknown 0x616e797468696e67"
+
+
+def test_the_proofs_in_the_package_are_those_of_the_examples() -> None:
+    bundled = Path(__file__).resolve().parents[2] / "spark_audit" / "mainnet"
+    assert {path.name: path.read_bytes() for path in bundled.glob("*.json")} == {
+        path.name: path.read_bytes() for path in FILES
+    }
