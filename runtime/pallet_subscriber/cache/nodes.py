@@ -41,6 +41,7 @@ class NodeCache(Cache):
         if self._info is None:
             self._info = self.view.cache_info(self.para)
             self.charge(_INFO_LENGTH + ROW_COST)
+            self.meter.check()
         if not self._info.nodes:
             return None
         node = self.view.cached_node(self.para, self._info.generation, node_hash)
@@ -96,7 +97,7 @@ def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
 
 def remove_stale_nodes(storage: Storage) -> int:
     """Remove at most `STALE_ROWS_A_BLOCK` rows of abandoned generations; returns how many went (PS-62)."""
-    waiting = items.STALE_CACHES.get(storage)
+    before = waiting = items.STALE_CACHES.get(storage)
     left = STALE_ROWS_A_BLOCK
     while waiting and left:
         removed = storage.clear_prefix(items.CACHED_TRIE_NODES.prefix_for(waiting[0]), left)
@@ -106,7 +107,7 @@ def remove_stale_nodes(storage: Storage) -> int:
         left -= removed
     if waiting:
         items.STALE_CACHES.put(storage, waiting)
-    elif left < STALE_ROWS_A_BLOCK:
+    elif before:
         items.STALE_CACHES.kill(storage)
     return STALE_ROWS_A_BLOCK - left
 
