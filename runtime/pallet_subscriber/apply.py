@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from primitives.errors import DefensiveFailure
 from primitives.pubsub import TtlState, ttl_state
-from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
 from runtime.events import deposit
 from runtime.pallet_subscriber import delivered
 from runtime.pallet_subscriber import storage as items
@@ -47,6 +47,7 @@ def apply(
     _forget_changed_key_sets(storage, spec, plan, roots)
     for publisher in plan.publishers.values():
         _settle(storage, publisher, roots)
+    items.LAST_RELAY_PARENT.put(storage, relay_parent)  # before any handler asks how fresh an entry is
     disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
     deliveries = tuple(
         _deliver(storage, spec, change, relay_parent, handler) for change in plan.changes if change.para not in disabled
@@ -56,7 +57,6 @@ def apply(
         items.PROCESSING_CURSOR.kill(storage)
     else:
         items.PROCESSING_CURSOR.put(storage, plan.cursor)
-    items.LAST_RELAY_PARENT.put(storage, relay_parent)
     remove_stale_nodes(storage)
     return deliveries
 
@@ -87,7 +87,8 @@ def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash
         items.DISABLED_PUBLISHERS.insert(storage, para, publisher.disabled)
         deposit(storage, PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
-        kept = publisher.cache.settle(storage, publisher.walked, complete=publisher.complete)
+        exact = publisher.complete or root == EMPTY_TRIE_ROOT  # no node is on a path through the empty trie
+        kept = publisher.cache.settle(storage, publisher.walked, complete=exact)
         if publisher.complete and kept:
             roots[para] = root
         else:
@@ -126,6 +127,7 @@ def _call(
                 handler.on_data_removed(context, change.para, change.key)
             else:
                 handler.on_data_updated(context, change.para, change.key, change.entry.value, state)
+            context.ensure_within_limit()
     except DefensiveFailure:
         raise
     except Exception:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its own failure (PS-66)

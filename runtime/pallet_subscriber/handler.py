@@ -25,17 +25,24 @@ class HandlerError(PubsubError):
 class HandlerContext:
     """What a handler may touch: the chain's storage, and its own weight."""
 
-    __slots__ = ("_left", "storage")
+    __slots__ = ("_exceeded", "_left", "storage")
 
     def __init__(self, storage: Storage, limit: Weight) -> None:
         self.storage = storage
         self._left = limit
+        self._exceeded = False
 
     def consume(self, weight: Weight) -> None:
         """Account for work. Raises `HandlerError` when the limit of this callback does not allow it."""
         if weight.any_gt(self._left):
+            self._exceeded = True
             raise HandlerError(f"{weight} exceeds the {self._left} left")
         self._left -= weight
+
+    def ensure_within_limit(self) -> None:
+        """Raises `HandlerError` when `consume` did before, whatever the handler made of it."""
+        if self._exceeded:
+            raise HandlerError("the weight limit was exceeded")
 
 
 class SubscriptionHandler(Protocol):
