@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from primitives import scale
-from primitives.errors import PubsubError
+from primitives.errors import PubsubError, ScaleError
 from primitives.hashing import blake2_256
 from primitives.pubsub import KEY_LENGTH, entry_length, node_cost
 from primitives.scale import Codec, Reader
@@ -164,10 +164,17 @@ def _check_cache_fits(spec: RuntimeSpec) -> None:
         )
 
 
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise ScaleError("a name is not UTF-8") from None
+
+
 _POLICIES: Final = tuple(CachePolicy)
 _keys = scale.vec(scale.fixed(KEY_LENGTH))
 _subscriptions: Final[Codec[dict[int, list[bytes]]]] = scale.sorted_map(scale.u32, _keys)
-_name: Final = scale.bytes_.map("String", lambda raw: raw.decode(), lambda text: text.encode())
+_name: Final = scale.bytes_.map("String", _text, str.encode)
 _depth: Final = scale.option(scale.u32)
 
 

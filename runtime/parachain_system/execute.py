@@ -15,7 +15,7 @@ from runtime.parachain_system.block import HorizontalMessages, InboundDownwardMe
 from runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from runtime.parachain_system.governance import CODE, execute_downward
 from runtime.parachain_system.ledger import Ledger, make_ledger, own_state_bytes
-from runtime.parachain_system.static_keys import NO_MESSAGES
+from runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
 from runtime.storage import State, Storage
 
 
@@ -53,7 +53,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
     system.note_extrinsic(storage, 0)
-    _note_messages(storage, inherent.downward, inherent.horizontal)
+    _note_messages(storage, inherent.downward, inherent.horizontal, plan.statics)
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
     for message in inherent.downward:
         execute_downward(storage, message.msg)
@@ -66,13 +66,23 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
 
 
 def _note_messages(
-    storage: Storage, downward: tuple[InboundDownwardMessage, ...], horizontal: HorizontalMessages
+    storage: Storage,
+    downward: tuple[InboundDownwardMessage, ...],
+    horizontal: HorizontalMessages,
+    statics: StaticValues,
 ) -> None:
     if downward:
         head = message_chain(LAST_DMQ_MQC_HEAD.get(storage), tuple((m.sent_at, m.msg) for m in downward))
         LAST_DMQ_MQC_HEAD.put(storage, head)
-    if horizontal:
-        LAST_HRMP_MQC_HEADS.put(storage, horizontal_heads(LAST_HRMP_MQC_HEADS.get(storage), horizontal))
+    before = LAST_HRMP_MQC_HEADS.get(storage)
+    # A closed channel is forgotten: if it is opened again, its chain begins anew.
+    heads = {
+        sender: head
+        for sender, head in horizontal_heads(before, horizontal).items()
+        if sender in statics.hrmp_heads and head != NO_MESSAGES
+    }
+    if heads != before:
+        LAST_HRMP_MQC_HEADS.put(storage, heads)
 
 
 def horizontal_heads(heads: Mapping[ParaId, Hash], horizontal: HorizontalMessages) -> dict[ParaId, Hash]:

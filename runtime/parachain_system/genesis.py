@@ -6,11 +6,10 @@ from primitives import scale
 from primitives.header import Header
 from primitives.types import Hash, ParaId
 from runtime.items import StorageValue
-from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, integrity_test
-from runtime.pallet_subscriber.handler import HANDLERS
+from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from runtime.pallet_subscriber.storage import hash_, para_id
 from runtime.parachain_system.block import extrinsics_root
-from runtime.parachain_system.governance import CODE
+from runtime.parachain_system.governance import CODE, check_runtime
 from runtime.storage import State
 
 AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
@@ -23,11 +22,9 @@ PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, Para
 
 def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, State]:
     """The first state of a parachain and its header. Raises `ImpossibleConfig` when the runtime cannot work."""
-    integrity_test(spec)
+    check_runtime(spec)
     if not authorities:
         raise ImpossibleConfig("a parachain needs at least one collator")
-    if spec.handler not in HANDLERS:
-        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(HANDLERS)}")
     state = State.from_entries(
         [
             (CODE, spec.encode()),

@@ -5,7 +5,7 @@ queue chain alone. In bytes, `VersionedXcm::V5`:
 
     05 08                      V5, two instructions
     2f 00 00                   UnpaidExecution { weight_limit: Unlimited, check_origin: None }
-    06 03 00 Vec<u8>           Transact { origin_kind: Superuser, fallback_max_weight: None, call }
+    06 02 00 Vec<u8>           Transact { origin_kind: Superuser, fallback_max_weight: None, call }
 """
 
 from typing import Final
@@ -19,16 +19,17 @@ from runtime.dispatch import Call, DispatchOutcome
 from runtime.origin import Root
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.cache import drop_cache
-from runtime.pallet_subscriber.calls import SubscriberCalls
+from runtime.pallet_subscriber.calls import SubscriberCalls, forget
 from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
 from runtime.pallet_subscriber.delivered import repack
+from runtime.pallet_subscriber.handler import HANDLERS
 from runtime.pallets import PALLET_INDEX
 from runtime.storage import Storage
 
 CODE: Final = b":code"
 """Well-known key of the runtime, here a `RuntimeSpec`."""
 
-_SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060300")
+_SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((PALLET_INDEX["System"], 2))
 _CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
 _SUBSCRIBER: Final = SubscriberCalls()
@@ -76,18 +77,25 @@ def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
     return _CALLS[index], para
 
 
+def check_runtime(spec: RuntimeSpec) -> None:
+    """Refuses a runtime that no block could be executed with. Raises `ImpossibleConfig`."""
+    integrity_test(spec)
+    if spec.handler not in HANDLERS:
+        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(HANDLERS)}")
+
+
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     """Install another runtime. Raises `ImpossibleConfig` and changes nothing when it cannot work.
 
     What one cache policy wrote, another must not trust later: entries may change unseen by it in between. So a new
     policy starts from nothing.
     """
-    integrity_test(spec)
+    check_runtime(spec)
     before = decode_spec(storage.get(CODE) or b"")
     repack(storage, before, spec)
-    if before.cache is not spec.cache:
-        roots = items.PROCESSED_ROOTS.get(storage)
-        for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
+    for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
+        if before.cache is not spec.cache:
             drop_cache(storage, para)
-        items.PROCESSED_ROOTS.put(storage, roots)
+        if before.subscriptions.get(para) != spec.subscriptions.get(para):
+            forget(storage, para)  # now, for a second upgrade in this block may bring the same keys back
     storage.put(CODE, spec.encode())
