@@ -278,3 +278,14 @@ def test_a_root_read_between_writes_changes_no_later_root(
             model[key] = value
         eager.root()
     assert eager.root() == lazy.root() == root(model, version)
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_a_branch_that_was_a_leaf_in_between_is_encoded_anew(size: int) -> None:
+    """The references that it kept are of another node's bytes by then."""
+    trie = Trie.from_entries([(b"\x11", b"v" * size), (b"\x11\x22", b"w" * 40)])
+    whole = trie.root()
+    assert trie.remove(b"\x11\x22")
+    assert trie.root() == root({b"\x11": b"v" * size}, 1)
+    trie.insert(b"\x11\x22", b"w" * 40)
+    assert trie.root() == whole
