@@ -1,5 +1,6 @@
 """`pubsub audit`: a history verified again, and what came of it in a few tables."""
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 from cli.screen import files, size, stage, table
 from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
 
+MOST_CHAINS = 12
 PHASES = {"verify": "segments", "habits": "chains", "summary": "summary"}
 
 
@@ -45,7 +47,9 @@ def written(out: Path) -> Iterable[tuple[Path, str]]:
 
 
 def show_audit(result: AuditResult) -> None:
-    """Tables of chains and findings."""
+    """Tables of chains and findings; what is in order and small is only counted."""
+    ranked = sorted(result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"]))
+    shown = [row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS]
     rows = (
         (
             f"{row['network']} {row['chain']}",
@@ -55,9 +59,12 @@ def show_audit(result: AuditResult) -> None:
             size(row["proof_bytes"]),
             "; ".join(row["reasons"]),
         )
-        for row in result.chains
+        for row in shown
     )
     table("audit: chains", ("chain", "status", "segments", "candidates", "proofs", "reasons"), rows)
+    left = Counter(row["status"] for row in ranked[len(shown) :])
+    if left:
+        click.echo("and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())) + "\n")
     if result.codes:
         table("audit: findings", ("code", "count"), sorted(result.codes.items()))
     if result.quarantined:

@@ -67,42 +67,55 @@ def run_scenario(name: str, out: Path) -> None:
 def show_run(run: Run) -> None:
     """Tables of what happened on the chains and of who was caught."""
     scenario, summary = run.scenario, run.summary
-    rows = []
-    for subscriber in scenario.subscribers:
-        chain = summary.chains.get(subscriber.para)
-        if chain is None:
-            continue
-        rows.append(
-            (
-                f"{subscriber.para} {subscriber.name}",
-                subscriber.cache,
-                chain.blocks,
-                chain.refused,
-                chain.delivered,
-                chain.removed,
-                chain.stops,
-                size(chain.proof_bytes),
-                size(chain.unpruned_bytes),
-                size(chain.budget_bytes),
-                size(chain.own_state_bytes),
-            )
+    subscribers = [(each, summary.chains[each.para]) for each in scenario.subscribers if each.para in summary.chains]
+    rows = (
+        (
+            f"{each.para} {each.name}",
+            each.cache,
+            chain.blocks,
+            chain.refused,
+            chain.delivered,
+            chain.removed,
+            chain.stops,
+            size(chain.messages_bytes),
         )
-    header = (
-        "subscriber",
-        "cache",
-        "blocks",
-        "refused",
-        "delivered",
-        "removed",
-        "stops",
-        "proofs",
-        "unpruned",
-        "budget",
-        "own state",
+        for each, chain in subscribers
     )
+    header = ("subscriber", "cache", "blocks", "refused", "delivered", "removed", "stops", "messages")
     table(f"{scenario.name}: {summary.relay_blocks} relay blocks", header, rows)
+    rows = (
+        (
+            f"{each.para} {each.name}",
+            size(chain.budget_bytes // max(chain.blocks, 1)),
+            size(chain.used_bytes // max(chain.blocks, 1)),
+            size(chain.largest_proof),
+            size(chain.proof_bytes),
+            size(chain.unpruned_bytes),
+            percent(chain.unpruned_bytes - chain.proof_bytes, chain.unpruned_bytes),
+            size(chain.own_state_bytes),
+            size(chain.cache_state_bytes),
+        )
+        for each, chain in subscribers
+    )
+    header = (
+        "bytes",
+        "budget/block",
+        "used/block",
+        "largest proof",
+        "all proofs",
+        "unpruned",
+        "saved",
+        "own state read",
+        "of it cache",
+    )
+    table("where the bytes went", header, rows)
     if summary.verdicts:
         caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
-        table("cheats caught", ("strategy", "verdict", "blocks"), caught)
+        table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
     if summary.undetected:
         click.echo(f"NOT caught: {summary.undetected} blocks")
+
+
+def percent(part: int, whole: int) -> str:
+    """A share, rounded."""
+    return f"{100 * part / whole:.0f} %" if whole else "-"

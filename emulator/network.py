@@ -290,6 +290,7 @@ class Network:
     def _turn(self, chain: Parachain, now: _Round) -> None:
         """One parachain's turn: so many blocks as its pace says, all on one relay parent."""
         if not self.relay.runtime.paras.is_parachain(self.relay.storage(), chain.para):
+            chain.abandon()
             return
         slot = self._first_slot(chain, now.number)
         for at in range(chain.pace.blocks):

@@ -104,6 +104,11 @@ class Parachain:
         self.upward.extend(pack(self.publishes))
         self.publishes.clear()
 
+    def abandon(self) -> None:
+        """Forget what waits to be sent: there is no relay chain to take it any more."""
+        for queue in (self.publishes, self.upward, self.horizontal):
+            queue.clear()
+
     def copy(self) -> "Parachain":
         """One that lives on apart from this one."""
         return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))

@@ -163,6 +163,14 @@ class SubscriptionChange(Model):
     subscribe: tuple[Subscription, ...]
 
 
+class Order(Model):
+    """A root call that governance sends a subscriber, about one publisher (PS-67)."""
+
+    at_block: Block
+    call: Literal["clear_publisher_cache", "redeliver", "enable_publisher"]
+    publisher: Para
+
+
 class Subscriber(Model):
     """A parachain that reads what others publish."""
 
@@ -172,7 +180,8 @@ class Subscriber(Model):
     changes: tuple[SubscriptionChange, ...] = ()
     collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = (CollatorSettings(), CollatorSettings())
     load: tuple[Load, ...] = ()
-    cache: Literal["nodes", "none", "slots"] = "nodes"
+    orders: tuple[Order, ...] = ()
+    cache: Literal["nodes", "none", "slots"] = "slots"
     """The cache policy (PS-69)."""
     handler: Literal["observe", "store"] = "observe"
     """What is done with deliveries."""
@@ -223,6 +232,8 @@ class Scenario(Model):
                     _refuse_unknown((*place, "changes", number, "subscribe"), wanted.publishers, published)
             for number, load in enumerate(subscriber.load):
                 _refuse_unknown((*place, "load", number, "senders"), load.senders, published)
+            for number, order in enumerate(subscriber.orders):
+                _refuse_unknown((*place, "orders", number, "publisher"), (order.publisher,), published)
         return self
 
     def _listed_once(self, field: str, groups: Iterable[tuple[ParaId, ...]]) -> list[ParaId]:

@@ -20,6 +20,7 @@ from runtime.origin import Root, Signed
 from runtime.pallet_pubsub import Config as PubsubConfig
 from runtime.pallet_pubsub import TtlPolicy
 from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
+from runtime.parachain_system.governance import subscriber_call, transact
 
 _MEBIBYTE: Final = 1_048_576
 
@@ -51,7 +52,7 @@ class Simulation:
         block = RelayBlockNumber(self.network.number + 1)
         self._publish(block)
         self._load(block)
-        self._change_subscriptions(block)
+        self._govern(block)
         return self.network.step()[0]
 
     def _publish(self, block: RelayBlockNumber) -> None:
@@ -79,8 +80,12 @@ class Simulation:
                     body = message(self.scenario, label, load.horizontal_size)
                     self.network.send(sender, subscriber.para, body)
 
-    def _change_subscriptions(self, block: RelayBlockNumber) -> None:
+    def _govern(self, block: RelayBlockNumber) -> None:
         for subscriber in self.scenario.subscribers:
+            for order in subscriber.orders:
+                if order.at_block == block:
+                    call = subscriber_call(order.call, order.publisher)
+                    self.network.send_downward(subscriber.para, transact(call))
             for number, change in enumerate(subscriber.changes):
                 if change.at_block == block:
                     items = self.scenario.items(change.subscribe)
