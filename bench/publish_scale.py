@@ -103,13 +103,15 @@ def main() -> None:
     for number in range(1, given.blocks + 1):
         system.initialize(storage, number, root)
         system.note_extrinsic(storage, 0)
-        start = time.process_time()
+        messages = []
         for i in range(given.publishes):
+            para, index = ParaId(chooser.choice(paras)), chooser.randrange(given.keys + given.keys // 100)
+            ttl = 1_000_000 if given.finite and index % given.finite == 0 else 0
+            messages.append((para, key(para, index), (number << 32 | i).to_bytes(given.value, "little"), ttl))
+        start = time.process_time()
+        for message in messages:
             with storage.transaction():
-                para = ParaId(chooser.choice(paras))
-                index = chooser.randrange(given.keys + given.keys // 100)
-                ttl = 1_000_000 if given.finite and index % given.finite == 0 else 0
-                pallet.publish(storage, para, key(para, index), (number << 32 | i).to_bytes(given.value, "little"), ttl)
+                pallet.publish(storage, *message)
         published = time.process_time()
         pallet.on_idle(storage, number, WEIGHT_MAX)
         swept = time.process_time()

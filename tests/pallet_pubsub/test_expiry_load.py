@@ -8,6 +8,7 @@ from primitives.weights import WEIGHT_MAX
 from runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows
 from runtime.pallet_pubsub.events import KeyExpired
 from runtime.pallet_pubsub.expiry import sweep
+from runtime.pallet_pubsub.storage import TtlLapMark, TtlScanCursor
 from runtime.storage import State, Storage
 
 ROWS, PER_PUBLISHER = 4000, 500
@@ -82,8 +83,14 @@ def test_a_change_of_policy_loses_no_expiry_ps19(policy: TtlPolicy) -> None:
     other = next(each for each in TtlPolicy if each is not policy)
     changed = World(Config(ttl_policy=other))
     changed.storage = world.storage
+    if policy is TtlPolicy.SCAN:
+        TtlLapMark.insert(world.storage, ParaId(0), KEYS[0])
+        assert TtlScanCursor.exists(world.storage)
     assert changed.pallet.on_runtime_upgrade(changed.storage).all_lte(WEIGHT_MAX)
     changed.try_state()
+    if policy is TtlPolicy.SCAN:
+        assert not TtlScanCursor.exists(world.storage)
+        assert not TtlLapMark.contains(world.storage, ParaId(0))
     before = changed.root()
     changed.pallet.on_runtime_upgrade(changed.storage)
     assert changed.root() == before
