@@ -11,7 +11,8 @@
     seeds        the collators' secret seeds, in turn order
     block        the honest block; null for a proof alone
     proof        the honest proof; the block's own stands in it, too
-    steps        what was done to it; `shrunk` is what is left when all that is not needed for `verdicts` is taken out
+    shrunk       what was done to it, without all that is not needed for `verdicts`
+    steps        the same in full; null where nothing could be left out
     expected     the verdicts that had to be found against `shrunk`, all of them
     verdicts     those that were found against `shrunk`; a line starting with ! is the failure of the verifier itself
 
@@ -144,7 +145,7 @@ class Case:
             "expected": list(self.expected),
             "verdicts": list(self.verdicts),
             "shrunk": [to_json(step) for step in self.shrunk],
-            "steps": [to_json(step) for step in self.steps],
+            "steps": None if self.steps == self.shrunk else [to_json(step) for step in self.steps],
             "proof": [_hex(node) for node in self.proof],
             "state": {_hex(key): _hex(value) for key, value in bench.state.top_entries()},
         }
@@ -179,6 +180,7 @@ def _read(rows: dict[str, Any]) -> Case:
     if rows["block"] is not None:
         bare = Candidate.decode(_bytes(rows["block"]))
         block = replace(bare, inherent=replace(bare.inherent, proof=proof))
+    shrunk = tuple(from_json(step) for step in rows["shrunk"])
     return Case(
         rows["label"],
         tuple(rows["strategies"]),
@@ -186,8 +188,8 @@ def _read(rows: dict[str, Any]) -> Case:
         tuple(_bytes(seed) for seed in rows["seeds"]),
         block,
         proof,
-        tuple(from_json(step) for step in rows["steps"]),
-        tuple(from_json(step) for step in rows["shrunk"]),
+        shrunk if rows["steps"] is None else tuple(from_json(step) for step in rows["steps"]),
+        shrunk,
         tuple(rows["expected"]),
         tuple(rows["verdicts"]),
     )

@@ -9,7 +9,7 @@ A world is built once and serves many cases, and what only touches the list of n
 block again: a walk of the same taken nodes leads to the same state. A surprise is shrunk and kept as a `Case`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Final
 
 from collator.cases import Bench, Case, Found, read_case, write_case
 from collator.cheats import STRATEGIES, Situation, Strategy, carry_out, expected, expected_of_proof, propose
+from collator.cheats.mutations import MUTATIONS
 from collator.cheats.steps import Step, apply_to_proof, shrink
 from collator.draws import Draws
 from collator.worlds import World, fresh_state
@@ -111,18 +112,19 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     strategies: Sequence[str] | None = None,
     on_progress: Progress | None = None,
     out: Path | None = None,
-    verifier: Mapping[str, Strategy] = STRATEGIES,
+    first: Iterable[Case] | None = None,
 ) -> CampaignResult:
-    """Try `cases` cheats, by the named strategies or all of them, after the corpus; the same for the same arguments.
+    """Try `cases` cheats, by the named strategies or all of them; the same for the same arguments.
 
-    With `out`, every surprise is written into that folder. Raises `UnknownStrategy`.
+    The cases in `first`, by default the corpus, are played before. With `out`, every surprise is written into that
+    folder. Raises `UnknownStrategy`.
     """
-    unknown = [name for name in strategies or () if name not in verifier]
+    unknown = [name for name in strategies or () if name not in STRATEGIES]
     if unknown:
-        raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(verifier)}")
-    chosen = [verifier[name] for name in strategies or verifier]
+        raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
+    chosen = [STRATEGIES[name] for name in strategies or STRATEGIES]
     run = _Campaign(cases, _seed(seed), chosen, on_progress, out)
-    for _, case in corpus():
+    for case in (case for _, case in corpus()) if first is None else first:
         again = replay_case(case)
         if again.surprising:
             run.keep(replace(case, verdicts=again.shrunk))
@@ -142,6 +144,27 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
         idle = idle + 1 if run.result.cases == before else 0
         number += 1
     return run.result
+
+
+def specimens(seed: bytes | int | str, worlds: int = 12) -> dict[str, Case]:
+    """The smallest case found of every strategy, used alone: what the corpus is made of."""
+    best: dict[str, tuple[int, Case]] = {}
+    for number in range(worlds):
+        run = _Campaign(0, _seed(seed), [], None, None)
+        world = World(run.seed_of(f"specimens/{number}"), alone=False)
+        for block in range(4):
+            world.advance()
+            now = world.situation()
+            bench = Bench.of(now)
+            for name, strategy in STRATEGIES.items():
+                names, steps = propose(now, (strategy,), run.seed_of(f"{number}/{block}/{name}"))
+                if steps:
+                    label = f"specimens/{number}/{block}"
+                    case = run.case(now, bench, label, names, steps, steps, run.judge(now, bench, steps))
+                    size = len(case.to_json())
+                    if name not in best or size < best[name][0]:
+                        best[name] = (size, case)
+    return {name: case for name, (_, case) in best.items()}
 
 
 def _seed(seed: bytes | int | str) -> bytes:
@@ -172,38 +195,40 @@ class _Campaign:
         bench = Bench.of(now)
         before = _digest(now)
         self.result.stopped += now.walked.cursor is not None
-        honest = self._judge(now, bench, ())
+        honest = self.judge(now, bench, ())
         self.result.honest += 1
         if honest:
-            self.keep(self._case(now, bench, f"{label}/honest", (), (), (), honest))
+            self.keep(self.case(now, bench, f"{label}/honest", (), (), (), honest))
         draws = Draws(self.seed, f"cases/{label}")
+        cheap = [strategy for strategy in strategies if strategy in MUTATIONS]  # no idea, no second walk: many a second
         for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
             if self.result.cases >= self.wanted:
                 break
             count = draws.choice((1, 1, 1, 1, 2, 3))
-            picked = tuple(draws.choice(strategies) for _ in range(count))
+            picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
             names, steps = propose(now, picked, draws.take(16))
             if steps:
                 self._try(now, bench, f"{label}/{at}", names, steps)
         if _digest(now) != before:
-            self.keep(self._case(now, bench, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
+            self.keep(self.case(now, bench, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
 
     def _try(self, now: Situation, bench: Bench, label: str, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
         due = _due(now, steps)
-        found = self._judge(now, bench, steps)
+        found = self.judge(now, bench, steps)
         self.result.count(names, found)
         if self.on_progress is not None and self.result.cases % 256 == 0:
             self.on_progress(self.result.cases, self.wanted)
         if found != due:
-            shrunk = shrink(steps, lambda fewer: self._judge(now, bench, fewer) == found != _due(now, fewer))
-            self.keep(self._case(now, bench, label, names, steps, shrunk, found))
+            shrunk = shrink(steps, lambda fewer: self.judge(now, bench, fewer) == found != _due(now, fewer))
+            self.keep(self.case(now, bench, label, names, steps, shrunk, found))
 
-    def _judge(self, now: Situation, bench: Bench, steps: tuple[Step, ...]) -> Found:
+    def judge(self, now: Situation, bench: Bench, steps: tuple[Step, ...]) -> Found:
+        """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
         if now.budget is not None:
             return bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
         return bench.judge(carry_out(now, steps) if steps else now.honest)
 
-    def _case(  # noqa: PLR0917  # a case has this many parts
+    def case(  # noqa: PLR0917  # a case has this many parts
         self,
         now: Situation,
         bench: Bench,
@@ -213,6 +238,7 @@ class _Campaign:
         shrunk: tuple[Step, ...],
         found: Found,
     ) -> Case:
+        """The case as it would be kept."""
         block = None if now.budget is not None else now.honest
         label = f"{self.seed.hex()}/{label}"
         return Case(label, names, bench, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)

@@ -12,6 +12,7 @@ from collator.cheats.steps import (
     DropSender,
     Number,
     Step,
+    Stuff,
     SwapSenders,
     difference,
 )
@@ -231,7 +232,7 @@ def repeat_sender(situation: Situation, draws: Draws) -> Proposal:
 def stuff_messages(situation: Situation, draws: Draws) -> Proposal:
     """Add a message so large that the messages alone exceed what a block may hold."""
     del draws
-    return (AddMessage(0, len(situation.downward), situation.relay.number, bytes(situation.spec.allowed_pov + 1)),)
+    return (Stuff(situation.relay.number, situation.spec.allowed_pov + 1),)
 
 
 # Post-state and parent

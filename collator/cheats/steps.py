@@ -228,6 +228,18 @@ class AddMessage(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Stuff(Step):
+    """Put a message of `size` zero bytes at the end of the downward queue."""
+
+    sent_at: int
+    size: int
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.queues[0][1].append((self.sent_at, bytes(self.size)))
+
+
+@dataclass(frozen=True, slots=True)
 class AddSender(Step):
     """Open a list of horizontal messages for a sender, empty, before its place among the others."""
 
@@ -307,6 +319,7 @@ _KINDS: Final[Mapping[str, type[Step]]] = {
         Number,
         DropMessage,
         AddMessage,
+        Stuff,
         AddSender,
         DropSender,
         SwapSenders,

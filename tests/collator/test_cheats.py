@@ -1,16 +1,13 @@
 """PS-81: every strategy, alone and with others, in many situations, meets exactly the verdicts that it must meet."""
 
-from functools import cache
-
 import pytest
+from cheat_support import SITUATIONS, found, names, situations
 from hypothesis import given
 from hypothesis import strategies as st
 
 from collator.cases import Bench
 from collator.cheats import (
     STRATEGIES,
-    Attempt,
-    Situation,
     attempt,
     authorities,
     carry_out,
@@ -20,29 +17,6 @@ from collator.cheats import (
     propose,
 )
 from collator.cheats.steps import apply_to_proof, from_json, to_json
-from collator.worlds import World
-from runtime.parachain_system.block import Verdict
-
-SITUATIONS = 24
-
-
-@cache
-def situations(*, alone: bool = False) -> tuple[Situation, ...]:
-    out = []
-    for number in range(SITUATIONS // 4):
-        world = World(b"cheats %d" % number, alone=alone)
-        for _ in range(4):
-            world.advance()
-            out.append(world.situation())
-    return tuple(out)
-
-
-def found(now: Situation, attempted: Attempt) -> tuple[str, ...]:
-    return Bench.of(now).judge(attempted.candidate)
-
-
-def names(verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:
-    return tuple(verdict.value for verdict in verdicts)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -1,0 +1,29 @@
+"""Situations to cheat in, shared by the tests of the collators' room: made once, and never changed by what is tried."""
+
+from functools import cache
+
+from collator.cases import Bench
+from collator.cheats import Attempt, Situation
+from collator.worlds import World
+from runtime.parachain_system.block import Verdict
+
+SITUATIONS = 24
+
+
+@cache
+def situations(*, alone: bool = False) -> tuple[Situation, ...]:
+    out = []
+    for number in range(SITUATIONS // 4):
+        world = World(b"cheats %d" % number, alone=alone)
+        for _ in range(4):
+            world.advance()
+            out.append(world.situation())
+    return tuple(out)
+
+
+def found(now: Situation, attempted: Attempt) -> tuple[str, ...]:
+    return Bench.of(now).judge(attempted.candidate)
+
+
+def names(verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:
+    return tuple(verdict.value for verdict in verdicts)

@@ -1,0 +1,178 @@
+"""PS-52 and PS-53 by attack: thousands of changed proofs, and what becomes of a verifier that is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collator import cases
+from collator.cases import BadCase, Case, read_case
+from collator.cheats import STRATEGIES
+from collator.cheats.steps import Drop, Step, shrink
+from collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
+from runtime.parachain_system import validate
+from runtime.parachain_system.block import Candidate
+from runtime.storage import State, Storage
+
+MUTATIONS = ("any-mutation", "any-subset", "another-set")
+
+
+def described(result: CampaignResult) -> list[str]:
+    return [f"{case.label} {case.strategies}: {case.expected} but {case.verdicts}" for case in result.surprises]
+
+
+def test_ps_52_of_thousands_of_changed_proofs_none_is_accepted_but_the_canonical_one() -> None:
+    result = campaign(12_000, "canonical", MUTATIONS, first=())
+    assert described(result) == []
+    assert result.cases == 12_000
+    assert result.rejected > 11_000
+    assert result.accepted_equal == result.cases - result.rejected
+    assert result.stopped > 10
+    verdicts = {verdict for row in result.by_strategy.values() for verdict in row}
+    assert verdicts == {
+        "Accepted",
+        "DuplicateNode",
+        "UnsortedProof",
+        "RootMismatch",
+        "OmittedBelowBudget",
+        "UnusedNodes",
+    }
+
+
+def test_ps_52_every_strategy_in_one_campaign_meets_what_it_must() -> None:
+    told: list[tuple[int, int]] = []
+    result = campaign(700, "all", on_progress=lambda done, wanted: told.append((done, wanted)), first=())
+    assert described(result) == []
+    assert result.cases == 700
+    assert result.honest > 10
+    assert told == [(256, 700), (512, 700)]
+    assert campaign(300, "all", first=()).by_strategy == campaign(300, b"all", first=()).by_strategy
+
+
+@pytest.mark.parametrize(("name", "case"), corpus())
+def test_the_corpus_is_judged_as_it_says(name: str, case: Case) -> None:
+    again = replay_case(case)
+    assert not again.surprising, name
+    assert again.reproduced
+    assert again.full == case.expected
+    if case.block is None:
+        assert case.expected_of_proof(case.shrunk) == case.expected
+
+
+def test_the_corpus_has_a_case_of_every_strategy() -> None:
+    assert {name for _, case in corpus() for name in case.strategies} == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("name", ["omit-node", "forge-message", "stranger"])
+def test_a_case_survives_being_written_down(name: str) -> None:
+    case = dict(corpus())[f"{name}.json"]
+    again = Case.from_json(case.to_json())
+    assert again.to_json() == case.to_json()
+    assert again.bench.state.root() == case.bench.state.root() == case.bench.parent.state_root
+    assert (again.block, again.steps, again.shrunk) == (case.block, case.steps, case.shrunk)
+
+
+def test_ps_52_a_verifier_that_tolerates_unused_nodes_is_found_out_and_the_case_replays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(validate, "_unused", lambda _source, _walked: [])
+        result = campaign(60, "planted", ("another-set",), first=(), out=tmp_path / "surprises")
+        assert result.surprises
+        assert result.files == sorted(set(result.files), key=result.files.index)
+        file = result.files[0]
+        again = replay(file)
+        assert again.surprising
+        assert again.reproduced
+        assert again.full == again.shrunk == ()
+        assert again.case.expected == ("UnusedNodes",)
+    mended = replay(file)
+    assert not mended.surprising
+    assert not mended.reproduced
+    assert mended.shrunk == ("UnusedNodes",)
+
+
+def test_a_surprise_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "_unused", lambda _source, _walked: [])
+    result = campaign(400, "planted", ("another-set", "over-budget"), first=())
+    accepted = [case for case in result.surprises if not case.verdicts]
+    longest = max(accepted, key=lambda case: len(case.steps))
+    assert len(longest.steps) > 5
+    assert len(longest.shrunk) == 1
+    assert longest.play(longest.shrunk) == longest.verdicts == ()
+
+
+def test_a_surprise_of_the_corpus_is_reported_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "check_parent", lambda _parent, _header: [])
+    result = campaign(0, "corpus", first=[dict(corpus())["bad-parent.json"]])
+    assert [case.strategies for case in result.surprises] == [("bad-parent",)]
+
+
+def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = cases.validate_block
+
+    def careless(parent: object, state: State, candidate: Candidate, relay: object) -> object:
+        storage = Storage(state)
+        storage.put(b"left behind", b"by a verifier")
+        storage.commit()
+        return genuine(parent, state, candidate, relay)  # type: ignore[arg-type]  # passed on as they came
+
+    monkeypatch.setattr(cases, "validate_block", careless)
+    result = campaign(3, "careless", ("wrong-state-root",), first=())
+    assert any("state was written to" in found for case in result.surprises for found in case.verdicts)
+
+
+def test_ps_54_a_verifier_that_fails_on_hostile_input_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fragile(*_: object) -> object:
+        raise IndexError("hostile")
+
+    monkeypatch.setattr(cases, "judge_proof", fragile)
+    result = campaign(3, "fragile", ("add-junk",), first=())
+    assert {case.verdicts for case in result.surprises} == {("!IndexError: hostile",)}
+
+
+@given(count=st.integers(0, 30), needed=st.sets(st.integers(0, 29), max_size=5))
+def test_shrinking_leaves_exactly_the_steps_that_matter(count: int, needed: set[int]) -> None:
+    steps: tuple[Step, ...] = tuple(Drop(bytes((i,))) for i in range(count))
+    matter = {Drop(bytes((i,))) for i in needed if i < count}
+    tried = 0
+
+    def still(rest: tuple[Step, ...]) -> bool:
+        nonlocal tried
+        tried += 1
+        return matter <= set(rest)
+
+    assert set(shrink(steps, still)) == matter
+    assert tried <= count * count + 64
+
+
+def test_a_name_that_is_no_strategy_is_refused() -> None:
+    with pytest.raises(UnknownStrategy, match="no strategy is called 'omit-everything'"):
+        campaign(1, 1, ("omit-everything",))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"format": "pubsub-case/0"},
+        {"proof": ["00"]},
+        {"proof": ["0xzz"]},
+        {"parent": "0x00"},
+        {"steps": [["Drop"]]},
+        {"shrunk": [["Explode", 1]]},
+        {"shrunk": [["Claim", "author", "0x00"]]},
+        {"shrunk": [["Insert", True, "0x00"]]},
+        {"state": [1]},
+        {"state": {"0x3a6368696c645f73746f726167653a64656661756c743a00": "0x00"}},
+        {"relays": [[1]]},
+    ],
+    ids=str,
+)
+def test_a_file_that_holds_no_case_is_refused(damage: dict[str, object], tmp_path: Path) -> None:
+    rows = json.loads(corpus()[0][1].to_json())
+    file = tmp_path / "case.json"
+    file.write_text(json.dumps({**rows, **damage}), encoding="utf-8")
+    with pytest.raises(BadCase):
+        read_case(file)
