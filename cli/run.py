@@ -83,7 +83,7 @@ def show_run(run: Run) -> None:
     )
     header = ("subscriber", "cache", "blocks", "refused", "delivered", "removed", "stops", "messages")
     table(f"{scenario.name}: {summary.relay_blocks} relay blocks", header, rows)
-    rows = (
+    shares = (
         (
             f"{each.para} {each.name}",
             size(chain.budget_bytes // max(chain.blocks, 1)),
@@ -97,7 +97,7 @@ def show_run(run: Run) -> None:
         )
         for each, chain in subscribers
     )
-    header = (
+    columns = (
         "bytes",
         "budget/block",
         "used/block",
@@ -108,7 +108,7 @@ def show_run(run: Run) -> None:
         "own state read",
         "of it cache",
     )
-    table("where the bytes went", header, rows)
+    table("where the bytes went", columns, shares)
     if summary.verdicts:
         caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
         table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)

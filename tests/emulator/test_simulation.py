@@ -1,0 +1,152 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator.digest import RunDigest
+from emulator.scenario_file import ScenarioError, load_bundled, parse_scenario
+from emulator.simulation import Simulation
+from emulator.summary import Summary
+from runtime.pallet_pubsub.events import KeyExpired
+
+SMALL = """
+name = "small"
+seed = "s"
+relay_blocks = 24
+segment_length = 10
+relay = { session_length = 6 }
+
+[[publishers]]
+paras = [1000, 2100]
+keys = 12
+value_size = { min = 10, max = 90 }
+update_rate = 0.2
+delete_rate = 0.05
+ttl = [0, 5]
+fill_per_block = 8
+
+[[subscribers]]
+para = 3000
+subscribe = [{ publishers = "all", missing_keys = 1 }]
+cache = "nodes"
+blocks_per_relay_block = 2
+
+[[subscribers.collators]]
+strategies = ["omit-node", "add-junk"]
+rate = 0.5
+
+[[subscribers.collators]]
+
+[[subscribers.load]]
+first_block = 4
+last_block = 9
+downward_messages = 2
+senders = [1000]
+horizontal_size = 5000
+
+[[subscribers.orders]]
+at_block = 12
+call = "redeliver"
+publisher = 1000
+
+[[subscribers.changes]]
+at_block = 15
+subscribe = [{ publishers = [2100], keys = 6 }]
+"""
+
+SCRIPT = f"""
+from emulator.digest import RunDigest
+from emulator.scenario_file import parse_scenario
+from emulator.simulation import Simulation
+digest = RunDigest()
+Simulation(parse_scenario({SMALL!r}, "small.toml"), (digest,)).run()
+print(digest.value.hex())
+"""
+
+
+def _run(text: str = SMALL) -> tuple[Summary, RunDigest]:
+    summary, digest = Summary(), RunDigest()
+    Simulation(parse_scenario(text, "small.toml"), (summary, digest)).run()
+    return summary, digest
+
+
+def test_a_scenario_is_run_to_its_end_and_summed_up() -> None:
+    summary, _ = _run()
+    chain = summary.chains[next(para for para in summary.chains if para == 3000)]
+    assert summary.relay_blocks == 24
+    assert chain.delivered > 24
+    assert chain.removed > 0
+    assert chain.messages_bytes > 6 * (2 * 1024 + 5000)
+    assert summary.undetected == 0
+    assert set(summary.verdicts) == {"OmittedBelowBudget", "UnusedNodes"}
+    assert sum(count for _, count in summary.cheats.items()) == summary.verdicts.total()
+
+
+def test_ps90_a_run_is_the_same_under_any_hash_seed() -> None:
+    root = Path(__file__).resolve().parents[2]
+    found = set()
+    for seed in ("0", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, cwd=root, capture_output=True, text=True, check=True
+        )
+        found.add(done.stdout.strip())
+    assert found == {_run()[1].value.hex()}
+
+
+def test_expiring_entries_expire() -> None:
+    simulation = Simulation(parse_scenario(SMALL, "small.toml"))
+    events = [event for _ in range(20) for event in simulation.step().events]
+    assert any(isinstance(event, KeyExpired) for event in events)
+
+
+def test_a_restored_simulation_meets_the_same_traffic_again() -> None:
+    simulation = Simulation(parse_scenario(SMALL, "small.toml"))
+    simulation.network.step(0)
+    for _ in range(5):
+        simulation.step()
+    snapshot = simulation.network.snapshot()
+    first = [simulation.step().block.header for _ in range(4)]
+    simulation.network.restore(snapshot)
+    assert [simulation.step().block.header for _ in range(4)] == first
+
+
+def test_ps50_a_scenario_that_cannot_work_says_why() -> None:
+    text = SMALL.replace('cache = "nodes"', "max_pov_size = 5_000_000")
+    with pytest.raises(ScenarioError, match="max_pov_size 5000000 leaves"):
+        Simulation(parse_scenario(text, "small.toml"))
+
+
+def test_an_unknown_strategy_is_named_with_those_near_to_it() -> None:
+    with pytest.raises(ScenarioError, match="no strategy is called 'omit-nod'; near to it are omit-node"):
+        parse_scenario(SMALL.replace('"omit-node"', '"omit-nod"'), "small.toml")
+
+
+def test_the_demonstration_has_what_it_promises() -> None:
+    scenario = load_bundled("demo")
+    publishers = scenario.publisher_ids()
+    assert len(publishers) >= 20
+    assert {para < 2000 for para in publishers} == {True, False}
+    assert len(scenario.subscribers) == 5
+    assert scenario.relay_blocks >= 200
+    strategies = {
+        name for subscriber in scenario.subscribers for each in subscriber.collators for name in each.strategies
+    }
+    assert strategies >= {
+        "omit-node",
+        "truncate-early",
+        "as-if-cursor",
+        "add-junk",
+        "add-cached-node",
+        "stale-root",
+        "stranger",
+    }
+
+
+def test_the_demonstrations_first_blocks_run() -> None:
+    simulation = Simulation(load_bundled("demo"))
+    for _ in range(6):
+        simulation.step()
+    assert simulation.network.number == 6
