@@ -16,7 +16,7 @@ from primitives.header import Header
 from primitives.types import Hash, RelayBlockNumber, Slot
 from runtime.pallet_subscriber.config import decode_spec
 from runtime.pallet_subscriber.handler import HANDLERS
-from runtime.parachain_system.block import InvalidBlock
+from runtime.parachain_system.block import InvalidBlock, Verdict
 from runtime.parachain_system.execute import BlockOutcome
 from runtime.parachain_system.genesis import AUTHORITIES
 from runtime.parachain_system.governance import CODE
@@ -286,7 +286,8 @@ class _Check:
             self.note(row, code, severity, block_evidence(parent, state, candidate, relay), detail)
         measures = row_measures(row, nodes, judged=True)
         measures["verdict"] = found
-        measures["sealed"] = _is_sealed(row["collator"], candidate.header)
+        # Any other verdict, and none, means that the seal was found good.
+        measures["sealed"] = found != Verdict.BAD_SEAL.value or _is_sealed(row["collator"], candidate.header)
         if outcome is None or not included:
             self.out.block_measures.append(measures)
             if included:

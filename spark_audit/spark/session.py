@@ -4,8 +4,6 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import IO, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
@@ -26,23 +24,6 @@ _jvm_log: list[IO[bytes]] = []
 
 class SparkUnavailable(EngineLost):
     """No session could be started, or it was lost; the message says why."""
-
-
-@contextmanager
-def spark_session(master: str | None = None, name: str = "pubsub-audit") -> Iterator[SparkSession]:
-    """A session on `master` (a Spark URL, `local[*]` when none), stopped on leaving unless it was running before.
-
-    Under `spark-submit` the submitted master stands. Raises `SparkUnavailable`, `JavaNotFound`.
-    """
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        yield running
-        return
-    session = start_session(master, name)
-    try:
-        yield session
-    finally:
-        session.stop()
 
 
 def start_session(master: str | None = None, name: str = "pubsub-audit") -> SparkSession:

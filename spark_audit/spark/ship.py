@@ -29,7 +29,7 @@ def build_archive(target: Path | None = None) -> Path:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for path in sorted((root / package).rglob("*")):
-                if path.suffix in {".py", ".typed", ".toml", ".json"} and path.is_file():
+                if path.suffix == ".py" and path.is_file():
                     member = zipfile.ZipInfo(path.relative_to(root).as_posix(), _EPOCH)
                     member.compress_type = zipfile.ZIP_DEFLATED
                     archive.writestr(member, path.read_bytes())
