@@ -1,0 +1,77 @@
+"""A relay state taken apart: which storage item each key belongs to, decoded by what the item declares."""
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from primitives.scale import Reader
+from primitives.storage_keys import CHILD_STORAGE_PREFIX
+from runtime import events, system
+from runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from runtime.storage import State
+
+CAPACITY = b":relay_dispatch_queue_remaining_capacity"
+Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
+
+
+def declared() -> dict[bytes, Item]:
+    """Every storage item that a loaded pallet declares, by its prefix."""
+    found: dict[bytes, Item] = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("runtime."):
+            for value in vars(module).values():
+                if isinstance(value, StorageValue | StorageMap | StorageDoubleMap):
+                    found[value.prefix] = value
+    return found
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry of a state, read: its keys, its value, and both encoded again from what was read."""
+
+    item: str
+    keys: tuple[Any, ...]
+    value: Any
+    key_again: bytes
+    value_again: bytes
+
+
+def read_row(items: dict[bytes, Item], key: bytes, raw: bytes) -> Row:
+    """Raises `KeyError` for a key of no item, `ScaleError` for what does not decode to its last byte."""
+    if key.startswith(CHILD_STORAGE_PREFIX):
+        return Row(CHILD_STORAGE_PREFIX.decode(), (key[len(CHILD_STORAGE_PREFIX) :],), raw, key, raw)
+    if key.startswith(CAPACITY):
+        told = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[4:8], "little")
+        para = int.from_bytes(key[len(CAPACITY) :], "little")
+        again = b"".join(number.to_bytes(4, "little") for number in told)
+        return Row(CAPACITY.decode(), (para,), told, CAPACITY + para.to_bytes(4, "little"), again)
+    if key == system.EVENTS:
+        records = events.decode_records(raw)
+        return Row("System::Events", (), records, key, events.encode_records(records))
+    item = items[key[:32]]
+    reader, value = Reader(key, 32), item.codec.decode(raw)
+    keys: tuple[Any, ...] = ()
+    again = item.prefix
+    if isinstance(item, StorageMap):
+        keys = (item.hasher.read(reader, item.key_codec),)
+        again = item.key_for(*keys)
+    elif isinstance(item, StorageDoubleMap):
+        keys = (item.hasher1.read(reader, item.key1_codec), item.hasher2.read(reader, item.key2_codec))
+        again = item.key_for(*keys)
+    reader.end()
+    return Row(f"{item.pallet}::{item.item}", keys, value, again, item.codec.encode(value))
+
+
+def rows(state: State) -> list[Row]:
+    """Every top entry of a state, read."""
+    items = declared()
+    return [read_row(items, key, raw) for key, raw in state.top_entries()]
+
+
+def differing(one: State, other: State) -> set[str]:
+    """The items in which two states differ."""
+    items = declared()
+    first, second = dict(one.top_entries()), dict(other.top_entries())
+    both = dict.fromkeys([*first, *second])
+    changed = [(key, first.get(key, second.get(key, b""))) for key in both if first.get(key) != second.get(key)]
+    return {read_row(items, key, raw).item for key, raw in changed}
