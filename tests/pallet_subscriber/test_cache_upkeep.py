@@ -1,0 +1,243 @@
+"""PS-60 to PS-62 and PS-69: what a cache holds, how it is kept, how it goes."""
+
+import pytest
+from support.oracle import cost, decode
+from support.world import PLENTY, Chain, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
+
+from primitives.types import EMPTY_TRIE_ROOT, ParaId
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
+
+P = ParaId(1000)
+
+
+def paths(relay: Relay, para: int, keys: list[bytes]) -> set[bytes]:
+    """The hashes of the child-trie nodes on the paths of these keys, values aside."""
+    out = set()
+    for key in keys:
+        text, at, ref = key.hex(), 0, relay.child_roots[para]
+        while True:
+            if len(ref) == 32:
+                out.add(ref)
+                node = decode(relay.nodes[ref])  # type: ignore[index]
+            else:
+                node = decode(ref)
+            at += len(node.partial)
+            if not text.startswith(node.partial, at - len(node.partial)) or at >= 64 or text[at] not in node.children:
+                break
+            ref = node.children[text[at]]
+            at += 1
+    return out
+
+
+def nodes_of(keys: list[bytes], **changes: object) -> Subscriber:
+    return Subscriber(make_spec({1000: keys}, cache="nodes", **changes))  # type: ignore[arg-type]
+
+
+def test_a_completed_publishers_cache_is_the_union_of_its_paths_no_more_no_less() -> None:
+    """PS-62, B48, B59, defect 14: whatever is added, changed or removed."""
+    keys = numbered(40)
+    wanted = keys[::2]
+    subscriber = nodes_of(wanted)
+    contents = filled(keys)
+    for number, change in enumerate((None, 0, 2, 7, 11, 30)):
+        if change is not None:
+            contents[keys[change]] = entry(b"%d" % number * 30)
+        if number > 3:
+            del contents[keys[number]]
+        relay = Relay(number + 1, {1000: contents})
+        subscriber.block(relay)
+        assert set(subscriber.cached(1000)) == paths(relay, 1000, wanted)
+        info = items.CACHE_INFO.get(subscriber.storage, P)
+        assert (info.nodes, info.bytes) == (
+            len(subscriber.cached(1000)),
+            sum(map(cost, subscriber.cached(1000).values())),
+        )
+        assert subscriber.roots == {1000: relay.child_roots[1000]}
+
+
+def test_nodes_of_an_item_that_the_stop_cut_short_are_cached() -> None:
+    """PS-60: progress survives, or a long path could be started for ever and never ended."""
+    keys = numbered(40)
+    subscriber = nodes_of(keys, max_value_length=256)
+    relay = Relay(1, {1000: filled(keys)})
+    first = subscriber.block(relay, 5000)
+    assert first.cursor is not None
+    walked = first.plan.publishers[P].walked
+    assert set(subscriber.cached(1000)) == set(walked) != set()
+    again = subscriber.block(relay, 5000)
+    assert not set(walked) & set(again.plan.taken)
+    assert subscriber.roots == {}
+
+
+def test_while_incomplete_old_and_new_nodes_stay_together() -> None:
+    """PS-62."""
+    keys = numbered(40)
+    subscriber = nodes_of(keys, max_value_length=256)
+    subscriber.block(Relay(1, {1000: filled(keys)}))
+    old = set(subscriber.cached(1000))
+    step = subscriber.block(Relay(2, {1000: filled(keys, b"w" * 40)}), 6000)
+    assert step.cursor is not None
+    assert set(subscriber.cached(1000)) == old | set(step.plan.publishers[P].walked)
+    assert subscriber.roots == {}
+
+
+def test_a_publisher_that_outgrows_its_cache_loses_nodes_and_root_and_keeps_what_was_delivered() -> None:
+    """PS-62, defect 16: counted after this block's nodes, to the byte."""
+    keys = numbered(40)
+    relay = Relay(1, {1000: filled(keys)})
+    probe = nodes_of(keys, max_value_length=256)
+    probe.block(relay, 6000)
+    size = sum(map(cost, probe.cached(1000).values()))
+    for limit, kept in ((size, True), (size - 1, False)):
+        subscriber = nodes_of(keys, max_value_length=256, max_cache_bytes=limit)
+        step = subscriber.block(relay, 6000)
+        assert bool(subscriber.cached(1000)) is kept
+        assert subscriber.roots == {}
+        assert len(subscriber.last()) == len(step.deliveries) > 0
+        subscriber.block(relay)
+        assert subscriber.block(relay).deliveries == ()
+
+
+def test_a_publisher_that_never_completes_holds_no_more_than_the_limit() -> None:
+    """PS-62: old nodes of ever new roots do not pile up."""
+    keys = numbered(60)
+    subscriber = nodes_of(keys, max_value_length=256, max_cache_bytes=20_000)
+    for number in range(1, 30):
+        subscriber.block(Relay(number, {1000: filled(keys, b"%d" % number * 30)}), 7000)
+        assert sum(map(cost, subscriber.cached(1000).values())) <= 20_000
+
+
+# Generations
+
+
+def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live() -> None:
+    """PS-62, defect 17, defect 18."""
+    keys = numbered(250)
+    subscriber = nodes_of(keys)
+    relay = Relay(1, {1000: filled(keys)})
+    subscriber.block(relay)
+    rows = subscriber.cache_rows()
+    assert rows > 250
+    subscriber.call("clear_publisher_cache", 1000)
+    assert subscriber.cached(1000) == {}
+    assert subscriber.cache_rows() == rows
+    subscriber.upgrade(subscriptions={})
+    left = rows
+    while left:
+        subscriber.block(relay)
+        assert subscriber.cache_rows() == max(left - STALE_ROWS_A_BLOCK, 0)
+        left = subscriber.cache_rows()
+    subscriber.block(relay)
+    assert [key for key in subscriber.entries() if key != items.LAST_RELAY_PARENT.key] == []
+
+
+@pytest.mark.parametrize("rows", [99, 100, 101, 200])
+def test_a_generation_is_forgotten_once_its_rows_are_gone_whatever_their_number(rows: int) -> None:
+    """PS-62: a multiple of the hundred must not leave it listed, for then the next live rows would be removed."""
+    subscriber = nodes_of(numbered(3))
+    for number in range(rows):
+        items.CACHED_TRIE_NODES.insert(subscriber.storage, (P, 0), bytes((number,)) * 32, b"old")  # type: ignore[arg-type]
+    items.CACHE_INFO.insert(subscriber.storage, P, items.CacheInfo(0, rows, 4 * rows))
+    items.PROCESSED_ROOTS.put(subscriber.storage, {P: EMPTY_TRIE_ROOT})
+    subscriber.storage.commit()
+    assert subscriber.call("clear_publisher_cache", 1000).ok
+    relay = Relay(1)
+    for _ in range(4):
+        subscriber.block(relay)
+    assert items.STALE_CACHES.get(subscriber.storage) == []
+    assert items.STALE_CACHES.key not in subscriber.entries()
+    live = Relay(2, {1000: filled(numbered(3))})
+    subscriber.block(live)
+    cached = subscriber.cached(1000)
+    for number in range(3, 6):
+        subscriber.block(Relay(number, {1000: filled(numbered(3))}))
+    assert subscriber.cached(1000) == cached == {h: live.nodes[h] for h in paths(live, 1000, numbered(3))}  # type: ignore[index]
+
+
+def test_clearing_costs_a_few_writes_however_large_the_cache() -> None:
+    """PS-62, defect 18: dropping counts a generation up and reads none of its rows."""
+    keys = numbered(250)
+    subscriber = nodes_of(keys)
+    subscriber.block(Relay(1, {1000: filled(keys)}))
+    subscriber.storage.start_recording()
+    subscriber.call("clear_publisher_cache", 1000)
+    read = [key for key in subscriber.storage.recorded or {} if key.startswith(items.CACHED_TRIE_NODES.prefix)]
+    subscriber.storage.recorded = None
+    assert read == []
+
+
+# Slots
+
+
+def test_slots_leave_all_unread_that_did_not_change() -> None:
+    """PS-69, D cache_reduces_proof_size: one changed key of many costs one path and its rows."""
+    keys = numbered(600)
+    contents = filled(keys)
+    costs = {}
+    for policy in ("none", "nodes", "slots"):
+        subscriber = Subscriber(make_spec({1000: keys}, cache=policy))
+        subscriber.block(Relay(1, {1000: contents}))
+        step = subscriber.block(Relay(2, {1000: contents | {keys[300]: entry(b"new" * 20)}}))
+        assert step.keys == [keys[300]]
+        taken = sum(map(cost, step.plan.taken.values())) - step.plan.static_bytes
+        costs[policy] = (taken, step.plan.used)
+        if policy == "nodes":
+            assert step.plan.publishers[P].cache.saved > 0
+    assert costs["nodes"][0] < costs["none"][0] / 10
+    assert costs["slots"][0] < costs["none"][0] / 10
+    assert costs["slots"][1] < costs["none"][1] / 20
+
+
+@each_policy
+def test_a_root_that_goes_from_a_to_b_and_back_hides_nothing(policy: str) -> None:
+    """PS-61: met under B and not completed, a publisher loses its processed root."""
+    keys = numbered(30)
+    a, b = filled(keys), filled(keys[5:], b"other" * 9)
+    subscriber = Subscriber(make_spec({1000: keys}, cache=policy, max_value_length=256))
+    subscriber.block(Relay(1, {1000: a}))
+    for number, state in enumerate((b, a, b, b, a), 2):
+        relay = Relay(number, {1000: state})
+        step = subscriber.block(relay, 5000)
+        assert step.cursor is not None
+        assert subscriber.roots == {}
+    for number in range(10, 30):
+        subscriber.block(Relay(number, {1000: a}), 9000 if number < 29 else PLENTY)
+    have = {key: value for _, key, value, _ in subscriber.calls.calls}  # the last call of each key
+    assert have == {key: e.value for key, e in a.items() if not isinstance(e, bytes)}
+    assert subscriber.roots == {1000: Relay(9, {1000: a}).child_roots[1000]}
+
+
+@each_policy
+def test_only_a_publisher_not_met_keeps_its_old_root(policy: str) -> None:
+    """PS-61."""
+    keys = numbered(30)
+    publishers = {1000: filled(keys), 1001: filled(keys, b"w" * 40), 1002: filled(keys, b"x" * 40)}
+    subscriber = Subscriber(make_spec(dict.fromkeys(publishers, keys), cache=policy, max_value_length=256))
+    old = Relay(1, publishers)
+    subscriber.block(old)
+    new = Relay(2, {para: filled(keys, b"%d" % para * 12) for para in publishers})
+    whole = next(
+        budget
+        for budget in range(5000, 40_000, 50)
+        if ParaId(1001) in subscriber.plan(new, budget).publishers and subscriber.plan(new, budget).cursor[0] == 1001  # type: ignore[index]
+    )
+    step = subscriber.block(new, whole + 1500)
+    assert step.cursor is not None
+    assert step.cursor[0] == 1001
+    assert subscriber.roots == {1000: new.child_roots[1000], 1002: old.child_roots[1002]}
+
+
+@each_policy
+def test_roots_of_unchanged_publishers_are_kept_beside_those_that_changed(policy: str) -> None:
+    """PS-61, B15, B16, B57, defect 7, defect 9: no flapping, and any number of publishers at once."""
+    keys = numbered(2)
+    paras = range(1000, 2100)
+    publishers = {para: filled(keys, b"%d" % para) for para in paras}
+    chain = Chain(make_spec(dict.fromkeys(paras, keys), cache=policy))
+    assert len(chain.step(Relay(1, publishers)).deliveries) == 2200
+    publishers[1500] = filled(keys, b"new")
+    changed = chain.step(Relay(2, publishers))
+    assert [d.publisher for d in changed.deliveries] == [1500, 1500]
+    for number in (3, 4):
+        assert chain.step(Relay(number, publishers)).deliveries == ()

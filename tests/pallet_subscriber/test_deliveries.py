@@ -1,0 +1,620 @@
+"""PS-30, PS-31 and PS-63 to PS-68: what is delivered, to whom, and who is no longer listened to."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.oracle import cost
+from support.world import (
+    Recorder,
+    Relay,
+    Subscriber,
+    each_policy,
+    entry,
+    filled,
+    make_spec,
+    name,
+    numbered,
+)
+
+from primitives.errors import DefensiveFailure, ScaleError
+from primitives.hashing import blake2_256
+from primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data, key_from_hash, ttl_state
+from primitives.scale import encode_compact
+from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from primitives.weights import Weight
+from runtime.dispatch import BadOrigin, ModuleError
+from runtime.events import deposit
+from runtime.origin import Signed
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.apply import current_ttl_state
+from runtime.pallet_subscriber.config import ROW_COST, ImpossibleConfig, integrity_test, merge_subscriptions
+from runtime.pallet_subscriber.errors import Error
+from runtime.pallet_subscriber.events import (
+    DataProcessed,
+    DataRemoved,
+    HandlerFailed,
+    PublisherCacheCleared,
+    PublisherDisabled,
+    PublisherEnabled,
+    RedeliveryRequested,
+)
+from runtime.pallet_subscriber.handler import HandlerContext, HandlerError
+from runtime.pallet_subscriber.meter import DisableReason
+
+P = ParaId(1000)
+KEY = numbered(1)[0]
+
+
+def one(policy: str = "slots", keys: list[PubsubKey] | None = None, **changes: Any) -> Subscriber:
+    return Subscriber(make_spec({1000: keys or [KEY]}, cache=policy, **changes))
+
+
+# PS-30, PS-31
+
+
+def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> None:
+    """PS-30, B9, B10, B11, B12, B13, B14, D subscriptions_deduplicated, D subscriptions_combined_by_publisher."""
+    a, b, c = sorted(map(name, "abc"))
+    declared = [(ParaId(2000), [c, a]), (ParaId(1000), [b]), (ParaId(2000), [b, a]), (ParaId(5), [])]
+    merged = merge_subscriptions(declared)
+    assert list(merged.items()) == [(1000, (b,)), (2000, (a, b, c))]
+    assert merge_subscriptions([]) == {}
+
+
+def test_two_declarations_of_one_key_make_one_callback_and_one_charge() -> None:
+    """PS-30, defect 13."""
+    relay = Relay(1, {1000: {KEY: entry()}})
+    once, twice = one("none"), one("none", [KEY, KEY])
+    assert twice.plan(relay).used == once.plan(relay).used
+    assert twice.block(relay).keys == [KEY]
+
+
+def test_keys_are_given_verbatim_or_made_of_a_name() -> None:
+    """PS-30, B37, B38, B39."""
+    assert key_from_hash(b"\xab" * 32) == b"\xab" * 32
+    assert key_from_data(b"price") == blake2_256(b"price")
+    for wrong in (b"", b"\xab" * 31, b"\xab" * 33):
+        with pytest.raises(ScaleError):
+            key_from_hash(wrong)
+
+
+@each_policy
+def test_without_subscriptions_nothing_is_walked(policy: str) -> None:
+    """PS-30, B2, B43."""
+    subscriber = Subscriber(make_spec({}, cache=policy))
+    step = subscriber.block(Relay(1, {1000: {KEY: entry()}}), budget=0)
+    assert (step.deliveries, step.cursor) == ((), None)
+    assert list(subscriber.entries()) == [items.LAST_RELAY_PARENT.key]
+
+
+@each_policy
+def test_a_value_is_seen_through_the_relay_parent_that_has_it_and_no_earlier(policy: str) -> None:
+    """PS-31."""
+    subscriber = one(policy)
+    assert subscriber.block(Relay(7)).deliveries == ()
+    assert subscriber.block(Relay(8, {1000: {KEY: entry(b"8" * 30, 0, 8)}})).keys == [KEY]
+
+
+# PS-63
+
+
+@each_policy
+def test_a_changed_key_set_is_walked_anew_and_delivers_only_what_is_new(policy: str) -> None:
+    """PS-63, PS-33, D subscription_removal_and_cache_clear: kept keys keep what was delivered, dropped ones lose it."""
+    keys = numbered(20)
+    relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
+    subscriber = Subscriber(make_spec({1000: keys[:10], 1001: keys[:3]}, cache=policy))
+    subscriber.block(relay)
+    subscriber.upgrade(subscriptions={1000: keys[5:15], 1001: keys[:3]})
+    step = subscriber.block(Relay(2, {1000: filled(keys), 1001: filled(keys)}))
+    assert step.items == [(1000, key) for key in keys[10:15]]
+    assert step.plan.changed_key_sets == (1000,)
+    assert step.plan.publishers[ParaId(1001)].unchanged
+    assert set(subscriber.last()) == {(1000, key) for key in keys[5:15]} | {(1001, key) for key in keys[:3]}
+    subscriber.upgrade(subscriptions={1000: keys[:15], 1001: keys[:3]})
+    assert subscriber.block(relay).items == [(1000, key) for key in keys[:5]]
+
+
+@each_policy
+def test_a_changed_key_set_loses_cache_and_root_though_the_walk_never_met_it(policy: str) -> None:
+    """PS-63."""
+    keys = numbered(20)
+    relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    subscriber.block(relay)
+    subscriber.upgrade(subscriptions={1000: keys, 1001: keys[1:]})
+    step = subscriber.block(relay, budget=0)
+    assert not step.plan.publishers or ParaId(1001) not in step.plan.publishers
+    assert subscriber.roots == {1000: relay.child_roots[1000]}
+    assert subscriber.cached(1001) == subscriber.slots(1001) == {}
+
+
+@each_policy
+def test_no_subscriptions_at_all_removes_everything_the_cursor_too(policy: str) -> None:
+    """PS-63, defect 16."""
+    keys = numbered(20)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys, 1002: keys}, cache=policy))
+    relay = Relay(1, {1000: filled(keys), 1001: {keys[0]: b"?"}, 1002: filled(keys)})
+    subscriber.block(relay)
+    subscriber.block(relay, budget=0)
+    assert subscriber.disabled
+    assert subscriber.cursor
+    subscriber.upgrade(subscriptions={})
+    subscriber.block(relay)
+    assert list(subscriber.entries()) == [items.LAST_RELAY_PARENT.key]
+
+
+def test_key_sets_that_change_and_change_back_in_one_block_hide_no_removal() -> None:
+    """PS-63, PS-33: two upgrades before the next walk, under the policy whose rows are moved at once."""
+    keys = numbered(20)
+    subscriber = one("slots", keys)
+    subscriber.block(Relay(1, {1000: filled(keys)}))
+    subscriber.upgrade(subscriptions={})
+    subscriber.upgrade(subscriptions={1000: keys})
+    subscriber.block(Relay(2, {1000: filled(keys)}))
+    step = subscriber.block(Relay(3, {1000: filled(keys[1:])}))
+    assert [(d.key, d.kind) for d in step.deliveries] == [(keys[0], "removed")]
+
+
+@each_policy
+def test_an_upgrade_with_cursor_and_cache_set_loses_and_repeats_nothing(policy: str) -> None:
+    """PS-33, D runtime upgrade with cursor/cache set: into each policy, in the middle of a walk."""
+    keys = numbered(40)
+    for other in ("nodes", "none", "slots"):
+        subscriber = one(policy, keys, max_value_length=256)
+        relay = Relay(1, {1000: filled(keys)})
+        got = subscriber.block(relay, 6000).keys
+        assert subscriber.cursor
+        subscriber.upgrade(cache=other, max_trie_depth=20, spec_version=2)
+        got += subscriber.block(relay).keys
+        assert sorted(got) == keys
+        assert subscriber.block(Relay(2, {1000: filled(keys)})).deliveries == ()
+        assert bool(subscriber.slots(1000)) == (other == "slots")
+        assert bool(subscriber.cached(1000)) == (other == "nodes")
+
+
+@each_policy
+def test_a_change_of_policy_does_not_bring_state_of_its_own(policy: str) -> None:
+    """PS-33: before the first walk there is nothing to carry over, and nothing is written."""
+    subscriber = one(policy)
+    for other in ("nodes", "none", "slots"):
+        subscriber.upgrade(cache=other)
+        assert subscriber.entries() == {}
+
+
+# PS-64, PS-65
+
+
+@each_policy
+def test_one_callback_a_change_of_an_entry_and_none_for_what_never_was(policy: str) -> None:
+    """PS-64, B1, B3, B17, B18, D publisher_rapid_changes: judged by the entry, whatever came in between."""
+    a, b, c = numbered(3)
+    subscriber = one(policy, [a, b, c])
+    story = [
+        ({a: entry(b"1")}, [(a, b"1")]),
+        ({a: entry(b"1"), b: entry(b"2" * 40)}, [(b, b"2" * 40)]),
+        ({b: entry(b"2" * 40), a: entry(b"1")}, []),
+        ({a: entry(b"1", 0, 9), b: entry(b"2" * 40)}, [(a, b"1")]),  # the same value, published again (PS-9)
+        ({b: entry(b"3")}, [(a, None), (b, b"3")]),
+        ({b: entry(b"3")}, []),
+        ({}, [(b, None)]),
+        ({}, []),
+        ({a: entry(b"1", 0, 9)}, [(a, b"1")]),
+    ]
+    for number, (contents, wanted) in enumerate(story, 1):
+        subscriber.calls.calls.clear()
+        subscriber.block(Relay(number, {1000: contents}))
+        assert [(key, value) for _, key, value, _ in subscriber.calls.calls] == sorted(wanted)
+
+
+@each_policy
+def test_events_tell_of_each_delivery_with_the_values_length(policy: str) -> None:
+    """PS-64, B8."""
+    a, b = numbered(2)
+    subscriber = one(policy, [a, b])
+    assert subscriber.block(Relay(1, {1000: {a: entry(b""), b: entry(b"x" * 300)}})).events == [
+        DataProcessed(P, a, 0),
+        DataProcessed(P, b, 300),
+    ]
+    assert subscriber.block(Relay(2)).events == [DataRemoved(P, a), DataRemoved(P, b)]
+
+
+def test_an_expiry_in_the_relay_block_that_is_proven_is_a_removal() -> None:
+    """PS-64, D TTL expiry in the block whose proof is processed: what is gone from the trie was delivered before."""
+    subscriber = one()
+    subscriber.block(Relay(10, {1000: {KEY: entry(b"v", 2, 10)}}))
+    assert subscriber.calls.calls[-1][3] == ValidFor(2)
+    subscriber.block(Relay(11, {1000: {KEY: entry(b"v", 2, 10)}}))
+    step = subscriber.block(Relay(12, {}))
+    assert [d.kind for d in step.deliveries] == ["removed"]
+
+
+@pytest.mark.parametrize(
+    ("ttl", "when", "now", "state"),
+    [
+        (0, 5, 5, Infinite()),
+        (0, 5, U32_MAX, Infinite()),
+        (1, 5, 5, ValidFor(1)),
+        (1, 5, 6, TimedOut()),
+        (10, 5, 5, ValidFor(10)),
+        (10, 5, 9, ValidFor(6)),
+        (10, 5, 14, ValidFor(1)),
+        (10, 5, 15, TimedOut()),
+        (10, 5, 16, TimedOut()),
+        (U32_MAX, U32_MAX, U32_MAX, ValidFor(U32_MAX)),
+    ],
+)
+def test_freshness_is_measured_at_the_relay_parent(ttl: int, when: int, now: int, state: object) -> None:
+    """PS-65, B27, B28, B29, B30, B31, B32, B33, B34, B35, B36, D TTL=1."""
+    assert ttl_state(ttl, when, RelayBlockNumber(now)) == state
+    subscriber = one()
+    subscriber.block(Relay(now, {1000: {KEY: entry(b"v", ttl, when)}}))
+    assert subscriber.calls.calls[0][3] == state
+
+
+@each_policy
+def test_time_alone_fires_nothing_and_freshness_can_be_asked_at_any_time(policy: str) -> None:
+    """PS-65: an entry delivered as valid is timed out later though nothing was read again."""
+    subscriber = one(policy)
+    assert current_ttl_state(subscriber.storage, subscriber.spec, P, KEY) is None
+    publishers = {1000: {KEY: entry(b"v" * 30, 3, 10)}}
+    for now, state in ((10, ValidFor(3)), (11, ValidFor(2)), (12, ValidFor(1)), (13, TimedOut()), (99, TimedOut())):
+        step = subscriber.block(Relay(now, publishers))
+        assert len(step.deliveries) == (now == 10)
+        assert current_ttl_state(subscriber.storage, subscriber.spec, P, KEY) == state
+    subscriber.block(Relay(100))
+    assert current_ttl_state(subscriber.storage, subscriber.spec, P, KEY) is None
+
+
+@each_policy
+def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_parent(policy: str) -> None:
+    """PS-65: "at any time" includes the callback itself."""
+    subscriber = one(policy)
+    heard = []
+
+    class Asks(Recorder):
+        def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, _value: bytes, ttl: Any) -> None:
+            heard.append((ttl, current_ttl_state(context.storage, subscriber.spec, publisher, key)))
+
+    for number in (10, 20):
+        subscriber.block(Relay(number, {1000: {KEY: entry(b"%d" % number, 5, number - 1)}}), handler=Asks())
+    assert heard == [(ValidFor(4), ValidFor(4))] * 2
+
+
+# PS-66
+
+
+class Writes(Recorder):
+    """Writes, then misbehaves with some keys."""
+
+    def __init__(self, fault: BaseException | None, only: bytes | None = None, weight: Weight | None = None) -> None:
+        super().__init__()
+        self.fault, self.only, self.weight, self.hide = fault, only, weight, False
+
+    def _act(self, context: HandlerContext, key: bytes) -> None:
+        context.storage.put(b"written " + key, b"x")
+        deposit(context.storage, DataRemoved(ParaId(9), PubsubKey(key)))
+        if self.weight is not None:
+            try:
+                context.consume(self.weight)
+            except HandlerError:
+                if not self.hide:
+                    raise
+        if self.fault is not None and self.only in {None, key}:
+            raise self.fault
+
+    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl: Any) -> None:
+        super().on_data_updated(context, publisher, key, value, ttl)
+        self._act(context, key)
+
+    def on_data_removed(self, context: Any, publisher: ParaId, key: PubsubKey) -> None:
+        super().on_data_removed(context, publisher, key)
+        self._act(context, key)
+
+
+@each_policy
+@pytest.mark.parametrize("fault", [ValueError("no"), HandlerError("no"), RecursionError(), MemoryError(), KeyError(1)])
+def test_a_handler_that_raises_loses_its_own_writes_and_the_entry_counts_as_delivered(
+    policy: str, fault: Exception
+) -> None:
+    """PS-66: the others of the same block keep theirs, events included."""
+    a, b, c = numbered(3)
+    subscriber = one(policy, [a, b, c])
+    handler = Writes(fault, only=b)
+    publishers = {1000: filled([a, b, c])}
+    step = subscriber.block(Relay(1, publishers), handler=handler)
+    assert [d.failed for d in step.deliveries] == [False, True, False]
+    assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, b)]
+    assert DataRemoved(ParaId(9), b) not in step.events
+    assert DataRemoved(ParaId(9), a) in step.events
+    assert not any(isinstance(e, DataProcessed) and e.key == b for e in step.events)
+    assert [key for key, _ in subscriber.storage.iter_prefix(b"written ")] == [b"written " + a, b"written " + c]
+    assert set(subscriber.last()) == {(1000, a), (1000, b), (1000, c)}
+    subscriber.calls.calls.clear()
+    assert subscriber.block(Relay(2, publishers)).deliveries == ()
+    gone = subscriber.block(Relay(3), handler=handler)
+    assert [d.failed for d in gone.deliveries] == [False, True, False]
+    assert subscriber.last() == {}
+
+
+@pytest.mark.parametrize(("ref_time", "proof_size", "fails"), [(10, 5, False), (11, 5, True), (10, 6, True)])
+@pytest.mark.parametrize("hide", [False, True])
+def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
+    ref_time: int, proof_size: int, fails: bool, hide: bool
+) -> None:
+    """PS-66, defect 21: each callback has a limit of its own, in both dimensions."""
+    keys = numbered(2)
+    subscriber = one("slots", keys, handler_weight=Weight(10, 5))
+    handler = Writes(None, weight=Weight(ref_time, proof_size))
+    handler.hide = hide
+    step = subscriber.block(Relay(1, {1000: filled(keys)}), handler=handler)
+    assert [d.failed for d in step.deliveries] == [fails, fails]
+    assert bool(list(subscriber.storage.iter_prefix(b"written "))) is not fails
+
+
+def test_a_failure_of_our_own_is_nobodys_to_catch() -> None:
+    """PS-66 speaks of handlers; a `DefensiveFailure` is a bug below them."""
+    with pytest.raises(DefensiveFailure):
+        one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(DefensiveFailure("bug")))
+
+
+# PS-67
+
+
+@each_policy
+def test_clearing_drops_nodes_and_root_but_delivers_nothing_twice(policy: str) -> None:
+    """PS-67, B5, B6, B60, D clear_publisher_cache_clears_root, defect 18."""
+    keys = numbered(20)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    publishers = {1000: filled(keys), 1001: filled(keys)}
+    relay = Relay(1, publishers)
+    subscriber.block(relay)
+    assert subscriber.call("clear_publisher_cache", 1000).ok
+    assert subscriber.storage.log[-1].event == PublisherCacheCleared(P)  # type: ignore[attr-defined]
+    assert subscriber.roots == {1001: relay.child_roots[1001]}
+    assert subscriber.cached(1000) == subscriber.slots(1000) == {}
+    assert bool(subscriber.cached(1001)) == (policy == "nodes")
+    step = subscriber.block(Relay(2, publishers))
+    assert step.deliveries == ()
+    assert step.plan.publishers[P].child_node_bytes > 0
+    assert step.plan.publishers[ParaId(1001)].unchanged
+    assert set(subscriber.roots) == {1000, 1001}
+
+
+@each_policy
+def test_there_is_nothing_to_clear_where_nothing_is_remembered(policy: str) -> None:
+    """PS-67, B7, defect 18."""
+    subscriber = one(policy)
+    before = subscriber.entries()
+    assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError("Subscriber", Error.NothingToClear)
+    assert subscriber.entries() == before
+    subscriber.block(Relay(1, {1000: {KEY: entry()}}))
+    assert subscriber.call("clear_publisher_cache", 1000).ok
+    assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError("Subscriber", Error.NothingToClear)
+    assert subscriber.call("clear_publisher_cache", 77).error == ModuleError("Subscriber", Error.NothingToClear)
+
+
+@each_policy
+def test_redelivery_delivers_all_of_that_publisher_once_more(policy: str) -> None:
+    """PS-67."""
+    keys = numbered(20)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    publishers = {1000: filled(keys), 1001: filled(keys)}
+    subscriber.block(Relay(1, publishers))
+    assert subscriber.call("redeliver", 1000).ok
+    assert subscriber.storage.log[-1].event == RedeliveryRequested(P)  # type: ignore[attr-defined]
+    assert {para for para, _ in subscriber.last()} == {1001}
+    assert subscriber.block(Relay(2, publishers)).items == [(1000, key) for key in keys]
+    assert subscriber.block(Relay(3, publishers)).items == []
+
+
+@pytest.mark.parametrize("call", ["clear_publisher_cache", "redeliver", "enable_publisher"])
+def test_root_alone_may_call(call: str) -> None:
+    """PS-67, B24."""
+    subscriber = one("nodes")
+    subscriber.block(Relay(1, {1000: {KEY: b"?"}}))
+    before = subscriber.entries()
+    assert subscriber.call(call, 1000, Signed(b"\xaa" * 32)).error == BadOrigin()  # type: ignore[arg-type]
+    assert subscriber.entries() == before
+
+
+# PS-68
+
+
+def deep(length: int) -> list[bytes]:
+    """Keys that make the path of the last one `length` nodes long, as a publisher may choose them."""
+    assert length <= 65
+    main = bytes(32)
+    return [main] + [bytes.fromhex(main.hex()[:depth] + "1" + "0" * (63 - depth)) for depth in range(length - 1)]
+
+
+@each_policy
+@pytest.mark.parametrize(("length", "allowed"), [(15, True), (16, True), (17, False), (60, False)])
+def test_a_path_deeper_than_the_limit_disables_its_publisher(policy: str, length: int, allowed: bool) -> None:
+    """PS-68, D depth_within_limit, D depth_exceeds_limit, D depth_exceeded_disables_publisher."""
+    keys = deep(length)
+    subscriber = one(policy, sorted(keys))  # type: ignore[arg-type]
+    step = subscriber.block(Relay(1, {1000: filled(keys)}))
+    assert (subscriber.disabled == {}) is allowed
+    assert (len(step.deliveries) == len(keys)) is allowed
+    if not allowed:
+        assert subscriber.disabled == {1000: "TrieDepthExceeded"}
+        assert step.events == [PublisherDisabled(P, DisableReason.TRIE_DEPTH_EXCEEDED)]
+        assert subscriber.roots == {}
+        assert subscriber.last() == {}
+        assert subscriber.cached(1000) == subscriber.slots(1000) == {}
+        walked = step.plan.publishers[P].walked
+        assert len(walked) == 16
+        assert set(walked) <= set(step.plan.taken)
+        assert step.plan.publishers[P].child_node_bytes == sum(map(cost, walked.values()))
+
+
+@each_policy
+def test_the_depth_limit_can_be_switched_off_and_a_65_node_path_read(policy: str) -> None:
+    """PS-68."""
+    keys = deep(64)
+    subscriber = one(policy, sorted(keys), max_trie_depth=None)  # type: ignore[arg-type]
+    assert len(subscriber.block(Relay(1, {1000: filled(keys)})).deliveries) == 64
+
+
+@each_policy
+def test_inline_nodes_count_for_the_depth(policy: str) -> None:
+    """PS-68, defect 22: a path may be deep in the bytes of one node."""
+    keys = [b"\x77" * 30 + bytes([a, b]) for a, b in ((0, 0), (0, 1), (0, 16), (1, 0))]
+    relay = Relay(1, {1000: {key: entry(b"") for key in keys}})
+    inline = Subscriber(make_spec({1000: keys}, cache=policy))
+    step = inline.block(relay)
+    assert len(step.deliveries) == 4
+    assert len(step.plan.publishers[P].walked) < 4
+    for limit, disabled in ((4, False), (3, True)):
+        subscriber = Subscriber(make_spec({1000: keys}, cache=policy, max_trie_depth=limit))
+        subscriber.block(relay)
+        assert bool(subscriber.disabled) is disabled
+
+
+@each_policy
+def test_an_over_deep_publisher_delivers_not_even_once_and_leaves_others_alone(policy: str) -> None:
+    """PS-68, defect 22: what it would have delivered in this block is discarded, wherever in the walk it comes."""
+    keys = numbered(5)
+    deep_keys = deep(20)
+    subs = {1000: keys, 1001: sorted([*deep_keys[-3:], b"\xff" * 32]), 1002: keys}
+    publishers = {1000: filled(keys), 1001: filled([*deep_keys, b"\xff" * 32]), 1002: filled(keys)}
+    for start in [None, (1001, b"\xff" * 32), (1002, keys[2])]:
+        subscriber = Subscriber(make_spec(subs, cache=policy))
+        if start:
+            items.PROCESSING_CURSOR.put(subscriber.storage, start)  # type: ignore[arg-type]
+        step = subscriber.block(Relay(1, publishers))
+        assert {d.publisher for d in step.deliveries} == {1000, 1002}
+        assert len(step.deliveries) == 10
+        assert subscriber.disabled == {1001: "TrieDepthExceeded"}
+        assert step.cursor is None
+
+
+def test_the_depth_is_checked_ahead_of_the_stop_rule() -> None:
+    """PS-68, D depth_limit_bounds_cache, D publisher_pathological_trie: even with nothing left to spend."""
+    keys = deep(20)
+    subscriber = one("none", sorted(keys), max_value_length=256)  # type: ignore[arg-type]
+    relay = Relay(1, {1000: filled(keys)})
+    used = subscriber.plan(relay).used
+    walked = subscriber.plan(relay, used)
+    assert subscriber.plan(relay, used + 600 + ROW_COST - 1).publishers[P].disabled is not None
+    assert walked.publishers[P].disabled is None
+    assert walked.cursor is not None
+
+
+@each_policy
+def test_a_disabled_publisher_is_skipped_entirely_its_top_path_too(policy: str) -> None:
+    """PS-68, B19, B20, B25, B44, defect 16: no cache row of it stays."""
+    keys = numbered(3)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    publishers = {1000: {keys[0]: b"not an entry"}, 1001: filled(keys)}
+    subscriber.block(Relay(1, publishers))
+    assert subscriber.disabled == {1000: "Undecodable"}
+    step = subscriber.block(Relay(2, publishers))
+    assert list(step.plan.publishers) == [1001]
+    assert step.deliveries == ()
+    without = Subscriber(make_spec({1001: keys}, cache=policy))
+    without.block(Relay(1, publishers))
+    assert set(step.plan.taken) == set(without.block(Relay(2, publishers)).plan.taken)
+    subscriber.block(Relay(3, publishers | {1000: filled(keys)}))
+    assert not any(d for d in subscriber.last() if d[0] == 1000)
+
+
+@each_policy
+def test_a_publisher_enabled_again_is_delivered_or_disabled_again(policy: str) -> None:
+    """PS-67, PS-68, B21, B22, B23, B26, defect 23: kept, for only its publisher can mend a trie."""
+    keys = numbered(3)
+    subscriber = one(policy, keys)
+    assert subscriber.call("enable_publisher", 1000).error == ModuleError("Subscriber", Error.PublisherNotDisabled)
+    bad, good = {1000: filled(keys) | {keys[1]: b"?"}}, {1000: filled(keys)}
+    subscriber.block(Relay(1, bad))
+    assert subscriber.disabled
+    assert subscriber.call("enable_publisher", 1000).ok
+    assert subscriber.storage.log[-1].event == PublisherEnabled(P)  # type: ignore[attr-defined]
+    again = subscriber.block(Relay(2, bad))
+    assert again.events == [PublisherDisabled(P, DisableReason.UNDECODABLE)]
+    assert again.deliveries == ()
+    assert subscriber.call("enable_publisher", 1000).ok
+    assert subscriber.block(Relay(3, good)).keys == keys
+    assert subscriber.disabled == {}
+
+
+@each_policy
+@pytest.mark.parametrize("root", [b"", b"r" * 31, b"r" * 33, b"r" * 100])
+def test_a_child_root_that_is_none_disables_its_publisher(policy: str, root: bytes) -> None:
+    """PS-52, PS-54, PS-68: genuine and senseless; detached ones are not even read."""
+    keys = numbered(3)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    step = subscriber.block(Relay(1, {1001: filled(keys)}, raw_roots={1000: root}))
+    assert subscriber.disabled == {1000: "Undecodable"}
+    assert step.items == [(1001, key) for key in keys]
+    assert blake2_256(root) not in step.plan.taken
+
+
+MALFORMED = [
+    b"\x01",  # a header that no kind of node has
+    b"\x80\x00\x00",  # a branch without children
+    b"\x80\x01\x00\x80" + b"h" * 31,  # a child that runs past the end
+    b"\x41",  # a partial key that is not there
+    b"\x41\xff\x04a",  # padding that is not zero
+]
+
+
+@each_policy
+@pytest.mark.parametrize("node", MALFORMED)
+def test_an_undecodable_node_disables_its_publisher_and_stays_in_the_proof(policy: str, node: bytes) -> None:
+    """PS-52, PS-54, PS-68, defect 6."""
+    keys = numbered(3)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    relay = Relay(1, {1001: filled(keys)}, raw_roots={1000: blake2_256(node)}, extra=[node])
+    step = subscriber.block(relay)
+    assert subscriber.disabled == {1000: "Undecodable"}
+    assert blake2_256(node) in step.plan.taken
+    assert step.items == [(1001, key) for key in keys]
+
+
+@each_policy
+def test_an_undecodable_child_of_a_good_root_disables_it_too(policy: str) -> None:
+    """PS-68: an inline child of no bytes at all, and one that is a reserved header."""
+    key = bytes(32)
+    for inline in (b"", b"\x05"):
+        root = b"\x80\x01\x00" + encode_compact(len(inline)) + inline
+        subscriber = one(policy, [PubsubKey(key)])
+        subscriber.block(Relay(1, raw_roots={1000: blake2_256(root)}, extra=[root]))
+        assert subscriber.disabled == {1000: "Undecodable"}
+
+
+@each_policy
+@pytest.mark.parametrize(
+    "data", [b"", b"\x04", b"\x00" * 8, b"\x00" * 10, b"\xfc" + bytes(40), b"\x01\x00" + bytes(8), b"z" * 60]
+)
+def test_an_undecodable_entry_is_never_silently_dropped(policy: str, data: bytes) -> None:
+    """PS-52, PS-68, defect 6: it disables its publisher; an entry with a u64 block number is one such."""
+    keys = numbered(4)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    step = subscriber.block(Relay(1, {1000: filled(keys) | {keys[2]: data}, 1001: filled(keys)}))
+    assert subscriber.disabled == {1000: "Undecodable"}
+    assert {d.publisher for d in step.deliveries} == {1001}
+    assert step.cursor is None
+
+
+def test_a_disabled_publisher_keeps_what_was_delivered_for_when_it_comes_back() -> None:
+    """PS-68 drops nodes and root; only changes since then are delivered after `enable_publisher`."""
+    keys = numbered(4)
+    subscriber = one("slots", keys)
+    subscriber.block(Relay(1, {1000: filled(keys)}))
+    subscriber.block(Relay(2, {1000: filled(keys) | {keys[0]: b"?"}}))
+    assert len(subscriber.last()) == 4
+    subscriber.call("enable_publisher", 1000)
+    step = subscriber.block(Relay(3, {1000: filled(keys[:3]) | {keys[0]: entry(b"new")}}))
+    assert [(d.key, d.kind) for d in step.deliveries] == [(keys[0], "updated"), (keys[3], "removed")]
+
+
+def test_genesis_refuses_subscriptions_that_are_no_keys() -> None:
+    """PS-30."""
+    for wrong in ((b"short",), (b"b" * 32, b"a" * 32), (b"a" * 32, b"a" * 32), ()):
+        with pytest.raises(ImpossibleConfig):
+            integrity_test(replace(make_spec(), subscriptions={P: wrong}))  # type: ignore[dict-item]
+    with pytest.raises(ImpossibleConfig):
+        integrity_test(replace(make_spec(), subscriptions={ParaId(2): (KEY,), ParaId(1): (KEY,)}))

@@ -1,0 +1,144 @@
+"""PS-70: where a block's bytes went; PS-79 and PS-90: what a block is, the same bytes whoever makes it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.oracle import INFO_ROW, cost
+from support.world import COLLATORS, Chain, Relay, each_policy, entry, filled, make_spec, numbered
+
+from primitives.errors import ScaleError
+from primitives.hashing import blake2_256
+from primitives.types import ParaId
+from runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
+from runtime.parachain_system.block import Candidate
+from runtime.parachain_system.genesis import genesis
+from trie import Trie
+
+KEYS = numbered(100)
+
+
+def publishers(number: int) -> dict[int, dict[bytes, object]]:
+    return {1000: filled(KEYS) | {KEYS[5]: entry(b"%d" % number * 40, 0, number)}, 1001: filled(KEYS[:9])}  # type: ignore[dict-item]
+
+
+@each_policy
+def test_every_byte_of_a_proof_is_accounted_for(policy: str) -> None:
+    """PS-70: static, top paths, child nodes, values; and charges add up to what was used."""
+    chain = Chain(make_spec({1000: KEYS, 1001: KEYS[:9]}, cache=policy))
+    for number in (1, 2, 3):
+        candidate = chain.author(relay := Relay(number, publishers(number)))  # type: ignore[arg-type]
+        outcome = chain.judge(candidate, relay)
+        chain.take(candidate, outcome)
+        ledger = outcome.ledger
+        shares = ledger.publishers
+        in_proof = sum(s.top_path_bytes + s.child_node_bytes + s.value_bytes for s in shares)
+        assert ledger.proof_bytes == ledger.static_bytes + in_proof == sum(map(cost, candidate.inherent.proof))
+        assert ledger.proof_nodes == len(candidate.inherent.proof)
+        charges = sum(s.cache_charges + s.row_charges for s in shares)
+        assert ledger.used == ledger.map_charges + in_proof + charges
+        assert ledger.unused == ledger.budget - ledger.used
+        assert ledger.messages_bytes == 2
+        assert [s.para for s in shares] == [1000, 1001]
+        assert [s.unchanged for s in shares] == [False, number > 1]
+        assert all(s.complete != s.unchanged for s in shares)
+
+
+def test_the_cache_shows_what_it_saves_and_what_reading_it_really_costs() -> None:
+    """PS-70: for one changed key among a hundred, reading the cached nodes costs more than it saves."""
+    chain = Chain(make_spec({1000: KEYS, 1001: KEYS[:9]}, cache="nodes"))
+    first = chain.step(Relay(1, publishers(1))).ledger  # type: ignore[arg-type]
+    assert (first.cache_state_bytes, first.publishers[0].cached_bytes) == (0, 0)
+    ledger = chain.step(Relay(2, publishers(2))).ledger  # type: ignore[arg-type]
+    share = ledger.publishers[0]
+    assert share.cached_bytes > 0
+    assert share.cache_charges > share.cached_bytes + INFO_ROW
+    assert 0 < ledger.cache_state_bytes < ledger.own_state_bytes
+    assert ledger.cache_state_bytes > share.cached_bytes
+    slots = Chain(make_spec({1000: KEYS, 1001: KEYS[:9]}, cache="slots"))
+    slots.step(Relay(1, publishers(1)))  # type: ignore[arg-type]
+    cheap = slots.step(Relay(2, publishers(2))).ledger  # type: ignore[arg-type]
+    assert cheap.own_state_bytes < ledger.own_state_bytes / 4
+    assert cheap.used < ledger.used / 4
+
+
+def test_own_state_bytes_are_those_of_a_real_storage_proof() -> None:
+    """PS-70: recorded on the parachain's trie, not estimated."""
+    chain = Chain(make_spec({1000: KEYS}, cache="none"))
+    chain.step(Relay(1, publishers(1)))  # type: ignore[arg-type]
+    before: Trie = chain.state.top.fork()
+    outcome = chain.step(Relay(2, publishers(2)))  # type: ignore[arg-type]
+    rows = outcome.ledger.publishers[0].row_charges // ROW_COST
+    everything: dict[bytes, bytes] = {}
+    before.prove(before.keys(), everything)  # type: ignore[arg-type]
+    assert rows == 100
+    assert 100 * 40 < outcome.ledger.own_state_bytes < sum(map(cost, everything.values()))
+
+
+# What a block is
+
+
+def test_blocks_are_the_same_whatever_the_seed_of_pythons_hashes() -> None:
+    """PS-90."""
+    script = (
+        f"import sys; sys.path[:0] = {[str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]!r}\n"
+        "from support.world import *\n"
+        "for policy in ('nodes', 'slots'):\n"
+        "    chain = Chain(make_spec({1000: numbered(30), 1001: numbered(9)}, cache=policy))\n"
+        "    for n in (1, 2, 3):\n"
+        "        relay = Relay(n, {1000: filled(numbered(30), b'%d' % n * 30), 1001: filled(numbered(n))})\n"
+        "        candidate = chain.author(relay); chain.take(candidate, chain.judge(candidate, relay))\n"
+        "    print(candidate.encode().hex())"
+    )
+    made = {
+        subprocess.run(  # this very interpreter
+            [sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(made) == 1
+
+
+def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads() -> None:
+    """PS-79."""
+    chain = Chain(make_spec({1000: KEYS[:2]}))
+    candidate = chain.author(Relay(1, publishers(1)))  # type: ignore[arg-type]
+    data = candidate.encode()
+    assert Candidate.decode(data) == candidate
+    assert candidate.hash() == blake2_256(candidate.header.encode())
+    for at in range(0, len(data), 7):
+        with pytest.raises(ScaleError):
+            Candidate.decode(data[:at])
+    with pytest.raises(ScaleError):
+        Candidate.decode(data + b"\x00")
+
+
+def test_a_runtime_is_its_bytes() -> None:
+    """PS-33: a state alone says how blocks on top of it are executed."""
+    spec = make_spec(
+        {1000: KEYS[:3], 7: KEYS[:1]},
+        spec_version=9,
+        cache="none",
+        meter_cache_reads=False,
+        max_trie_depth=None,
+        max_stored_keys=11,
+        handler="store",
+    )
+    assert decode_spec(spec.encode()) == spec
+    for policy in CachePolicy:
+        assert decode_spec(make_spec({}, cache=policy.value).encode()).cache is policy
+    for at in range(len(spec.encode())):
+        with pytest.raises(ScaleError):
+            decode_spec(spec.encode()[:at])
+
+
+def test_genesis_needs_collators_and_is_a_state_that_executes() -> None:
+    """PS-50, PS-80."""
+    with pytest.raises(ImpossibleConfig):
+        genesis(make_spec(), ())
+    header, state = genesis(make_spec({1000: KEYS}), COLLATORS)
+    assert header.number == 0
+    assert header.state_root == state.root()
+    assert Chain(make_spec({1000: KEYS})).spec == make_spec({1000: KEYS})
+    assert ParaId(1000) in make_spec({1000: KEYS}).subscriptions

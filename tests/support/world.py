@@ -1,0 +1,342 @@
+"""A small world for subscriber tests: relay states from plain dicts, a parachain that steps, and honest collators."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from primitives import ed25519
+from primitives.hashing import blake2_256
+from primitives.header import Header, aura_pre_digest, aura_seal
+from primitives.pubsub import PublishedEntry, derive_child_key, key_from_data, publisher_root_key
+from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from runtime.dispatch import Call
+from runtime.dispatch import dispatch as dispatch_call
+from runtime.events import Event, events
+from runtime.origin import Origin, Root
+from runtime.pallet_subscriber import delivered
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.apply import Delivery, apply
+from runtime.pallet_subscriber.calls import SubscriberCalls
+from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from runtime.pallet_subscriber.plan import Plan, plan
+from runtime.pallet_subscriber.storage import LastDelivered
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.parachain_system import governance
+from runtime.parachain_system.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    Inherent,
+    encode_messages,
+)
+from runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
+from runtime.parachain_system.genesis import genesis
+from runtime.parachain_system.validate import RelayContext, validate_block
+from runtime.storage import State, Storage
+from trie import Trie
+
+ME = ParaId(3000)
+"""The subscriber."""
+
+PLENTY = 1 << 40
+SEEDS = tuple(bytes((i,)) * 32 for i in (1, 2))
+COLLATORS = tuple(map(ed25519.public_key, SEEDS))
+
+Entries = Mapping[bytes, PublishedEntry | bytes]
+
+
+def name(text: str) -> PubsubKey:
+    return key_from_data(text.encode())
+
+
+def numbered(count: int, first: int = 0) -> list[PubsubKey]:
+    """Distinct keys, ascending."""
+    return sorted(name(f"key {i}") for i in range(first, first + count))
+
+
+def entry(value: bytes = b"v" * 40, ttl: int = 0, when: int = 1) -> PublishedEntry:
+    return PublishedEntry(value, ttl, RelayBlockNumber(when))
+
+
+class Relay:
+    """A relay state at one block.
+
+    `publishers` maps a para to its entries, given as such or as the bytes that stand in the trie. `raw_roots` puts any
+    bytes where a child root belongs, `extra` are nodes that those may refer to.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        publishers: Mapping[int, Entries] | None = None,
+        *,
+        top: Mapping[bytes, bytes] | None = None,
+        raw_roots: Mapping[int, bytes] | None = None,
+        extra: Iterable[bytes] = (),
+        filler: int = 20,
+    ) -> None:
+        self.number = RelayBlockNumber(number)
+        self.nodes: dict[Hash, bytes] = {blake2_256(node): node for node in extra}
+        self.child_roots: dict[int, bytes] = {}
+        rows = {blake2_256(b"filler %d" % i): blake2_256(b"%d" % i) for i in range(filler)} | dict(top or {})
+        for para, entries in (publishers or {}).items():
+            if not entries:
+                continue
+            plain = {key: e if isinstance(e, bytes) else e.encode() for key, e in entries.items()}
+            trie = Trie.from_entries(plain.items())
+            trie.prove(plain, self.nodes)
+            self.child_roots[para] = trie.root()
+        self.child_roots |= raw_roots or {}
+        rows |= {publisher_root_key(ParaId(para)): root for para, root in self.child_roots.items()}
+        trie = Trie.from_entries(rows.items())
+        trie.prove([*rows, b""], self.nodes)
+        self.root = Hash(trie.root())
+
+    def context(self, slot_now: int = 1 << 32) -> RelayContext:
+        return RelayContext(self.number, self.root, Slot(slot_now))
+
+
+def make_spec(subscriptions: Mapping[int, Iterable[bytes]] | None = None, **changes: Any) -> RuntimeSpec:
+    """A runtime that subscribes to these keys; the policy may be given by its name."""
+    declared = [(ParaId(p), [PubsubKey(key) for key in keys]) for p, keys in (subscriptions or {}).items()]
+    if "cache" in changes:
+        changes["cache"] = CachePolicy(changes["cache"])
+    return replace(RuntimeSpec(ME, merge_subscriptions(declared)), **changes)
+
+
+each_policy = pytest.mark.parametrize("policy", ["nodes", "none", "slots"])
+
+
+def filled(keys: Iterable[bytes], value: bytes = b"v" * 40, when: int = 1) -> dict[bytes, PublishedEntry | bytes]:
+    """The same entry under each of these keys, but that each value ends with its key: no node is shared."""
+    return {key: entry(value + key, 0, when) for key in keys}
+
+
+def channel(head: Hash | None) -> bytes:
+    """`HrmpChannel` with this queue chain head."""
+    return bytes(20) + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
+
+
+class Recorder:
+    """A handler that writes down its calls, and fails when told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, bytes, bytes | None, Any]] = []
+
+    def on_data_updated(self, _context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: Any) -> None:
+        self.calls.append((publisher, key, value, ttl_state))
+
+    def on_data_removed(self, _context: Any, publisher: ParaId, key: PubsubKey) -> None:
+        self.calls.append((publisher, key, None, None))
+
+
+@dataclass
+class Step:
+    plan: Plan
+    deliveries: tuple[Delivery, ...]
+    events: list[Event]
+
+    @property
+    def keys(self) -> list[bytes]:
+        return [delivery.key for delivery in self.deliveries]
+
+    @property
+    def items(self) -> list[tuple[int, bytes]]:
+        return [(delivery.publisher, delivery.key) for delivery in self.deliveries]
+
+    @property
+    def cursor(self) -> tuple[ParaId, PubsubKey] | None:
+        return self.plan.cursor
+
+
+class Subscriber:
+    """The pallet alone: `plan` and `apply` under any budget, without headers, seals and inherents."""
+
+    def __init__(self, spec: RuntimeSpec) -> None:
+        rows = [(b"other %d" % i, b"x" * 40) for i in range(3)]
+        self.storage = Storage(State.from_entries([*rows, (governance.CODE, spec.encode())]))
+        self.calls = Recorder()
+
+    @property
+    def spec(self) -> RuntimeSpec:
+        return runtime_spec(self.storage)
+
+    def upgrade(self, **changes: Any) -> None:
+        """A runtime upgrade between two blocks; `subscriptions` is given as to `make_spec`."""
+        if "subscriptions" in changes:
+            changes["subscriptions"] = make_spec(changes["subscriptions"]).subscriptions
+        if "cache" in changes:
+            changes["cache"] = CachePolicy(changes["cache"])
+        governance.upgrade(self.storage, replace(self.spec, **changes))
+        self.storage.commit()
+
+    def plan(self, relay: Relay, budget: int = PLENTY, nodes: Mapping[Hash, bytes] | None = None) -> Plan:
+        return plan(
+            SubscriberView(self.storage, self.spec), relay.root, relay.nodes if nodes is None else nodes, budget
+        )
+
+    def block(self, relay: Relay, budget: int = PLENTY, handler: SubscriptionHandler | None = None) -> Step:
+        walked = self.plan(relay, budget)
+        assert walked.missing is None, walked.missing
+        del self.storage.log[:]
+        deliveries = apply(self.storage, self.spec, walked, relay.number, handler or self.calls)
+        log = events(self.storage)
+        self.storage.commit()
+        return Step(walked, deliveries, log)
+
+    def call(self, call: str, para: int, origin: Origin | None = None) -> Any:
+        """A root call; what became of it."""
+        pallet = SubscriberCalls()
+        del self.storage.log[:]
+        outcome = dispatch_call(pallet, self.storage, origin or Root(), Call(items.PALLET, call, (ParaId(para),)))
+        self.storage.commit()
+        return outcome
+
+    # What the state says
+
+    @property
+    def roots(self) -> dict[int, bytes]:
+        return dict(items.PROCESSED_ROOTS.get(self.storage))
+
+    @property
+    def cursor(self) -> tuple[ParaId, PubsubKey] | None:
+        return items.PROCESSING_CURSOR.get(self.storage)
+
+    @property
+    def disabled(self) -> dict[int, str]:
+        return {para: reason.value for para, reason in items.DISABLED_PUBLISHERS.items(self.storage)}
+
+    def cached(self, para: int) -> dict[bytes, bytes]:
+        """The live nodes of policy `nodes`."""
+        info = items.CACHE_INFO.get(self.storage, ParaId(para))
+        return dict(items.CACHED_TRIE_NODES.items(self.storage, (ParaId(para), info.generation)))
+
+    def cache_rows(self) -> int:
+        """Rows of `CachedTrieNodes`, stale ones too."""
+        return sum(1 for _ in items.CACHED_TRIE_NODES.rows(self.storage))
+
+    def slots(self, para: int) -> dict[bytes, bytes]:
+        return dict(items.CACHE_SLOTS.items(self.storage, ParaId(para)))
+
+    def last(self) -> dict[tuple[int, bytes], LastDelivered]:
+        """What was last delivered of every subscribed item, in whichever form it is kept."""
+        wanted = [(para, key) for para, keys in self.spec.subscriptions.items() for key in keys]
+        found = {item: delivered.get(self.storage, self.spec, *item) for item in wanted}
+        return {item: row for item, row in found.items() if row is not None}
+
+    def delivered_rows(self) -> int:
+        """Rows that hold what was last delivered, in both forms."""
+        forms = (items.LAST_DELIVERED, items.LAST_DELIVERED_PACKED)
+        return sum(1 for form in forms for _ in self.storage.iter_prefix(form.prefix))
+
+    def entries(self) -> dict[bytes, bytes]:
+        """All of the pallet's state."""
+        return dict(self.storage.iter_prefix(items.LAST_RELAY_PARENT.key[:16]))
+
+
+class Chain:
+    """A parachain with a head and honest collators; `validate` alone decides whether it advances."""
+
+    def __init__(self, spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
+        self.header, self.state = genesis(spec, COLLATORS)
+        self.handlers = handlers
+        self.slot = 0
+
+    @property
+    def spec(self) -> RuntimeSpec:
+        return runtime_spec(Storage(self.state))
+
+    def author(
+        self,
+        relay: Relay,
+        downward: Sequence[InboundDownwardMessage] = (),
+        horizontal: HorizontalMessages = (),
+        **claims: Any,
+    ) -> Candidate:
+        """An honest candidate; `claims` overrides fields of its inherent, `state_root` and `slot`."""
+        slot, state_root = claims.pop("slot", self.slot + 1), claims.pop("state_root", None)
+        storage = Storage(self.state.fork())
+        spec = runtime_spec(storage)
+        weight = len(encode_messages(tuple(downward), horizontal))
+        storage.start_recording()
+        walked = plan(SubscriberView(storage, spec), relay.root, relay.nodes, spec.budget(weight))
+        inherent = Inherent(relay.number, relay.root, walked.proof(), tuple(downward), horizontal, weight)
+        inherent = replace(inherent, **claims)
+        digest = (aura_pre_digest(Slot(slot)),)
+        number = self.header.number + 1
+        outcome = execute_block(
+            storage,
+            spec,
+            self.header,
+            number,
+            digest,
+            inherent,
+            walked,
+            self.handlers,  # type: ignore[arg-type]
+        )
+        header = Header(
+            self.header.hash(), number, state_root or outcome.state_root, inherent.extrinsics_root(), digest
+        )
+        return seal(Candidate(header, inherent))
+
+    def judge(self, candidate: Candidate, relay: Relay, slot_now: int = 1 << 32) -> BlockOutcome:
+        return validate_block(self.header, self.state, candidate, relay.context(slot_now), self.handlers)
+
+    def take(self, candidate: Candidate, outcome: BlockOutcome) -> None:
+        """Build on a valid block."""
+        self.header, self.state = candidate.header, outcome.state
+        self.slot = candidate.header.aura_slot() or 0
+
+    def step(
+        self,
+        relay: Relay,
+        downward: Sequence[InboundDownwardMessage] = (),
+        horizontal: HorizontalMessages = (),
+    ) -> BlockOutcome:
+        candidate = self.author(relay, downward, horizontal)
+        outcome = self.judge(candidate, relay)
+        self.take(candidate, outcome)
+        return outcome
+
+
+def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
+    """Sign a candidate as it stands, with the seed of whose turn it is."""
+    header = candidate.header
+    bare = replace(
+        header, extrinsics_root=candidate.inherent.extrinsics_root(), digest=header.digest[:1] if header.digest else ()
+    )
+    signer = seed or SEEDS[(bare.aura_slot() or 0) % len(SEEDS)]
+    return replace(
+        candidate, header=replace(bare, digest=(*bare.digest, aura_seal(ed25519.sign(signer, bare.pre_hash()))))
+    )
+
+
+def with_proof(candidate: Candidate, proof: Iterable[bytes]) -> Candidate:
+    """The same block with another proof, sealed anew."""
+    return seal(replace(candidate, inherent=replace(candidate.inherent, proof=tuple(proof))))
+
+
+__all__ = [
+    "COLLATORS",
+    "ME",
+    "PLENTY",
+    "SEEDS",
+    "Chain",
+    "Recorder",
+    "Relay",
+    "Step",
+    "Subscriber",
+    "channel",
+    "derive_child_key",
+    "each_policy",
+    "entry",
+    "filled",
+    "make_spec",
+    "name",
+    "numbered",
+    "seal",
+    "with_proof",
+]
