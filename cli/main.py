@@ -27,6 +27,7 @@ Examples:
   pubsub run my-network.toml --out out/my-network
   pubsub audit out/my-network/history --out out/my-audit
   pubsub import-relay-proofs proofs/*.json --out out/imported
+  pubsub fuzz --cases 20000 --seed 7
 """
 
 _ENGINE: Final = click.option(
@@ -107,6 +108,43 @@ def import_relay_proofs(files: tuple[Path, ...], out: Path) -> None:
     from cli.proofs import import_proofs
 
     import_proofs(files, out)
+
+
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub fuzz --cases 20000 --seed 7\n"
+    "  pubsub fuzz --cases 500 --strategy omit-node --strategy stale-root\n"
+    "\n\b\nExit codes:\n  0 every verdict was the one due, 1 surprises\n",
+)
+@click.option("--cases", type=click.IntRange(min=0), default=5000, show_default=True, help="Cheats to try.")
+@click.option("--seed", default="0", show_default=True, help="The same seed tries the same cheats.")
+@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this one; may be given repeatedly.")
+@click.option("--out", type=_OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
+@click.option("--list", "listing", is_flag=True, help="Show every strategy and end.")
+def fuzz(cases: int, seed: str, strategies: tuple[str, ...], out: Path, *, listing: bool) -> None:
+    """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
+
+    Every verdict is compared with the one that was due. What surprises is shrunk and written as a small file for
+    `pubsub replay`.
+    """
+    from cli.fuzz import list_strategies, run_fuzz
+
+    if listing:
+        list_strategies()
+    elif run_fuzz(cases, seed, strategies, out):
+        sys.exit(FINDINGS)
+
+
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub replay out/surprises/omit-node-0f3c.json\n  pubsub replay out/fixtures\n"
+    "\n\b\nExit codes:\n  0 all as expected, 1 something was surprising\n",
+)
+@click.argument("paths", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
+def replay(paths: tuple[Path, ...]) -> None:
+    """Play surprises of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
+    from cli.replay import run_replay
+
+    if run_replay(paths):
+        sys.exit(FINDINGS)
 
 
 def main() -> None:

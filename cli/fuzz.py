@@ -1,0 +1,65 @@
+"""`pubsub fuzz`: a campaign of cheats against the verifier, and what came of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from cli.screen import files, stage, table
+from collator.cheats import STRATEGIES
+from collator.fuzz import CampaignResult, campaign, corpus
+
+MANY = {2: "two at once", 3: "three at once"}
+
+
+def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path) -> int:
+    """The command; returns how many cases were surprising."""
+    kept = corpus()
+    began = monotonic()
+    with stage(f"replaying {len(kept)} kept cases, then trying {cases:,} cheats", cases) as advance:
+
+        def watch(done: int, wanted: int) -> None:
+            advance(done, wanted, "trying cheats")
+
+        result = campaign(cases, seed, strategies or None, watch, out, (case for _, case in kept))
+    show_campaign(result, len(kept), monotonic() - began)
+    if result.files:
+        files("surprises, for `pubsub replay`:", ((path, "") for path in result.files))
+    return len(result.surprises)
+
+
+def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
+    """The table by strategy and verdict, and the sums."""
+    rows: dict[str, Counter[str]] = {}
+    for names, verdicts in result.by_strategy.items():
+        count = names.count("+") + 1
+        rows.setdefault(MANY.get(count, names), Counter()).update(verdicts)
+    singles = [name for name in STRATEGIES if name in rows]
+    table(
+        "cheats by the first verdict that they met",
+        ("strategy", "cases", "verdicts"),
+        (
+            (name, rows[name].total(), ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()))
+            for name in (*singles, *(name for name in MANY.values() if name in rows))
+        ),
+    )
+    rate = f", {result.cases / seconds:,.0f} cases a second" if seconds > 1 else ""
+    click.echo(
+        f"{kept} kept cases replayed; {result.cases:,} cheats tried on {result.honest:,} honest blocks, of which "
+        f"{result.stopped:,} stopped for their budget{rate}"
+    )
+    click.echo(
+        f"{result.rejected:,} refused, {result.accepted_equal:,} valid because they came to the one set that is "
+        f"accepted; {len(result.surprises)} surprising"
+    )
+
+
+def list_strategies() -> None:
+    """Every strategy, what it is after, and the verdicts that it must meet."""
+    rows = (
+        (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "by the case")
+        for each in STRATEGIES.values()
+    )
+    table("strategies", ("name", "to gain", "meets"), rows)

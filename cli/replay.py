@@ -1,0 +1,91 @@
+"""`pubsub replay`: surprises of a campaign and fixtures played again, each recognised by what it holds."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from collator.cases import Found
+from collator.cheats.steps import to_json
+from collator.fuzz import ReplayResult, replay
+from emulator.fixtures import read_fixture, replay_fixture
+from primitives.errors import PubsubError
+
+MOST_STEPS: Final = 12
+
+
+class UnknownFile(PubsubError):
+    """A file that is neither a case nor a fixture."""
+
+
+def run_replay(paths: Sequence[Path]) -> int:
+    """The command; returns how many files were surprising. Raises `UnknownFile` and what their readers raise."""
+    surprising = played = 0
+    for path in paths:
+        for file, kind in _recognise(path):
+            differences = _play_case(file) if kind == "case" else replay_fixture(read_fixture(file))
+            played += 1
+            surprising += bool(differences)
+            click.echo(f"{file}: {'as expected' if not differences else 'SURPRISING'}")
+            for line in differences:
+                click.echo(f"  {line}")
+    click.echo(f"{played} played, {surprising} surprising")
+    return surprising
+
+
+def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
+    """Every case and fixture at a path; in a folder, other JSON files are passed over."""
+    if not path.is_dir():
+        kind = _kind(path)
+        if kind is None:
+            raise UnknownFile(f"{path}: neither a case of a campaign nor a fixture")
+        yield path, kind
+        return
+    found = [(file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None]
+    if not found:
+        raise UnknownFile(f"{path}: no case of a campaign and no fixture is in this folder")
+    yield from found
+
+
+def _kind(path: Path) -> str | None:
+    try:
+        content: Any = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise UnknownFile(f"{path}: not JSON: {error}") from error
+    if not isinstance(content, dict):
+        return None
+    if str(content.get("format", "")).startswith("pubsub-case/"):
+        return "case"
+    return "fixture" if {"version", "candidate", "expected"} <= content.keys() else None
+
+
+def _play_case(path: Path) -> list[str]:
+    """What of a case is not as it must be."""
+    result = replay(path)
+    _show_case(result)
+    lines = []
+    if result.surprising:
+        lines.append(f"shrunk: due {_names(result.case.expected)}, found {_names(result.shrunk)}")
+        if result.full != result.shrunk:
+            lines.append(f"full sequence: found {_names(result.full)}")
+    return lines
+
+
+def _show_case(result: ReplayResult) -> None:
+    case = result.case
+    what = "a proof alone" if case.block is None else f"block {case.block.header.number}"
+    click.echo(f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest proof nodes")
+    count = "the same" if case.steps == case.shrunk else f"shrunk from {len(case.steps)}"
+    click.echo(f"  steps: {len(case.shrunk)} ({count})")
+    for step in case.shrunk[:MOST_STEPS]:
+        click.echo(f"    {json.dumps(to_json(step))[:120]}")
+    if len(case.shrunk) > MOST_STEPS:
+        click.echo(f"    and {len(case.shrunk) - MOST_STEPS} more")
+    recorded = "" if result.reproduced else f", {_names(case.verdicts)} when it was recorded"
+    click.echo(f"  due {_names(case.expected)}, found {_names(result.shrunk)}{recorded}")
+
+
+def _names(found: Found) -> str:
+    return ", ".join(found) or "accepted"

@@ -1,0 +1,77 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import pubsub
+from cli.replay import UnknownFile
+from collator.cheats import STRATEGIES
+from collator.fuzz import UnknownStrategy
+from runtime.parachain_system import validate
+
+CORPUS = Path(__file__).resolve().parents[2] / "collator" / "corpus"
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(pubsub, [str(arg) for arg in args])
+
+
+def test_ps_81_fuzz_shows_strategies_and_verdicts_and_ends_well_without_surprises(tmp_path: Path) -> None:
+    result = run("fuzz", "--cases", 40, "--seed", 3, "--strategy", "omit-node", "--out", tmp_path / "none")
+    assert result.exit_code == 0, result.output
+    assert "omit-node" in result.stdout
+    assert "OmittedBelowBudget" in result.stdout
+    assert "0 surprising" in result.stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_surprise_is_written_ends_with_1_and_replays_with_1_until_the_verifier_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(validate, "_unused", lambda _source, _walked: [])
+        result = run("fuzz", "--cases", 30, "--strategy", "add-junk", "--out", tmp_path)
+        assert result.exit_code == 1
+        file = next(tmp_path.glob("add-junk-*.json"))
+        assert str(file) in result.stdout
+        again = run("replay", file)
+        assert again.exit_code == 1
+        assert "SURPRISING" in again.stdout
+        assert "due UnusedNodes, found accepted" in again.stdout
+    mended = run("replay", file)
+    assert mended.exit_code == 0
+    assert "found UnusedNodes, accepted when it was recorded" in mended.stdout
+
+
+def test_replay_takes_several_files() -> None:
+    several = run("replay", CORPUS / "omit-node.json", CORPUS / "stranger.json")
+    assert several.exit_code == 0
+    assert "2 played, 0 surprising" in several.stdout
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": "other"}'])
+def test_replay_names_a_file_that_it_does_not_know(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(content)
+    result = run("replay", path)
+    assert isinstance(result.exception, UnknownFile)
+    assert str(path) in str(result.exception)
+
+
+def test_a_damaged_case_is_an_error_and_no_traceback(tmp_path: Path) -> None:
+    rows = json.loads((CORPUS / "omit-node.json").read_text())
+    del rows["state"]
+    path = tmp_path / "case.json"
+    path.write_text(json.dumps(rows))
+    assert "no case" in str(run("replay", path).exception)
+
+
+def test_an_unknown_strategy_is_named() -> None:
+    result = run("fuzz", "--cases", 1, "--strategy", "omit-nodes")
+    assert isinstance(result.exception, UnknownStrategy)
+
+
+def test_ps_81_every_strategy_is_listed_with_what_it_is_after() -> None:
+    shown = run("fuzz", "--list").stdout
+    assert all(name in shown for name in STRATEGIES)
