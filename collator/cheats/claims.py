@@ -216,16 +216,13 @@ def empty_sender(situation: Situation, draws: Draws) -> Proposal:
     "repeat-sender", "show one list of messages to whoever weighs them and two to whoever hashes them", _MISREPORTED
 )
 def repeat_sender(situation: Situation, draws: Draws) -> Proposal:
-    """List a sender twice, or senders out of order."""
-    if len(situation.horizontal) > 1 and draws.one_in(2):
-        return (SwapSenders(1, 2),)
-    if not situation.horizontal:
-        return None
-    sender, messages = draws.choice(situation.horizontal)
-    return (
-        AddSender(sender),
-        AddMessage(1 + situation.horizontal.index((sender, messages)), 0, messages[0].sent_at, b""),
-    )
+    """Spread a sender's messages over two lists, or list senders out of order: the heads are right, the bytes not."""
+    forms: list[tuple[Step, ...]] = [(SwapSenders(1, 2),)] if len(situation.horizontal) > 1 else []
+    for queue, (sender, messages) in enumerate(situation.horizontal, start=1):
+        if len(messages) > 1:
+            first = AddMessage(queue, 0, messages[0].sent_at, messages[0].data)
+            forms.append((DropMessage(queue, 0), AddSender(sender), first))
+    return draws.choice(forms) if forms else None
 
 
 @strategy("stuff-messages", "fill the whole block with messages", _MISREPORTED)

@@ -1,0 +1,296 @@
+"""The table of guards: every check of the verifier, switched off one at a time, and the attack that then succeeds.
+
+A check is switched off by changing its source: `old` becomes `new` in the function that holds it, and nothing else.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+
+import pytest
+from guard_attacks import (
+    HOSTILE,
+    Attack,
+    blocks_of,
+    changed_key_sets_start_anew,
+    charges_add_up,
+    deep_paths_disable,
+    delivers_everything_once,
+    digest_with_a_third_item,
+    disabled_are_skipped,
+    divergent_paths_are_absent,
+    faults_disable,
+    malformed_is_refused,
+    parent_state_is_left_alone,
+    partially,
+    proofs_of,
+    stops_where_it_must,
+    too_many_messages,
+)
+
+from runtime.pallet_subscriber.cache.nodes import NodeCache
+from runtime.pallet_subscriber.cache.slots import SlotCache
+from runtime.pallet_subscriber.config import CachePolicy
+from runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
+from runtime.pallet_subscriber.meter import Meter
+from runtime.pallet_subscriber.plan import _ChildWalk, _Walk
+from runtime.parachain_system import validate
+from trie import walk
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A check, how it is switched off, and what then gets through. `times` is how often it stands in the function."""
+
+    name: str
+    function: Callable[..., object]
+    old: str
+    new: str
+    attack: str
+    times: int = 1
+
+
+NODES, NONE, SLOTS = CachePolicy.NODES, CachePolicy.NONE, CachePolicy.SLOTS
+
+ATTACKS: dict[str, Callable[[], Attack]] = {
+    "third digest item": lambda: digest_with_a_third_item,
+    "signatures": lambda: blocks_of("stranger", "stretched-seal", "seal-of-another-header"),
+    "wrong turn": lambda: blocks_of("wrong-turn"),
+    "future slot": lambda: blocks_of("future-slot"),
+    "past slot": lambda: blocks_of("past-slot"),
+    "another body": lambda: blocks_of("another-body"),
+    "bad parent": lambda: blocks_of("bad-parent"),
+    "decreased relay parent": lambda: blocks_of("decreased-relay-parent"),
+    "misreported weight": lambda: blocks_of("under-report-messages", "over-report-messages"),
+    "too many messages": lambda: too_many_messages,
+    "senders": lambda: blocks_of("empty-sender", "repeat-sender"),
+    "forged messages": lambda: blocks_of("drop-message", "alter-message", "forge-message"),
+    "unknown relay parent": lambda: blocks_of("unknown-relay-parent"),
+    "claimed root": lambda: blocks_of("claimed-root"),
+    "post-state": lambda: blocks_of("wrong-state-root", "withheld-delivery", "moved-cursor"),
+    "additions": lambda: proofs_of("add-junk", "add-needless-node", "over-budget"),
+    "omissions": lambda: proofs_of("omit-node", "omit-publisher", "truncate-early"),
+    "empty proof": lambda: proofs_of("empty-proof"),
+    "duplicates": lambda: proofs_of("duplicate-node", "duplicate-apart", "duplicate-instead"),
+    "order": lambda: proofs_of("reorder-list", "walk-order-list"),
+    "state left alone": lambda: parent_state_is_left_alone,
+    **{
+        f"stops, {policy.value}": lambda policy=policy: partially(stops_where_it_must, policy) for policy in CachePolicy
+    },
+    "charges": lambda: charges_add_up,
+    "deliveries": lambda: partially(delivers_everything_once, *CachePolicy),
+    "deliveries, slots": lambda: partially(delivers_everything_once, SLOTS),
+    "faults": lambda: partially(faults_disable, "short-root", "long-root", "no-node"),
+    "no entries": lambda: partially(faults_disable, "no-entry", "no-entry"),
+    "deep paths": lambda: deep_paths_disable,
+    "disabled": lambda: disabled_are_skipped,
+    "changed keys": lambda: changed_key_sets_start_anew,
+    "divergent paths": lambda: divergent_paths_are_absent,
+    **{f"node: {reason}": lambda reason=reason: partially(malformed_is_refused, reason) for reason in HOSTILE},
+}
+
+GUARDS = [
+    # The seal
+    Guard("digest-shape", validate.check_seal, " or len(header.digest) != 2", "", "third digest item"),
+    Guard(
+        "signature",
+        validate.check_seal,
+        "if not verify(authorities[expected], message, seal)",
+        "if False",
+        "signatures",
+    ),
+    Guard(
+        "turn",
+        validate.check_seal,
+        "if not verify(authorities[expected], message, seal)",
+        "if not any(verify(key, message, seal) for key in authorities)",
+        "wrong turn",
+    ),
+    Guard("slot-not-in-the-future", validate.check_seal, "slot > slot_now or ", "", "future slot"),
+    Guard(
+        "slot-after-the-parents", validate.check_seal, " or (before is not None and slot <= before)", "", "past slot"
+    ),
+    Guard(
+        "body",
+        validate.check_seal,
+        "header.extrinsics_root != candidate.inherent.extrinsics_root()",
+        "False",
+        "another body",
+    ),
+    # The chain
+    Guard("parent-hash", validate.check_parent, "header.parent_hash == parent.hash() and ", "", "bad parent"),
+    Guard("number", validate.check_parent, " and header.number == parent.number + 1", "", "bad parent"),
+    Guard(
+        "relay-parent",
+        validate.check_relay_parent,
+        "inherent.relay_parent_number >= last",
+        "True",
+        "decreased relay parent",
+    ),
+    # The messages
+    Guard(
+        "stated-weight",
+        validate.check_messages_weight,
+        "inherent.messages_used != weight",
+        "False",
+        "misreported weight",
+    ),
+    Guard("allowed-weight", validate.check_messages_weight, "weight > spec.allowed_pov", "False", "too many messages"),
+    Guard(
+        "senders-ascend",
+        validate.check_messages_weight,
+        "not all(a < b for a, b in pairwise(senders)) or ",
+        "",
+        "senders",
+    ),
+    Guard(
+        "senders-speak",
+        validate.check_messages_weight,
+        " or not all(messages for _, messages in inherent.horizontal)",
+        "",
+        "senders",
+    ),
+    Guard("downward-head", validate.check_message_heads, "if head != statics.dmq_head", "if False", "forged messages"),
+    Guard("channels-exist", validate.check_message_heads, "if strangers:", "if False:", "forged messages"),
+    Guard("channel-heads", validate.check_message_heads, "if mine != target", "if False", "forged messages"),
+    # The proof
+    Guard(
+        "relay-parent-exists",
+        validate._walk,
+        "offences.append(Offence(Verdict.ROOT_MISMATCH, detail))",
+        "pass",
+        "unknown relay parent",
+    ),
+    Guard("claimed-root", validate._walk, "inherent.relay_parent_storage_root != relay_root", "False", "claimed root"),
+    Guard("missing", validate.judge_proof, "missing = walked.missing", "missing = None", "omissions"),
+    Guard("missing-root", validate.judge_proof, "missing.node_hash == relay_root", "False", "empty proof"),
+    Guard("unused", validate._unused, "if not unused", "if True", "additions"),
+    Guard("duplicates", validate.check_list, "if repeated:", "if False:", "duplicates"),
+    Guard("duplicates-apart", validate.check_list, "ordered = sorted(proof)", "ordered = proof", "duplicates"),
+    Guard("ascending", validate.check_list, "if unsorted is not None:", "if False:", "order"),
+    # The state
+    Guard(
+        "post-state",
+        validate.validate_block,
+        "outcome.state_root != candidate.header.state_root",
+        "False",
+        "post-state",
+    ),
+    Guard("fork", validate.validate_block, "Storage(state.fork())", "Storage(state)", "state left alone"),
+    # The meter
+    Guard("stop-rule", Meter.check, "self.used > self._last_start", "False", "stops, none"),
+    Guard(
+        "stop-rule-not-early",
+        Meter.check,
+        "self.used > self._last_start",
+        "self.used >= self._last_start",
+        "stops, none",
+    ),
+    Guard("stop-reserve", Meter.__init__, " - spec.max_item_cost - ROW_COST", "", "stops, none"),
+    Guard("charge", Meter.charge_node, "self.used += ", "self.used += 0 * ", "charges"),
+    Guard("missing-node", Meter.charge_node, "if node is None", "if False", "omissions"),
+    Guard("missing-static-node", Meter.take, "if node is None", "if False", "empty proof"),
+    Guard("stop-at-the-top-path", _Walk.meet, "self.meter.check()", "pass", "stops, none"),
+    Guard("stop-at-a-child-node", _ChildWalk.node, "meter.check()", "pass", "stops, none"),
+    Guard("stop-at-a-value", _ChildWalk.value, "self.meter.check()", "pass", "stops, none"),
+    Guard("stop-at-a-row", DeliveredReader.read, "self._meter.check()", "pass", "stops, none"),
+    Guard("stop-at-a-packed-row", PackedReader.read, "self._meter.check()", "pass", "stops, slots"),
+    Guard("stop-at-a-slot", SlotCache._row, "self.meter.check()", "pass", "stops, slots"),
+    Guard("stop-at-a-cached-node", NodeCache.lookup, "self.meter.check()", "pass", "stops, nodes"),
+    # The walk
+    Guard("node-charged-once", _ChildWalk.node, "node = meter.taken.get(node_hash)", "node = None", "charges"),
+    Guard("root-length", _Walk.meet, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
+    Guard("bad-child-node", _ChildWalk.resolve, "except BadNode", "except ZeroDivisionError", "faults"),
+    Guard("bad-entry", _ChildWalk.resolve, "except ScaleError", "except ZeroDivisionError", "no entries"),
+    Guard("depth", _ChildWalk.descend, "len(nodes) >= self.max_depth", "False", "deep paths", times=2),
+    Guard("disabled", _Walk.rotation, " if not self.view.is_disabled(para)", "", "disabled"),
+    Guard("key-set", _Walk.meet, "trusted and self.roots", "self.roots", "changed keys"),
+    Guard("cache-of-another-key-set", NodeCache.lookup, "if not self.trusted", "if False", "changed keys"),
+    Guard("changed-entry", _ChildWalk.resolve, "row is None or row.entry_hash != entry_hash", "True", "deliveries"),
+    Guard("new-entry", _ChildWalk.resolve, "row is None or row.entry_hash != entry_hash", "row is None", "deliveries"),
+    Guard("removed-entry", _ChildWalk.resolve, "if row is not None:", "if False:", "deliveries"),
+    Guard(
+        "slot-reference",
+        SlotCache._compare,
+        "if row[32 * slot.place : 32 * slot.place + 32] != reference",
+        "if False",
+        "deliveries, slots",
+    ),
+    Guard("slot-written-when-whole", SlotCache.settle, "done == slot.high - slot.low and ", "", "deliveries, slots"),
+    # Proof reading
+    Guard(
+        "partial-key", walk._matches, "return node[at : at + (nibbles >> 1)] == ", "return True or ", "divergent paths"
+    ),
+    Guard("no-such-child", walk.step, "if not bitmap & bit", "if False", "divergent paths", times=2),
+    *(
+        Guard(f"refuses-{reason}", function, text, "None", f"node: {reason}", times)
+        for reason, function, text, times in (
+            ("no bytes", walk.step, '_refuse(key, depth, "no bytes")', 1),
+            ("reserved header {head:#04x}", walk.step, '_refuse(key, depth, f"reserved header {head:#04x}")', 1),
+            ("truncated header", walk.step, '_refuse(key, depth, "truncated header")', 1),
+            ("truncated partial key", walk.step, '_refuse(key, depth, "truncated partial key")', 1),
+            (
+                "padding of the partial key is not zero",
+                walk.step,
+                '_refuse(key, depth, "padding of the partial key is not zero")',
+                1,
+            ),
+            ("truncated value hash", walk.step, '_refuse(key, depth, "truncated value hash")', 1),
+            ("truncated bitmap", walk.step, '_refuse(key, depth, "truncated bitmap")', 1),
+            ("branch without children", walk.step, '_refuse(key, depth, "branch without children")', 1),
+            ("truncated child", walk.step, '_refuse(key, depth, "truncated child")', 1),
+            ("length exceeds u32", walk._compact, '_refuse(key, depth, "length exceeds u32")', 1),
+            (
+                "length is not in its shortest form",
+                walk._compact,
+                '_refuse(key, depth, "length is not in its shortest form")',
+                1,
+            ),
+        )
+    ),
+]
+
+
+def without(guard: Guard) -> CodeType:
+    """The code of the function that holds the check, with the check switched off."""
+    function = guard.function
+    assert isinstance(function, FunctionType)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(guard.old) == guard.times, (
+        f"{guard.name}: {guard.old!r} stands there {source.count(guard.old)} times"
+    )
+    scope: dict[str, object] = {}
+    code = compile(source.replace(guard.old, guard.new), f"<without {guard.name}>", "exec")
+    exec(code, function.__globals__, scope)  # noqa: S102  # the project's own source, one expression apart
+    changed = scope[function.__name__]
+    assert isinstance(changed, FunctionType)
+    return changed.__code__
+
+
+def holds(attack: Attack) -> bool:
+    """Whether the verifier withstands. An attack that ends in any failure has found something."""
+    try:
+        attack()
+    except (Exception, pytest.fail.Exception):  # noqa: BLE001  # as said
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_with_every_guard_in_place_the_attack_finds_nothing(name: str) -> None:
+    ATTACKS[name]()()
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_with_this_guard_switched_off_its_attack_goes_red(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = ATTACKS[guard.attack]()  # its material is made while the guard stands
+    with monkeypatch.context() as switched:
+        switched.setattr(guard.function, "__code__", without(guard))
+        assert not holds(attack), f"nothing notices that {guard.name} is gone"
+
+
+def test_every_attack_guards_something() -> None:
+    assert {guard.attack for guard in GUARDS} == set(ATTACKS)
+    assert len({guard.name for guard in GUARDS}) == len(GUARDS)
