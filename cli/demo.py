@@ -12,7 +12,8 @@ from cli.proofs import import_bundled, show_import
 from cli.run import HISTORY, find_scenario, show_run, simulate
 from cli.screen import files
 from emulator.digest import combine
-from spark_audit.audit import INCOMPLETE
+from runtime.parachain_system.block import Verdict
+from spark_audit.audit import FINDINGS, INCOMPLETE, AuditResult
 
 AUDIT = "audit"
 
@@ -37,4 +38,15 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     )
     if result.exit_code >= INCOMPLETE:
         sys.exit(result.exit_code)
+    known, found = dict(run.summary.verdicts), verdicts_found(result)
+    if known != found:
+        click.echo(f"pubsub: the network knows of {known}, the audit found {found}", err=True)
+        sys.exit(FINDINGS)
+    click.echo(f"the audit found the {sum(found.values())} refused blocks that the network knows of, and no others")
     click.echo(f"digest: 0x{combine(run.digest, bytes.fromhex(result.digest)).hex()}")
+
+
+def verdicts_found(result: AuditResult) -> dict[str, int]:
+    """The audit's findings that are verdicts on blocks, by verdict."""
+    verdicts = {verdict.value for verdict in Verdict}
+    return {code: count for code, count in result.codes.items() if code in verdicts}

@@ -158,13 +158,19 @@ def main() -> None:
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
     except PubsubError as error:
-        _fail(str(error), USAGE)
+        _fail(str(error), INFRASTRUCTURE if _is_machines(error.__cause__) else USAGE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(INFRASTRUCTURE)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}", INFRASTRUCTURE)
+
+
+def _is_machines(cause: BaseException | None) -> bool:
+    """Whether the machine is at fault (a full disk), and not what was asked for (a file that is not there)."""
+    asked = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+    return isinstance(cause, OSError) and not isinstance(cause, asked)
 
 
 def _usage(error: click.ClickException) -> str:

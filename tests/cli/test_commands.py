@@ -1,0 +1,235 @@
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cli.main
+import cli.run
+from cli.main import main
+from primitives.version import VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIO = """
+name = "tiny"
+seed = "tiny"
+relay_blocks = 8
+segment_length = 4
+
+[[publishers]]
+paras = [1000]
+keys = 4
+update_rate = 0.5
+
+[[subscribers]]
+para = 3000
+subscribe = [{ publishers = "all" }]
+
+[[subscribers.collators]]
+strategies = ["omit-node"]
+"""
+
+
+def _pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    """The exit code of a command run in this process."""
+    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 0
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def test_run_writes_a_history_a_summary_and_a_digest_and_names_them(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert _pubsub(monkeypatch, "run", scenario, "--out", out) == 0
+    shown = capsys.readouterr().out
+    digest = re.search(r"^digest: (0x[0-9a-f]{64})$", shown, re.MULTILINE)
+    assert digest is not None
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["digest"] == digest.group(1)
+    assert summary["verdicts"]["OmittedBelowBudget"] > 0
+    assert str(out / "history") in shown
+    assert str(out / "summary.json") in shown
+    assert (out / "history" / "_commits").is_dir()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+
+
+def test_audit_finds_the_cheats_and_exits_with_one(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
+    code = _pubsub(monkeypatch, "audit", tmp_path / "out/history", "--out", tmp_path / "audit", "--engine", "python")
+    assert code == 1
+    shown = capsys.readouterr().out
+    assert "OmittedBelowBudget" in shown
+    assert re.search(r"^digest: 0x[0-9a-f]{64}$", shown, re.MULTILINE)
+
+
+def test_an_audit_of_no_history_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _pubsub(monkeypatch, "audit", tmp_path, "--out", tmp_path / "a", "--engine", "python") == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("pubsub: there is no history at ")
+
+
+def test_real_relay_proofs_are_imported_and_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proofs = sorted((ROOT / "spark_audit" / "mainnet").glob("moonbeam-*.json"))
+    out = tmp_path / "real"
+    assert _pubsub(monkeypatch, "import-relay-proofs", *proofs, "--out", out) == 0
+    assert "2 relay proofs" in capsys.readouterr().out
+    assert _pubsub(monkeypatch, "audit", out, "--out", tmp_path / "audit", "--engine", "python") == 0
+
+
+def test_a_proof_file_that_is_none_is_one_line_that_names_it_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    assert _pubsub(monkeypatch, "import-relay-proofs", bad, "--out", tmp_path / "real") == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "bad.json" in error
+    assert not (tmp_path / "real").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run",), "pubsub: Missing argument 'SCENARIO'"),
+        (("run", "missing.toml", "--out", "o"), "pubsub: missing.toml: No such file or directory"),
+        (("run", "nothing", "--out", "o"), "pubsub: nothing: "),
+        (("audit", "nowhere", "--out", "o"), "pubsub: Invalid value for 'HISTORY': Directory 'nowhere' does not exist"),
+        (("fly",), "pubsub: No such command 'fly'"),
+        (("demo", "--engine", "steam"), "pubsub: Invalid value for '--engine'"),
+        (("import-relay-proofs", "none.json", "--out", "o"), "pubsub: Invalid value for 'FILES...'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_two(
+    arguments: tuple[str, ...],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _pubsub(monkeypatch, *arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(complaint)
+    assert error.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_scenario_names_file_line_and_field(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario.write_text(SCENARIO.replace("keys = 4", "keys = -4"))
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
+    assert f"{scenario}:9: publishers.1.keys: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_folder_in_use_is_refused_before_any_work(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("keep")
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
+    captured = capsys.readouterr()
+    assert "already there and not empty" in captured.err
+    assert captured.out == ""
+    assert (tmp_path / "out" / "mine").read_text() == "keep"
+
+
+def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
+
+    monkeypatch.setattr("spark_audit.commit.write_parquet", full)
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("pubsub: ")
+    assert "No space left on device" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli.main", "run", "demo", "--out", str(tmp_path / "out")]
+    running = subprocess.Popen(command, cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert error.splitlines()[-1].startswith("pubsub: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\nsys.argv = ['pubsub', '--help']\nfrom cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'pydantic', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=_environment(), cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for word in ("audit", "demo", "import-relay-proofs", "run", "Examples:", "pubsub demo"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "audit", "demo", "import-relay-proofs"])
+def test_every_command_has_an_example(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _pubsub(monkeypatch, command, "--help") == 0
+    assert re.search(rf"Examples?:\n\s+pubsub {command}", capsys.readouterr().out)
+
+
+def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _pubsub(monkeypatch, "--version") == 0
+    assert VERSION in capsys.readouterr().out
+
+
+def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = cli.run.find_scenario(str(scenario))
+    monkeypatch.setattr("cli.demo.find_scenario", lambda _name: tiny)
+    digests = set()
+    for _ in range(2):
+        assert _pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0
+        shown = capsys.readouterr().out
+        assert "and no others" in shown
+        digests.add(shown.splitlines()[-1])
+    assert len(digests) == 1
+    assert next(iter(digests)).startswith("digest: 0x")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").touch()
+    assert _pubsub(monkeypatch, "demo", "--out", tmp_path / "theirs", "--engine", "python") == 2
