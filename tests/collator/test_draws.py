@@ -1,0 +1,52 @@
+"""PS-90: draws depend on seed, label and count alone; worlds and steps keep within the types that they are made for."""
+
+from cheat_support import situations
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collator.cheats import carry_out
+from collator.cheats.steps import NUMBERS, Number
+from collator.draws import Draws
+from collator.worlds import World, fresh_state
+from primitives.hashing import blake2_256
+from runtime.parachain_system.block import Candidate
+
+
+def test_a_block_of_draws_is_the_hash_of_seed_label_and_count() -> None:
+    draws = Draws(b"seed", "label")
+    blocks = [blake2_256(b"\x10seed\x14label" + count.to_bytes(8, "little")) for count in range(3)]
+    assert draws.take(5) + draws.take(0) + draws.take(91) == b"".join(blocks)
+
+
+@given(seed=st.binary(max_size=8), bound=st.integers(1, 1 << 31), least=st.integers(0, 99))
+def test_draws_keep_their_bounds(seed: bytes, bound: int, least: int) -> None:
+    draws = Draws(seed, "bounds")
+    assert all(0 <= draws.below(bound) < bound for _ in range(20))
+    assert all(least <= draws.between(least, least + 3) <= least + 3 for _ in range(20))
+    options = list(range(10))
+    for count in range(12):
+        sample = draws.sample(options, count)
+        assert sample == sorted(set(sample))
+        assert len(sample) == min(count, 10)
+    assert draws.choice(options) in options
+
+
+def test_all_numbers_below_a_bound_occur() -> None:
+    draws = Draws(b"", "all")
+    assert {draws.below(6) for _ in range(200)} == set(range(6))
+    assert draws.below(0) == 0
+
+
+@given(what=st.sampled_from(sorted(NUMBERS)), value=st.integers(-(1 << 70), 1 << 70))
+def test_a_stated_number_always_fits_into_its_type(what: str, value: int) -> None:
+    candidate = carry_out(situations()[0], (Number(what, value),))
+    assert Candidate.decode(candidate.encode()) == candidate
+
+
+def test_a_state_built_anew_is_the_same_state() -> None:
+    world = World(b"anew", alone=False)
+    for _ in range(3):
+        world.advance()
+    state = world.situation().state
+    assert fresh_state(state).root() == state.root() == world.header.state_root
+    assert list(fresh_state(state).top_entries()) == list(state.top_entries())
