@@ -108,6 +108,21 @@ def test_a_publisher_that_never_completes_holds_no_more_than_the_limit() -> None
         assert sum(map(cost, subscriber.cached(1000).values())) <= 20_000
 
 
+def test_a_node_that_came_free_of_another_publishers_walk_is_counted_once() -> None:
+    """PS-43, PS-62: it was not looked up, so whether it is in the cache already has to be seen before it is counted."""
+    keys = numbered(60)
+    shared = {key: entry(b"the same everywhere" * 3 + key) for key in keys}
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache="nodes"))
+    subscriber.block(Relay(1, {1001: shared}))
+    relay = Relay(2, {1000: shared, 1001: shared | {keys[-1]: entry(b"new" * 30)}})
+    step = subscriber.block(relay, subscriber.plan(relay).used + subscriber.spec.max_item_cost)
+    assert step.cursor is not None
+    assert step.cursor[0] == 1001
+    cached = subscriber.cached(1001)
+    info = items.CACHE_INFO.get(subscriber.storage, ParaId(1001))
+    assert (info.nodes, info.bytes) == (len(cached), sum(map(cost, cached.values())))
+
+
 # Generations
 
 
