@@ -52,7 +52,7 @@ def pubsub() -> None:
 
 
 @pubsub.command(
-    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --out /tmp/demo\n",
+    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --out out/again\n",
 )
 @click.option("--out", type=_OUT, default=Path("out/demo"), show_default=True, help="Folder for history and audit.")
 @click.option("--master", default=None, help="Spark master; without one, Spark runs inside of this program.")

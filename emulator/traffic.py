@@ -26,7 +26,7 @@ def publications(scenario: Scenario, group: PublisherGroup, para: ParaId, block:
     stream = Stream(scenario.seed.encode(), f"publisher/{para}/block/{block}")
     filled = _filled(group, block)
     first = range(filled, min(filled + group.fill_per_block, group.keys))
-    updated = stream.sample(filled, stream.share(filled, group.update_rate))
+    updated = stream.places(filled, stream.share(filled, group.update_rate))
     sizes, lifetimes = group.sizes(), group.ttls()
     return [
         Publication(
@@ -44,7 +44,7 @@ def deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: Re
     if not _active(group, block) or not group.delete_rate:
         return []
     stream = Stream(scenario.seed.encode(), f"publisher/{para}/deletes/{block}")
-    return [published_key(para, index) for index in stream.sample(filled, stream.share(filled, group.delete_rate))]
+    return [published_key(para, index) for index in stream.places(filled, stream.share(filled, group.delete_rate))]
 
 
 def loads(load: tuple[Load, ...], block: RelayBlockNumber) -> list[Load]:

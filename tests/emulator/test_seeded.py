@@ -19,7 +19,7 @@ def test_ps90_the_bytes_of_a_stream_do_not_depend_on_how_they_are_taken(pieces: 
 @given(st.integers(0, 200), st.integers(0, 60), st.text(max_size=3))
 def test_a_sample_has_distinct_ascending_members(population: int, count: int, label: str) -> None:
     count = min(count, population)
-    drawn = Stream(b"", label).sample(population, count)
+    drawn = Stream(b"", label).places(population, count)
     assert len(drawn) == count
     assert drawn == sorted(set(drawn))
     assert all(0 <= member < population for member in drawn)
