@@ -147,17 +147,24 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     return run.result
 
 
-def specimens(seed: bytes | int | str, worlds: int = 12) -> dict[str, Case]:
-    """The smallest case found of every strategy, used alone: what the corpus is made of."""
+def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False) -> dict[str, Case]:
+    """The smallest case found of every strategy, used by itself: what the corpus is made of.
+
+    With `alone`, of proofs judged alone, where the walk stopped.
+    """
     best: dict[str, tuple[int, Case]] = {}
     for number in range(worlds):
         run = _Campaign(0, _seed(seed), [], None, None)
-        world = World(run.seed_of(f"specimens/{number}"), alone=False)
+        world = World(run.seed_of(f"specimens/{number}"), alone=alone)
         for block in range(4):
             world.advance()
             now = world.situation()
             bench = Bench.of(now)
+            if alone and now.walked.cursor is None:
+                continue
             for name, strategy in STRATEGIES.items():
+                if alone and not strategy.on_proof:
+                    continue
                 names, steps = propose(now, (strategy,), run.seed_of(f"{number}/{block}/{name}"))
                 if steps:
                     label = f"specimens/{number}/{block}"

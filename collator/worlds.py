@@ -156,7 +156,9 @@ class World:
 
     def _publisher(self, para: ParaId) -> _Publisher:
         draws = self.draws
-        pool = [PubsubKey(draws.take(32)) for _ in range(draws.between(1, 8 if self.alone else 14))]
+        pool = [
+            PubsubKey(draws.take(32)) for _ in range(draws.between(1, draws.choice((4, 8, 16)) if self.alone else 14))
+        ]
         if draws.one_in(3):
             base = pool[0]
             for _ in range(draws.between(1, 6)):
