@@ -4,14 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from cheat_support import SITUATIONS, situations
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collator import cases
-from collator.cases import BadCase, Case, read_case
-from collator.cheats import STRATEGIES
+from collator.cases import BadCase, Bench, Case, read_case
+from collator.cheats import STRATEGIES, expected
 from collator.cheats.steps import Drop, Step, shrink
 from collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
+from primitives.errors import ScaleError
 from runtime.parachain_system import validate
 from runtime.parachain_system.block import Candidate
 from runtime.storage import State, Storage
@@ -146,6 +148,21 @@ def test_shrinking_leaves_exactly_the_steps_that_matter(count: int, needed: set[
 
     assert set(shrink(steps, still)) == matter
     assert tried <= count * count + 64
+
+
+@settings(max_examples=200)
+@given(at=st.integers(0, SITUATIONS - 1), place=st.integers(0, 1 << 20), bit=st.integers(0, 7))
+def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(at: int, place: int, bit: int) -> None:
+    now = situations()[at]
+    data = bytearray(now.honest.encode())
+    data[place % len(data)] ^= 1 << bit
+    try:
+        flipped = Candidate.decode(bytes(data))
+    except ScaleError:
+        return
+    verdicts = Bench.of(now).judge(flipped)
+    assert verdicts[:1] == ("BadSeal",)
+    assert verdicts == tuple(verdict.value for verdict in expected(now, flipped))
 
 
 def test_a_name_that_is_no_strategy_is_refused() -> None:
