@@ -21,6 +21,9 @@ INCOMPLETE: Final = 3
 INFRASTRUCTURE: Final = 4
 INTERRUPTED: Final = 130
 
+_EXTRA: Final = ("pyarrow", "pandas", "pyspark")
+"""What the extra `audit` brings."""
+
 _EXAMPLES: Final = """\b
 Examples:
   pubsub demo
@@ -159,6 +162,10 @@ def main() -> None:
         _fail(_usage(error), USAGE)
     except PubsubError as error:
         _fail(str(error), INFRASTRUCTURE if _is_machines(error.__cause__) else USAGE)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        _fail(f"this needs {error.name}, which `pip install 'pubsub-emulator[audit]'` brings", INFRASTRUCTURE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(INFRASTRUCTURE)

@@ -176,6 +176,17 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
 
 
+def test_without_the_audit_extra_one_line_says_what_brings_it(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("spark_audit")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
+    assert "this needs pyarrow" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cli.main", "run", "demo", "--out", str(tmp_path / "out")]
