@@ -123,6 +123,7 @@ def test_the_severity_that_fails_a_run_is_chosen(tmp_path: Path, fail_on: Severi
 
 
 def test_a_chain_that_starts_in_the_middle_is_verified_only_when_its_start_is_trusted(tmp_path: Path) -> None:
+    """AU-1."""
     network = small_network()
     network.step(6)
     with HistoryWriter(tmp_path / "history", "dev") as writer:
@@ -168,7 +169,7 @@ def test_there_are_no_results_before_a_report(tmp_path: Path) -> None:
 
 
 def test_measures_add_up_to_what_the_proof_weighs(tmp_path: Path) -> None:
-    """PS-70: static nodes, top paths, child nodes and values are the whole proof."""
+    """PS-70, AU-3: static nodes, top paths, child nodes and values are the whole proof."""
     result = audit(write_history(tmp_path / "history", 12), tmp_path / "out", engine="python")
     rows = [row for row in result.results.rows(schema.BLOCK_MEASURES) if row["status"] == "included"]
     parts = ("static_bytes", "top_path_bytes", "child_node_bytes", "value_bytes")

@@ -111,6 +111,7 @@ def test_the_nearest_rank_is_the_least_that_covers_the_share(count: int, percent
 
 
 def test_sizes_are_summed_up_by_chain_collator_and_publisher() -> None:
+    """AU-3."""
     blocks = [_block(at, proof_bytes=10 * at, collator=bytes([at % 2]) * 32) for at in range(5)]
     blocks.append(_block(9, proof_bytes=10**9, status="rejected"))
     publisher: dict[str, Any] = {column.name: None for column in schema.PUBLISHER_MEASURES.columns}
