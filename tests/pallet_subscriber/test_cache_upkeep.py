@@ -204,6 +204,21 @@ def test_slots_leave_all_unread_that_did_not_change() -> None:
     assert costs["slots"][1] < costs["none"][1] / 20
 
 
+def test_a_slot_vouches_for_no_item_beyond_the_stretch_being_walked() -> None:
+    """PS-40, PS-69: with the cursor inside what a slot covers, both halves are counted once, and the walk completes."""
+    keys = numbered(60)
+    for start in range(1, 60, 7):
+        subscriber = Subscriber(make_spec({1000: keys}, cache="slots"))
+        contents = filled(keys)
+        subscriber.block(Relay(1, {1000: contents}))
+        items.PROCESSING_CURSOR.put(subscriber.storage, (P, keys[start]))
+        relay = Relay(2, {1000: contents | {keys[0]: entry(b"new" * 20)}})
+        step = subscriber.block(relay)
+        assert step.keys == [keys[0]]
+        assert step.plan.publishers[P].resolved == 60
+        assert subscriber.roots == {1000: relay.child_roots[1000]}
+
+
 @each_policy
 def test_a_root_that_goes_from_a_to_b_and_back_hides_nothing(policy: str) -> None:
     """PS-61: met under B and not completed, a publisher loses its processed root."""

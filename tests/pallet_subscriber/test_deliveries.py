@@ -26,6 +26,7 @@ from primitives.weights import Weight
 from runtime.dispatch import BadOrigin, ModuleError
 from runtime.events import deposit
 from runtime.origin import Signed
+from runtime.pallet_subscriber import delivered
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.apply import current_ttl_state
 from runtime.pallet_subscriber.config import ROW_COST, ImpossibleConfig, integrity_test, merge_subscriptions
@@ -41,6 +42,7 @@ from runtime.pallet_subscriber.events import (
 )
 from runtime.pallet_subscriber.handler import HandlerContext, HandlerError
 from runtime.pallet_subscriber.meter import DisableReason
+from runtime.pallet_subscriber.storage import LastDelivered
 
 P = ParaId(1000)
 KEY = numbered(1)[0]
@@ -128,6 +130,38 @@ def test_a_changed_key_set_loses_cache_and_root_though_the_walk_never_met_it(pol
     assert not step.plan.publishers or ParaId(1001) not in step.plan.publishers
     assert subscriber.roots == {1000: relay.child_roots[1000]}
     assert subscriber.cached(1001) == subscriber.slots(1001) == {}
+
+
+@each_policy
+def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: str) -> None:
+    """PS-63: whatever way the state came to be, what was made for other keys vouches for none of these."""
+    keys = numbered(20)
+    subscriber = one(policy, keys)
+    relay = Relay(1, {1000: filled(keys)})
+    fresh = one(policy, keys).block(relay).plan
+    subscriber.block(relay)
+    items.SUBSCRIPTION_HASH.put(subscriber.storage, {P: blake2_256(b"other keys")})
+    share = subscriber.plan(relay).publishers[P]
+    assert not share.unchanged
+    assert share.cache.charges == share.cache.saved == 0
+    if policy == "slots":  # the leaves are recognised by what was delivered, which is not the cache's
+        assert 0 < share.child_node_bytes < fresh.publishers[P].child_node_bytes
+    else:
+        assert share.child_node_bytes == fresh.publishers[P].child_node_bytes
+
+
+def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
+    """PS-64, PS-69: positions in a row mean nothing under other keys; a second delivery is better than a hidden one."""
+    keys = numbered(20)
+    subscriber = one("slots", keys)
+    subscriber.block(Relay(1, {1000: filled(keys)}))
+    spec = replace(subscriber.spec, subscriptions={P: tuple(keys[1:])})
+    assert [delivered.get(subscriber.storage, spec, P, key) for key in keys[1:]] == [None] * 19
+    delivered.put(subscriber.storage, spec, P, keys[1], LastDelivered(blake2_256(b"e"), 0, RelayBlockNumber(1)))
+    assert delivered.get(subscriber.storage, spec, P, keys[1]) == LastDelivered(
+        blake2_256(b"e"), 0, RelayBlockNumber(1)
+    )
+    assert delivered.get(subscriber.storage, spec, P, keys[2]) is None
 
 
 @each_policy

@@ -138,6 +138,8 @@ def test_what_a_vanished_publisher_had_delivered_is_removed_item_by_item(policy:
     assert gone.row_charges == (10 * ROW_COST if policy != "slots" else ROW_COST + 8 + 10 * 40)
     assert subscriber.cached(1000) == {}
     assert {para for para, _ in subscriber.last()} == {1001}
+    subscriber.block(Relay(3))
+    assert subscriber.delivered_rows() == 0
 
 
 def test_the_cache_of_an_absent_publisher_goes_at_once_even_when_the_walk_stops_before_its_end() -> None:
@@ -303,14 +305,15 @@ def test_detached_values_are_never_cached() -> None:
 def test_a_value_that_is_the_bytes_of_a_cached_node_still_comes_from_the_proof() -> None:
     """PS-45: a value passed off as a node poisons nothing, for values are never looked up in the cache."""
     keys = numbered(8)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys[:1]}, cache="nodes"))
+    subscriber = Subscriber(make_spec({1000: keys}, cache="nodes"))
     relay = Relay(1, {1000: filled(keys)})
     subscriber.block(relay)
     root_node = relay.nodes[relay.child_roots[1000]]  # type: ignore[index]
-    poison = Relay(2, {1000: filled(keys), 1001: {keys[0]: root_node}})
-    step = subscriber.block(poison)
+    assert root_node in subscriber.cached(1000).values()
+    step = subscriber.block(Relay(2, {1000: filled(keys) | {keys[0]: root_node}}))
     assert blake2_256(root_node) in step.plan.taken
-    assert subscriber.disabled == {1001: "Undecodable"}
+    assert step.plan.publishers[ParaId(1000)].value_bytes == cost(root_node)
+    assert subscriber.disabled == {1000: "Undecodable"}
     assert step.deliveries == ()
 
 
