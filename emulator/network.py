@@ -32,7 +32,7 @@ from emulator.relay_runtime import RelayConfig
 from emulator.seeded import Stream, secret
 from primitives.errors import PubsubError
 from primitives.types import AccountId, Hash, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber, Slot
-from runtime.dispatch import Call, DispatchError
+from runtime.dispatch import Call, CallInfo, DispatchError
 from runtime.events import Event
 from runtime.executive import Block, Extrinsic
 from runtime.inclusion import BackedCandidate, CandidateCommitments, CandidateRefused
@@ -55,6 +55,10 @@ REMEMBERED: Final = 8
 """Older relay blocks that a cheating collator keeps at hand."""
 
 EQUIVOCATION: Final = "equivocation"
+
+
+class UnknownCall(PubsubError):
+    """A call that no pallet of the relay chain has, or with another number of arguments."""
 
 
 class UnknownParachain(PubsubError):
@@ -208,7 +212,10 @@ class Network:
         return found
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
-        """Have a parachain publish a key: sent with its next block, executed one relay block later."""
+        """Have a parachain publish a key: sent with its next block, executed one relay block later.
+
+        Raises `UnknownParachain`, and as `Parachain.publish`.
+        """
         self.parachain(para).publish(key, value, ttl)
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
@@ -224,8 +231,18 @@ class Network:
         self.send_downward(spec.para_id, transact(set_code(spec)))
 
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
-        """Put a call into the next relay block."""
-        self._extrinsics.append(Extrinsic(origin, Call(pallet, name, args)))
+        """Put a call into the next relay block.
+
+        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say: once queued, it would keep every later block
+        from being built.
+        """
+        executive = self.relay.runtime.executive
+        info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
+        if not isinstance(info, CallInfo) or len(info.codecs) != len(args):
+            raise UnknownCall(f"the relay chain has no call {pallet}::{name} with {len(args)} arguments")
+        extrinsic = Extrinsic(origin, Call(pallet, name, args))
+        executive.encode_extrinsic(extrinsic)
+        self._extrinsics.append(extrinsic)
 
     def manager(self, para: int) -> AccountId:
         """The account that owns a parachain on the relay chain."""

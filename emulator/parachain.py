@@ -11,6 +11,7 @@ from typing import Final
 from emulator.relay_runtime import PUBLISHES_PER_MESSAGE
 from emulator.seeded import MILLION, secret
 from primitives.ed25519 import public_key
+from primitives.errors import PubsubError
 from primitives.header import Header
 from primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from runtime.messages import OutboundHrmpMessage
@@ -22,6 +23,10 @@ from xcm import Publish, encode
 
 MESSAGE_BYTES: Final = 60_000
 """What one upward message of publishes may weigh here, below the relay chain's 65,531."""
+
+
+class Unsendable(PubsubError):
+    """A message that the relay chain would never take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +96,16 @@ class Parachain:
         return bool(self.publishes or self.upward or self.horizontal)
 
     def publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Queue one key to be published."""
-        self.publishes.append(Publish(key, value, ttl))
+        """Queue one key to be published.
+
+        Raises `ScaleError` for what no instruction can carry, `Unsendable` for what no message can: once queued, either
+        would stand in the way of all that is sent after it.
+        """
+        publish = Publish(key, value, ttl)
+        size = len(encode((publish,)))
+        if size > MESSAGE_BYTES:
+            raise Unsendable(f"a message of {size} bytes with one publish; at most {MESSAGE_BYTES} can be sent")
+        self.publishes.append(publish)
 
     def send_upward(self, message: bytes) -> None:
         """Queue a whole upward message behind all that waits."""
