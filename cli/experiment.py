@@ -1,0 +1,108 @@
+"""`pubsub experiment`: a sweep, or one of the fixed questions, as tables and pictures."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import count
+from pathlib import Path
+
+import click
+
+from cli.output import new_folder
+from cli.plot import NoPlotLibrary, draw
+from cli.screen import files, stage, table
+from emulator.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
+from emulator.questions import QUESTIONS, Figure, sweep_figure
+from runtime.pallet_subscriber.config import CachePolicy
+
+
+def run_question(name: str, out: Path) -> None:
+    """Answer a fixed question."""
+    with stage(f"measuring {name}") as advance:
+        number = count(1)
+        figures = QUESTIONS[name](lambda what: advance(next(number), None, what))
+    write(figures, out)
+
+
+def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path) -> None:
+    """Vary one field of a workload. Raises `UnknownParameter`."""
+    known = [field.name for field in fields(Measurement) if field.name != "workload"]
+    if y not in known:
+        raise UnknownParameter(f"a measurement has no {y!r}; there are {', '.join(known)}")
+    base = Workload()
+    for setting in settings:
+        base = with_field(base, *_assignment(setting))
+    parameter, text = _assignment(swept)
+    values = [value.strip() for value in text.split(",") if value.strip()]
+    for value in values:
+        with_field(base, parameter, value)
+    total = len(values) * len(policies)
+    if not total:
+        raise UnknownParameter(f"there are no values to set {parameter} to")
+    with stage(f"measuring {total} workloads", total) as advance:
+        number = count()
+        found = list(
+            sweep(
+                parameter,
+                values,
+                policies,
+                base,
+                lambda w: advance(next(number), total, f"{parameter} {getattr(w, parameter)}, {w.cache.value}"),
+            )
+        )
+    write((sweep_figure(parameter, y, found),), out)
+
+
+def parse_policies(text: str) -> tuple[CachePolicy, ...]:
+    """Policies by name, with commas between them. Raises `UnknownParameter`."""
+    try:
+        return tuple(dict.fromkeys(CachePolicy(name.strip()) for name in text.split(",")))
+    except ValueError:
+        known = ", ".join(policy.value for policy in CachePolicy)
+        raise UnknownParameter(f"{text!r} is no list of cache policies; there are {known}") from None
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise UnknownParameter(f"{text!r} is not FIELD=VALUE")
+    return name.strip(), value.strip()
+
+
+def write(figures: Sequence[Figure], out: Path) -> None:
+    """Show tables, write CSV and JSON, and draw what is to be drawn, or say why not."""
+    written: list[tuple[Path, str]] = []
+    undrawn = ""
+    with new_folder(out) as folder:
+        for figure in figures:
+            written += [(out / path.name, "the table") for path in _write_table(figure, folder)]
+            if figure.y:
+                try:
+                    written += [(out / path.name, "the plot") for path in draw(figure, folder)]
+                except NoPlotLibrary as error:
+                    undrawn = str(error)
+    for figure in figures:
+        columns = figure.columns or tuple(figure.rows[0])
+        table(figure.title, columns, ([_cell(row[name]) for name in columns] for row in figure.rows))
+    files("written:", written)
+    if undrawn:
+        click.echo(f"no plot was drawn: {undrawn}", err=True)
+
+
+def _cell(value: float | str) -> int | str:
+    """Figures without a fraction lose it; text of numbers keeps its commas."""
+    if isinstance(value, str):
+        return value
+    return int(value) if value == int(value) else f"{value:,.1f}"
+
+
+def _write_table(figure: Figure, folder: Path) -> list[Path]:
+    as_csv, as_json = folder / f"{figure.name}.csv", folder / f"{figure.name}.json"
+    with as_csv.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, tuple(figure.rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(figure.rows)
+    body = {"name": figure.name, "title": figure.title, "rows": figure.rows}
+    as_json.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    return [as_csv, as_json]

@@ -1,0 +1,106 @@
+"""Figures as pictures: PNG and SVG, drawn without a browser, a display or a network.
+
+The plotting library is the extra `plot`; it is imported when something is drawn, and not before.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+from emulator.questions import Figure
+from primitives.errors import PubsubError
+
+WIDTH: Final = 320
+HEIGHT: Final = 240
+PALETTE: Final = ("#4477aa", "#cc6677", "#117733", "#ddaa33")
+"""Told apart by those who do not see red or green, too."""
+
+
+_TITLES: Final = {
+    "pov": "PoV of a block, bytes",
+    "keys": "subscribed keys of each publisher",
+    "value_size": "value size, bytes",
+    "latency_max": "relay blocks",
+    "longest delay": "relay blocks",
+    "unused_at_stop_max": "bytes",
+    "share of none, %": "PoV of a block, none being 100 %",
+}
+
+
+class NoPlotLibrary(PubsubError):
+    """The extra is not installed."""
+
+
+def draw(figure: Figure, folder: Path) -> list[Path]:
+    """Write `NAME.svg` and `NAME.png`; returns their paths. Raises `NoPlotLibrary`."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise NoPlotLibrary("drawing needs the extra `plot`: pip install 'pubsub-emulator[plot]'") from error
+    spec = specification(figure)
+    svg, png = folder / f"{figure.name}.svg", folder / f"{figure.name}.png"
+    svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    png.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+    return [svg, png]
+
+
+def specification(figure: Figure) -> dict[str, Any]:
+    """The figure as Vega-Lite. Raises `NoPlotLibrary`."""
+    try:
+        import altair as alt
+    except ImportError as error:
+        raise NoPlotLibrary("drawing needs the extra `plot`: pip install 'pubsub-emulator[plot]'") from error
+    shown = {name for name in (figure.x, figure.y, figure.series, figure.facet) if name}
+    rows = [{name: row[name] for name in shown} for row in figure.rows]
+    order = _names(figure, figure.series)
+    color = alt.Color(
+        f"{figure.series}:N", sort=order, scale=alt.Scale(domain=order, range=list(PALETTE[: len(order)])), title=None
+    )
+    base = alt.Chart(alt.InlineData(values=rows))
+    if figure.bars:
+        names = _names(figure, figure.y)
+        chart: Any = base.mark_bar().encode(
+            x=alt.X(f"{_escaped(figure.x)}:Q", title=_title(figure.x)),
+            y=alt.Y(f"{figure.y}:N", sort=names, title=None, axis=alt.Axis(labelLimit=420)),
+            yOffset=alt.YOffset(f"{figure.series}:N", sort=order),
+            color=color,
+        )
+        chart = chart.properties(width=2 * WIDTH, height=alt.Step(8))
+    else:
+        ticks = sorted({float(row[figure.x]) for row in rows}) if figure.log_x else None
+        chart = base.mark_line(point=True).encode(
+            x=alt.X(
+                f"{_escaped(figure.x)}:Q",
+                title=_title(figure.x),
+                scale=alt.Scale(type="log" if figure.log_x else "linear"),
+                axis=alt.Axis(values=ticks) if ticks else alt.Axis(),
+            ),
+            y=alt.Y(
+                f"{_escaped(figure.y)}:Q",
+                title=_title(figure.y),
+                scale=alt.Scale(type="log" if figure.log_y else "linear"),
+            ),
+            color=color,
+            strokeDash=alt.StrokeDash(f"{figure.series}:N", sort=order, legend=None),
+        )
+        if figure.rule is not None:
+            chart = chart + base.mark_rule(strokeDash=[4, 4], color="#666666").encode(y=alt.datum(figure.rule))
+        chart = chart.properties(width=WIDTH, height=HEIGHT)
+    if figure.facet:
+        panels = _names(figure, figure.facet)
+        chart = chart.facet(column=alt.Column(f"{figure.facet}:N", sort=panels, title=None))
+    spec: dict[str, Any] = chart.properties(title=figure.title).configure(font="sans-serif").to_dict()
+    return spec
+
+
+def _title(column: str) -> str:
+    return _TITLES.get(column, column.replace("_", " "))
+
+
+def _names(figure: Figure, column: str) -> list[str]:
+    """The different texts in a column, in their order."""
+    return list(dict.fromkeys(str(row[column]) for row in figure.rows))
+
+
+def _escaped(name: str) -> str:
+    """A field name that is not a path: dots and brackets mean something to Vega-Lite, colons to its shorthand."""
+    return name.replace(".", "\\.").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
