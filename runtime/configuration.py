@@ -4,11 +4,12 @@ ActiveConfig    HostConfiguration
 PendingConfigs  Vec<(u32 session, HostConfiguration)>
 """
 
+from enum import IntEnum
 from typing import Final
 
 from primitives import scale
 from primitives.weights import Weight
-from runtime.dispatch import dispatchable
+from runtime.dispatch import ModuleError, dispatchable, pallet_errors
 from runtime.hooks import Hooks, IntegrityError
 from runtime.host_configuration import ACTIVE, PALLET, HostConfiguration, host_configuration
 from runtime.items import StorageValue
@@ -19,6 +20,13 @@ SESSION_DELAY: Final = 2
 """Sessions between a change and the session from which it holds."""
 
 PENDING: Final = StorageValue(PALLET, "PendingConfigs", scale.vec(scale.pair(scale.u32, host_configuration)), [])
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `runtime_parachains::configuration`."""
+
+    InvalidNewValue = 0
 
 
 class Configuration(Hooks):
@@ -38,9 +46,12 @@ class Configuration(Hooks):
     def set_config(self, storage: Storage, origin: Origin, config: HostConfiguration, session: int) -> None:
         """Root schedules a whole new configuration for the start of `session`; it replaces what waited for that one.
 
-        Rust has a call for each field; they too end in one pending configuration.
+        Rust has a call for each field; they too end in one pending configuration. Raises `InvalidNewValue` for one that
+        no parachain could work with.
         """
         ensure_root(origin)
+        if inconsistency(config) is not None:
+            raise ModuleError(PALLET, Error.InvalidNewValue)
         waiting = [(at, pending) for at, pending in PENDING.get(storage) if at != session]
         PENDING.put(storage, sorted([*waiting, (session, config)], key=lambda entry: entry[0]))
 
@@ -54,19 +65,26 @@ class Configuration(Hooks):
 
     def integrity_test(self) -> None:
         """Raises `IntegrityError` for values that no parachain could work with."""
-        config = self.genesis_config
-        for name in (
-            "max_code_size",
-            "max_head_data_size",
-            "max_pov_size",
-            "max_upward_queue_count",
-            "max_upward_queue_size",
-            "max_upward_message_size",
-            "max_downward_message_size",
-        ):
-            if getattr(config, name) <= 0:
-                raise IntegrityError(f"{name} must be greater than zero")
-        if config.max_upward_message_size > config.max_upward_queue_size:
-            raise IntegrityError("an upward message of the greatest size must fit into the queue")
-        if config.hrmp_channel_max_message_size > config.hrmp_channel_max_total_size:
-            raise IntegrityError("a horizontal message of the greatest size must fit into its channel")
+        complaint = inconsistency(self.genesis_config)
+        if complaint is not None:
+            raise IntegrityError(complaint)
+
+
+def inconsistency(config: HostConfiguration) -> str | None:
+    """Why no parachain could work with these values, none when they can."""
+    for name in (
+        "max_code_size",
+        "max_head_data_size",
+        "max_pov_size",
+        "max_upward_queue_count",
+        "max_upward_queue_size",
+        "max_upward_message_size",
+        "max_downward_message_size",
+    ):
+        if getattr(config, name) <= 0:
+            return f"{name} must be greater than zero"
+    if config.max_upward_message_size > config.max_upward_queue_size:
+        return "an upward message of the greatest size must fit into the queue"
+    if config.hrmp_channel_max_message_size > config.hrmp_channel_max_total_size:
+        return "a horizontal message of the greatest size must fit into its channel"
+    return None

@@ -91,7 +91,9 @@ class MessageQueue(Hooks):
         config = active_config(storage)
         if len(messages) > config.max_upward_message_num_per_candidate:
             raise ModuleError(PALLET, Error.MoreMessagesThanPermitted)
-        if any(len(message) > config.max_upward_message_size for message in messages):
+        # governance may allow for longer messages than a page holds
+        longest = min(config.max_upward_message_size, self.config.heap_size - ITEM_HEADER)
+        if any(len(message) > longest for message in messages):
             raise ModuleError(PALLET, Error.MessageSize)
         book = BOOKS.get(storage, para)
         if book.message_count + len(messages) > config.max_upward_queue_count:
