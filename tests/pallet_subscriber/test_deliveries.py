@@ -148,6 +148,9 @@ def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: 
         assert 0 < share.child_node_bytes < fresh.publishers[P].child_node_bytes
     else:
         assert share.child_node_bytes == fresh.publishers[P].child_node_bytes
+    subscriber.block(relay, budget=0)
+    assert subscriber.roots == {}
+    assert subscriber.cached(1000) == subscriber.slots(1000) == {}
 
 
 def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
