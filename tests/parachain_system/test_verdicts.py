@@ -124,6 +124,18 @@ def test_bad_seal_a_digest_of_any_other_form() -> None:
         assert verdict(chain, bad).verdict is Verdict.BAD_SEAL
 
 
+def test_bad_seal_a_well_signed_digest_with_something_beside() -> None:
+    """PS-52 BadSeal, PS-79: nothing else is claimed, so there is one header for one block."""
+    chain = started()
+    candidate = chain.author(RELAY)
+    slot = candidate.header.digest[0]
+    for beside in (DigestItem(DigestKind.OTHER, b"", b"junk"), DigestItem(DigestKind.CONSENSUS, b"aura", b"junk")):
+        bare = replace(candidate.header, digest=(slot, beside))
+        signature = ed25519.sign(SEEDS[(bare.aura_slot() or 0) % 2], bare.pre_hash())
+        bad = replace(candidate, header=replace(bare, digest=(slot, beside, aura_seal(signature))))
+        assert verdict(chain, bad).verdict is Verdict.BAD_SEAL
+
+
 @pytest.mark.parametrize(
     ("ahead", "now", "fine"), [(1, 2, True), (0, 9, False), (-1, 9, False), (3, 3, False), (3, 4, True)]
 )
