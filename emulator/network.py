@@ -141,8 +141,15 @@ class _Round:
     changes: list[SubscriptionRecord] = field(default_factory=list)
 
     def drop(self, para: ParaId) -> None:
-        """The relay chain did not include this parachain's blocks: they have not happened."""
-        self.records = [each for each in self.records if each.chain != para or each.outcome is None]
+        """The relay chain did not include this parachain's blocks: they have not happened, nor what came on top."""
+        kept = []
+        happened = True
+        for record in self.records:
+            if record.chain == para:
+                happened = happened and record.outcome is None
+            if record.chain != para or happened:
+                kept.append(record)
+        self.records = kept
         self.changes = [each for each in self.changes if each.chain != para]
 
 
