@@ -134,6 +134,7 @@ def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live(
     subscriber.block(relay)
     rows = subscriber.cache_rows()
     assert rows > 250
+    assert STALE_ROWS_A_BLOCK == 100
     subscriber.call("clear_publisher_cache", 1000)
     assert subscriber.cached(1000) == {}
     assert subscriber.cache_rows() == rows

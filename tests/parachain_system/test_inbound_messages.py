@@ -138,10 +138,15 @@ def test_the_stated_weight_must_be_the_real_one(off: int) -> None:
 
 def test_a_misstated_weight_buys_no_other_budget() -> None:
     """PS-50: the walk is judged under the budget that the messages in the block really leave."""
-    chain = start()
-    at = relay(2, link(ZERO, 2, b"m"))
-    honest = chain.author(at, [down(2, b"m")])
-    assert chain.judge(honest, at).ledger.budget == chain.spec.budget(honest.inherent.messages_used)
+    keys = numbered(40)
+    chain = Chain(make_spec({1000: keys}))
+    at = Relay(2, {1000: filled(keys, b"v" * 40_000)})
+    honest = chain.author(at)
+    ledger = chain.judge(honest, at).ledger
+    assert ledger.used > 1_048_576
+    assert ledger.budget == chain.spec.budget(2)
+    claim = chain.spec.allowed_pov  # would leave the minimum, and nodes beyond it unused
+    misreported(chain, seal(replace(honest, inherent=replace(honest.inherent, messages_used=claim))), at)
 
 
 def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
