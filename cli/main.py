@@ -183,6 +183,17 @@ def experiment(  # noqa: PLR0917  # click passes each option by name
         run_sweep(swept, settings, parse_policies(policies), y, out)
 
 
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub fixtures --out out/fixtures\n  pubsub replay out/fixtures\n",
+)
+@click.option("--out", type=_OUT, required=True, help="Folder to make; it must not exist or be empty.")
+def fixtures(out: Path) -> None:
+    """Write executable vectors: blocks with their pre-state, proof, verdict and post-state, for any implementation."""
+    from cli.fixtures import run_fixtures
+
+    run_fixtures(out)
+
+
 def main() -> None:
     """The entry point: every expected failure is one line on standard error and an exit code."""
     try:

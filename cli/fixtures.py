@@ -1,0 +1,31 @@
+"""`pubsub fixtures`: the executable vectors, written to a folder."""
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from cli.output import new_folder
+from cli.screen import files, stage, table
+from emulator.scenario_file import load_bundled
+from emulator.vectors import README_FILE, SCENARIO, SCHEMA_FILE, make_vectors, write_vectors
+
+
+def run_fixtures(out: Path) -> None:
+    """The command."""
+    blocks = load_bundled(SCENARIO).relay_blocks
+    with new_folder(out) as folder:
+        with stage(f"running {SCENARIO}: {blocks} relay blocks", blocks) as advance:
+            fixtures = make_vectors(advance)
+        write_vectors(fixtures, folder)
+    verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in fixtures)
+    table(f"{len(fixtures)} fixtures", ("verdict", "files"), sorted(verdicts.items()))
+    files(
+        "written:",
+        (
+            (out, "one block a file; `pubsub replay` plays them again"),
+            (out / SCHEMA_FILE, "the JSON Schema of these files"),
+            (out / README_FILE, "what each file shows"),
+        ),
+    )
+    click.echo("docs/fixtures.md says how another implementation replays them")
