@@ -1,5 +1,6 @@
 """`plan` and `apply` against the slow model, over many blocks of whatever may happen (PS-40 to PS-69)."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -207,3 +208,25 @@ def test_plan_and_apply_do_what_the_rules_say_item_by_item(policy: str, story: d
         for change in () if same_relay_parent else happenings:
             happen(bench, change)
         bench.block(budget, same_relay_parent=same_relay_parent)
+
+
+def test_slots_of_nested_rows_follow_every_single_change() -> None:
+    """PS-69: rows within rows, one key changed, gone or new in each block, and stops at every point of such a walk."""
+    bench = Bench("slots", {1000: POOL, 1001: POOL[:20]})
+    happen(bench, ("fill", 1000, dict.fromkeys(POOL, (b"x" * 60, 0))))
+    happen(bench, ("fill", 1001, dict.fromkeys(POOL[::2], (b"y" * 60, 0))))
+    bench.block(PLENTY)
+    for at, key in enumerate(POOL):
+        if at % 3 == 0:
+            bench.publish(1000, key, b"z" * 60 + bytes([at]), 0)
+        elif at % 3 == 1:
+            happen(bench, ("remove", 1000, key))
+        if at % 4 == 0:
+            bench.publish(1001, POOL[at // 2], b"w" * 60 + bytes([at]), 0)
+        relay = Relay(bench.now + 1, bench.published, filler=0)
+        if at % 6 == 0:
+            for budget in range(1000, 6000, 83):
+                want = deepcopy(bench.model).block(relay.nodes, relay.root, list(fixed_keys(ME)), budget)  # type: ignore[arg-type]
+                got = bench.real.plan(relay, budget)
+                assert ({*got.taken}, got.used, got.cursor) == (want.taken, want.used, want.cursor)
+        bench.block(PLENTY if at % 5 else 3000)

@@ -15,7 +15,7 @@ from primitives.header import DigestItem, DigestKind, aura_seal
 from primitives.types import Hash, ParaId, RelayBlockNumber, Slot
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.plan import Plan
-from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
+from runtime.parachain_system.block import Candidate, InboundDownwardMessage, InvalidBlock, Verdict
 from runtime.parachain_system.validate import RelayContext, validate_block
 from runtime.storage import Storage
 
@@ -333,6 +333,15 @@ def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidenc
     ]
     assert found.verdict is Verdict.BAD_SEAL
     assert str(found).startswith("BadSeal: ")
+
+
+def test_messages_are_judged_ahead_of_the_proof_though_it_takes_the_proof_to_judge_them() -> None:
+    """PS-52: the order of the rules, not that in which offences come to light."""
+    chain = started()
+    honest = chain.author(RELAY, [InboundDownwardMessage(RelayBlockNumber(6), b"never sent")])
+    proof = honest.inherent.proof
+    found = verdict(chain, with_proof(honest, [*proof, proof[-1]]))
+    assert verdicts(found) == [Verdict.MESSAGES_MISREPORTED, Verdict.DUPLICATE_NODE]
 
 
 def test_unused_nodes_are_not_judged_after_the_walk_was_cut_short() -> None:
