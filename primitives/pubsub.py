@@ -55,14 +55,16 @@ class PublishedEntry(NamedTuple):
     def decode(data: bytes) -> "PublishedEntry":
         """The entry that all of `data` encodes. Raises `ScaleError`."""
         end = len(data) - 8
-        if end > 1 and data[0] & 3 == 1:
-            start, length = 2, (data[0] | data[1] << 8) >> 2
-            least = 1 << 6
-        elif end > 0 and data[0] & 3 == 0:
-            start, length, least = 1, data[0] >> 2, 0
+        if 1 <= end <= 0x40:
+            start = 1
+            whole = data[0] == end - 1 << 2
+        elif 0x42 <= end <= 0x4001:
+            start = 2
+            whole = data[0] | data[1] << 8 == end - 2 << 2 | 1
         else:
-            start, length, least = 0, 0, 1
-        if start + length == end and length >= least:
+            start = 0
+            whole = False
+        if whole:
             lifetime = int.from_bytes(data[end:], "little")
             return PublishedEntry(data[start:end], lifetime & U32_MAX, RelayBlockNumber(lifetime >> 32))
         reader = Reader(data)  # longer values, and the reason for which anything else is refused

@@ -15,7 +15,7 @@ from primitives.types import EMPTY_TRIE_ROOT
 from trie.codec import EMPTY_NODE, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, new_hasher
 from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
 from trie.nibbles import shared, shared_nibbles
-from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
+from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
 
 def read_proof(
@@ -102,7 +102,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     # that are branches of hashes.
     trail = [node]
     starts = [0]
-    bitmaps = [_hashes_only(node)]
+    bitmaps = [branch_of_hashes(node)]
     heads = HASHED_LEAF_HEADS
     odd_heads = ODD_HASHED_LEAF_HEADS
     lengths = HASH_LENGTHS
@@ -181,16 +181,6 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     except KeyError:  # of `found`, the only mapping read here
         raise MissingNode(name, root, key, depth) from None
     return out
-
-
-def _hashes_only(node: bytes) -> int:
-    """The bitmap of a branch without partial key and value whose children are all hashes; 0 for any other node."""
-    if len(node) > 34 and node[0] == 0x80:
-        bitmap = node[1] | node[2] << 8
-        count = bitmap.bit_count()
-        if len(node) == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
-            return bitmap
-    return 0
 
 
 def _shared_with_next(keys: list[bytes]) -> list[int]:

@@ -188,6 +188,20 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     return (CHILD if length == 32 else INLINE), node[pos : pos + length], end + 1
 
 
+def branch_of_hashes(node: bytes) -> int:
+    """The bitmap of a branch without partial key and value whose children are all hashes; 0 for any other node.
+
+    For readers that come through a node more than once: the child at nibble n of such a branch stands at
+    `4 + 33 * (bitmap & ((1 << n) - 1)).bit_count()`, and an absent bit means an absent key.
+    """
+    if node.startswith(b"\x80") and len(node) > 34:
+        bitmap = node[1] | node[2] << 8
+        count = bitmap.bit_count()
+        if len(node) == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
+            return bitmap
+    return 0
+
+
 def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool:
     """Whether `key` goes on at `depth` with the partial key at `at`. The key must be long enough."""
     if not nibbles:

@@ -67,12 +67,13 @@ def _cell(row: bytes, at: int) -> LastDelivered | None:
 class DeliveredReader:
     """Reads one publisher's rows for a walk, each after the stop rule and charged once (PS-45)."""
 
-    __slots__ = ("_at", "_get", "_keys", "_meter", "_para", "_row", "charges")
+    __slots__ = ("_at", "_get", "_keys", "_meter", "_para", "_prefix", "_row", "charges")
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         self._get = storage.get
         self._meter = meter
         self._para = para
+        self._prefix = _rows_prefix(para)
         self._keys = keys
         self._at: int | None = None
         self._row: LastDelivered | None = None
@@ -84,7 +85,7 @@ class DeliveredReader:
             self._meter.check()
             self._meter.used += ROW_COST
             self.charges += ROW_COST
-            row = self._get(_rows_prefix(self._para) + self._keys[at])
+            row = self._get(self._prefix + self._keys[at])
             self._row = None if row is None else decode_last_delivered(row)
             self._at = at
         return self._row

@@ -74,12 +74,14 @@ class Meter:
         self.taken[node_hash] = node
         return node
 
-    def charge_node(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
-        """As `take`, charged its cost."""
+    def read(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
+        """As `take`, after the stop rule and charged its cost. Raises `Stopped` and `Cut`."""
+        if self.used > self._last_start:  # `check`: a call here costs a tenth of a walk
+            raise Stopped
         node = self.source.get(node_hash)
         if node is None:
             raise Cut(MissingNode(node_hash, key, depth))
         self.taken[node_hash] = node
         length = len(node)
-        self.used += length + (1 if length < 0x40 else 2) if length < 0x4000 else node_cost(length)
+        self.used += length + 2 if 0x40 <= length < 0x4000 else node_cost(length)
         return node

@@ -19,11 +19,13 @@ leave out or add, and either shows.
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple, Protocol
 
 from primitives.errors import ScaleError
 from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, node_cost, publisher_root_key
+from primitives.pubsub import KEY_LENGTH, PublishedEntry, node_cost, publisher_root_key
 from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber.cache import Cache, leaf_reference, open_cache
 from runtime.pallet_subscriber.config import ROW_COST, key_set_hash
@@ -31,7 +33,8 @@ from runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter,
 from runtime.pallet_subscriber.view import Item, SubscriberView
 from runtime.parachain_system.static_keys import StaticValues, read_static_keys
 from trie import BadNode
-from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
+from trie.nibbles import shared
+from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
 
 class Change(NamedTuple):
@@ -194,9 +197,14 @@ class _Walk:
             if child is None:
                 child = self.children[para] = _ChildWalk(self, publisher)
             publisher.cache.end = high
-            while low < high:
-                self.item = (para, keys[low])
-                low += child.resolve(low)
+            before = self.meter.used - child.charged_beside_nodes()
+            try:
+                while low < high:
+                    self.item = (para, keys[low])
+                    low += child.resolve(low)
+            finally:
+                publisher.row_charges = child.delivered.charges
+                publisher.child_node_bytes += self.meter.used - child.charged_beside_nodes() - before
         except Disabled as fault:
             self.out.publishers[para].disabled = fault.reason
 
@@ -209,9 +217,8 @@ class _Walk:
         def take(node_hash: Hash, key: bytes, depth: int) -> bytes:
             node = self.meter.taken.get(node_hash)
             if node is None:
-                self.meter.check()
                 before = self.meter.used
-                node = self.meter.charge_node(node_hash, key, depth)
+                node = self.meter.read(node_hash, key, depth)
                 publisher.top_path_bytes += self.meter.used - before
             return node
 
@@ -241,27 +248,43 @@ class _Walk:
                 return kind, payload
 
 
-_COVERED = INLINE + 1
+@lru_cache(maxsize=1024)
+def _shared_with_next(keys: tuple[PubsubKey, ...]) -> tuple[int, ...]:
+    """How many nibbles each of the sorted `keys` shares with the next, 0 for the last one."""
+    return (*(shared(key, following) for key, following in pairwise(keys)), 0)
+
+
+_COVERED: Final = INLINE + 1
 """A descent's outcome beside those of `step`: the state vouches for the item."""
+
+_NIBBLES: Final = 2 * KEY_LENGTH
+_NO_LIMIT: Final = 1 << 32
+"""More nodes than any path has."""
 
 
 class _ChildWalk:
     """Descents through one publisher's child trie.
 
-    `nodes` and `starts` are the path to the last key: the next key, being near, goes on from where the two part.
+    `trail` is the way to the last key as far as the one after it goes too: nodes, the nibble at which each starts, and
+    the bitmap of those that are branches of hashes (`walk.branch_of_hashes`, else 0).
+
+    Every subscribed item comes through `resolve` and `descend`, where a call costs as much as most of what it does. So
+    `descend` takes the step through a branch of hashes by itself, and a cache is told only what it makes use of.
     """
 
     def __init__(self, walk: _Walk, publisher: PublisherPlan) -> None:
         self.walk = walk
         self.meter = walk.meter
         self.publisher = publisher
+        self.root = publisher.root or EMPTY_TRIE_ROOT
         self.cache = publisher.cache
-        self.walked = publisher.walked
+        self.keeps_nodes = publisher.cache.keeps_nodes
+        self.keeps_references = publisher.cache.keeps_references
         self.delivered = walk.view.delivered(walk.meter, publisher.para, publisher.keys)
-        self.max_depth = walk.spec.max_trie_depth
-        self.nodes: list[bytes] = []
-        self.starts: list[int] = []
-        self.last_key = b""
+        self.max_depth = _NO_LIMIT if walk.spec.max_trie_depth is None else walk.spec.max_trie_depth
+        self.shared_with_next = _shared_with_next(publisher.keys)
+        self.trail: list[tuple[bytes, int, int]] = []
+        self.last = 0
 
     def resolve(self, at: int) -> int:
         """Settle the item `keys[at]` and note its change; returns how many items are settled, at least one."""
@@ -275,7 +298,6 @@ class _ChildWalk:
             publisher.resolved += covered
             return covered
         row = self.delivered.read(at)
-        publisher.row_charges = self.delivered.charges
         if kind == ABSENT:
             if row is not None:
                 self.walk.out.changes.append(Change(publisher.para, key, row.entry_hash, None))
@@ -289,88 +311,98 @@ class _ChildWalk:
                     raise Disabled(DisableReason.UNDECODABLE) from None
                 self.walk.out.changes.append(Change(publisher.para, key, entry_hash, entry))
         publisher.resolved += 1
-        self.cache.resolved(at)
+        if self.keeps_references:
+            self.cache.resolved(at)
         return 1
 
     def descend(self, key: PubsubKey, at: int) -> tuple[int, bytes, int]:
         """Walk the child trie to `key`: a kind of `step` and its payload, or `_COVERED` and how many items are."""
-        publisher, cache, nodes, starts = self.publisher, self.cache, self.nodes, self.starts
-        if publisher.root == EMPTY_TRIE_ROOT:
+        cache, trail, keeps_references = self.cache, self.trail, self.keeps_references
+        taken, walked, read = self.meter.taken, self.publisher.walked, self.meter.read
+        if trail:
+            last = self.last
+            goes_with = self.shared_with_next[last] if at == last + 1 else shared(self.publisher.keys[last], key)
+            while trail[-1][1] > goes_with:
+                trail.pop()
+        elif self.root == EMPTY_TRIE_ROOT:
             covered = cache.covers_absence(at, 0, 0)
             return (_COVERED, b"", covered) if covered else (ABSENT, b"", 0)
-        if nodes:
-            shared = _shared_nibbles(key, self.last_key)
-            while starts[-1] > shared:
-                starts.pop()
-                nodes.pop()
         else:
-            nodes.append(self.node(publisher.root or EMPTY_TRIE_ROOT, key, 0))
-            starts.append(0)
-        self.last_key = key
+            node = taken.get(self.root) or self.untaken(self.root, key, 0)
+            walked[self.root] = node
+            trail.append((node, 0, branch_of_hashes(node)))
+        self.last = at
+        node, start, bitmap = trail[-1]
+        length = len(trail)
+        shared_with_next = self.shared_with_next[at]
+        alone_from = cache.alone_from(at) if keeps_references else _NO_LIMIT
         while True:
-            start = starts[-1]
-            kind, payload, depth = step(nodes[-1], key, start)
+            if bitmap and start < _NIBBLES:
+                byte = key[start >> 1]
+                bit = 1 << (byte & 15 if start & 1 else byte >> 4)
+                if bitmap & bit:
+                    pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
+                    kind, payload, depth = CHILD, node[pos : pos + 32], start + 1
+                else:
+                    kind, payload, depth = ABSENT, b"", start
+            else:
+                kind, payload, depth = step(node, key, start)
             if kind == CHILD:
-                if self.max_depth is not None and len(nodes) >= self.max_depth:
+                if length >= self.max_depth:
                     raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-                reference = Hash(payload)
-                covered = cache.covers(at, start, depth, reference, b"")
-                if covered:
-                    return _COVERED, b"", covered
-                if cache.alone(at, depth) and self.is_known_leaf(at, depth, reference):
-                    cache.resolved(at)
-                    return _COVERED, b"", 1
-                nodes.append(self.node(reference, key, depth))
-                starts.append(depth)
+                reference: Hash = payload  # type: ignore[assignment]  # a call of the NewType costs as much as the step
+                if keeps_references:
+                    covered = cache.covers(at, start, depth, reference, b"")
+                    if covered:
+                        return _COVERED, b"", covered
+                    if depth >= alone_from:
+                        row = self.delivered.read(at)
+                        if row is None:
+                            alone_from = _NO_LIMIT
+                        elif leaf_reference(key, depth, row.entry_hash) == reference:
+                            cache.resolved(at)
+                            return _COVERED, b"", 1
+                found = taken.get(reference)
+                if found is None:
+                    found = self.untaken(reference, key, depth) if self.keeps_nodes else read(reference, key, depth)
+                node = walked[reference] = found
             elif kind == INLINE:
-                if self.max_depth is not None and len(nodes) >= self.max_depth:
+                if length >= self.max_depth:
                     raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
                 covered = cache.covers(at, start, depth, None, payload)
                 if covered:
                     return _COVERED, b"", covered
-                nodes.append(payload)
-                starts.append(depth)
+                node = payload
             elif kind == ABSENT:
-                covered = cache.covers_absence(at, start, depth)
+                covered = cache.covers_absence(at, start, depth) if keeps_references else 0
                 return (_COVERED, b"", covered) if covered else (ABSENT, b"", 0)
             else:
-                cache.walked_value(at, start)
+                if keeps_references:
+                    cache.walked_value(at, start)
                 return kind, payload, 0
+            start = depth
+            length += 1
+            bitmap = branch_of_hashes(node)
+            if start <= shared_with_next:
+                trail.append((node, start, bitmap))
 
-    def node(self, node_hash: Hash, key: PubsubKey, depth: int) -> bytes:
-        """A node of the child trie: free when taken or paid for, else from the cache, else from the proof (PS-43)."""
-        node = self.walked.get(node_hash)
+    def untaken(self, node_hash: Hash, key: PubsubKey, depth: int) -> bytes:
+        """A node that is not taken: free when paid for, else from the cache, else from the proof (PS-43)."""
+        node = self.publisher.walked.get(node_hash)
         if node is None:
-            meter = self.meter
-            node = meter.taken.get(node_hash)
-            if node is None:
-                meter.check()
-                node = self.cache.lookup(node_hash)
-                if node is None:
-                    before = meter.used
-                    node = meter.charge_node(node_hash, key, depth)
-                    self.publisher.child_node_bytes += meter.used - before
-            self.walked[node_hash] = node
-        return node
+            self.meter.check()
+            node = self.cache.lookup(node_hash)
+        return self.meter.read(node_hash, key, depth) if node is None else node
 
     def value(self, value_hash: Hash, key: PubsubKey) -> bytes:
         """A detached value: free when taken, else from the proof and never from the cache (PS-45)."""
         data = self.meter.taken.get(value_hash)
         if data is None:
-            self.meter.check()
             before = self.meter.used
-            data = self.meter.charge_node(value_hash, key, 2 * len(key))
+            data = self.meter.read(value_hash, key, 2 * len(key))
             self.publisher.value_bytes += self.meter.used - before
         return data
 
-    def is_known_leaf(self, at: int, depth: int, reference: Hash) -> bool:
-        """Whether `reference` is the leaf of the item as last delivered, which then need not be read."""
-        row = self.delivered.read(at)
-        self.publisher.row_charges = self.delivered.charges
-        return row is not None and leaf_reference(self.publisher.keys[at], depth, row.entry_hash) == reference
-
-
-def _shared_nibbles(a: bytes, b: bytes) -> int:
-    """Leading nibbles that two keys of 32 bytes share."""
-    apart = int.from_bytes(a) ^ int.from_bytes(b)
-    return 64 - (apart.bit_length() + 3) // 4
+    def charged_beside_nodes(self) -> int:
+        """What was charged for this publisher's items so far, the nodes of its trie apart."""
+        return self.publisher.value_bytes + self.delivered.charges + self.cache.charges

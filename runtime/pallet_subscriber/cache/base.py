@@ -1,7 +1,9 @@
 """The interface of a cache, and the policy `none`, which is that interface and nothing else."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
+from primitives.pubsub import KEY_LENGTH
 from primitives.types import Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber.meter import Meter
 from runtime.pallet_subscriber.view import SubscriberView
@@ -14,6 +16,11 @@ class Cache:
     The walk keeps `end` at the end of the stretch of keys that it is in. `charges` is what reading the parachain's own
     rows was charged so far, `saved` what the nodes found there would have cost in the proof, both in bytes.
     """
+
+    keeps_nodes: ClassVar[bool] = False
+    """Whether `lookup` may find anything."""
+    keeps_references: ClassVar[bool] = False
+    """Whether anything else may: where not, the walk need not say what it meets."""
 
     __slots__ = ("charges", "end", "keys", "meter", "para", "saved", "trusted", "view")
 
@@ -54,10 +61,10 @@ class Cache:
         del at, start, depth
         return 0
 
-    def alone(self, at: int, depth: int) -> bool:
-        """Whether the leaf of `keys[at]`, starting at nibble `depth`, may be recognised by its hash, unread."""
-        del at, depth
-        return False
+    def alone_from(self, at: int) -> int:
+        """The nibble from which on the leaf of `keys[at]` may be recognised by its hash, unread."""
+        del at
+        return 2 * KEY_LENGTH + 1
 
     def resolved(self, at: int) -> None:
         """The item `keys[at]` was walked to its end."""

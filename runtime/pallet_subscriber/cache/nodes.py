@@ -5,7 +5,7 @@ behind are removed a few at a time. A row a publisher says which generation live
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from primitives.pubsub import node_cost
 from primitives.types import Hash, ParaId, PubsubKey
@@ -23,6 +23,8 @@ _INFO_LENGTH: Final = 12
 
 class NodeCache(Cache):
     """The cached nodes of one publisher."""
+
+    keeps_nodes: ClassVar[bool] = True
 
     __slots__ = ("_hits", "_info", "_misses")
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import ClassVar, Final
 
 from primitives.hashing import blake2_256
 from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
@@ -53,13 +53,14 @@ class Slot:
 class Layout:
     """All slots of one set of keys.
 
-    `rows` are storage suffixes and widths (slots), `paths` the indices of the slots above each key, shallowest first,
-    `alone` the depth from which each key has no other subscribed key below its prefix.
+    `rows` are storage suffixes and widths (slots), `paths` the slots above each key, indices by depth, shallowest first
+    (one mapping for all keys that have the same slots above them), `alone` the depth from which each key has no other
+    subscribed key below its prefix.
     """
 
     slots: tuple[Slot, ...]
     rows: tuple[tuple[bytes, int], ...]
-    paths: tuple[tuple[int, ...], ...]
+    paths: tuple[Mapping[int, int], ...]
     alone: tuple[int, ...]
 
 
@@ -71,7 +72,7 @@ def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
     alone = tuple(max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1 for i in range(len(keys)))
     slots: list[Slot] = []
     rows: list[tuple[bytes, int]] = []
-    paths: list[list[int]] = [[] for _ in keys]
+    paths: list[dict[int, int]] = [{}] * len(keys)
     todo = [(0, len(keys))]
     while todo:
         low, high = todo.pop()
@@ -81,13 +82,12 @@ def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
         row, place, start = len(rows), 0, low
         while start < high:
             end = bisect_left(texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split])
-            for i in range(start, end):
-                paths[i].append(len(slots))
+            paths[start:end] = [{**paths[start], split + 1: len(slots)}] * (end - start)
             slots.append(Slot(split + 1, row, place, start, end))
             todo.append((start, end))
             place, start = place + 1, end
         rows.append((_row_suffix(texts[low][:split]), place))
-    return Layout(tuple(slots), tuple(rows), tuple(map(tuple, paths)), alone)
+    return Layout(tuple(slots), tuple(rows), tuple(paths), alone)
 
 
 def _common(a: str, b: str) -> int:
@@ -120,6 +120,8 @@ class SlotCache(Cache):
     counts the items below it that this walk resolved, those that a deeper slot vouched for included.
     """
 
+    keeps_references: ClassVar[bool] = True
+
     __slots__ = ("_done", "_layout", "_rows", "_seen")
 
     def __init__(
@@ -133,26 +135,23 @@ class SlotCache(Cache):
 
     def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
         """Compare the slot at this position, if there is one; note those that the parent node spans."""
-        for index in self._layout.paths[at]:
-            slot = self._layout.slots[index]
-            if slot.depth <= start:
-                continue
-            if slot.depth > depth:
-                break
-            if slot.depth < depth:
-                self._seen[index] = None
-                continue
-            return self._compare(at, index, blake2_256(node) if reference is None else reference)
-        return 0
+        path = self._layout.paths[at]
+        if depth > start + 1:
+            for spanned in range(start + 1, depth):
+                if spanned in path:
+                    self._seen[path[spanned]] = None
+        index = path.get(depth)
+        if index is None:
+            return 0
+        return self._compare(at, index, blake2_256(node) if reference is None else reference)
 
     def covers_absence(self, at: int, start: int, depth: int) -> int:
         """The first slot below the point of divergence vouches for the whole emptiness; others are noted."""
         empty_from = None
-        for index in self._layout.paths[at]:
-            slot = self._layout.slots[index]
-            if slot.depth <= start:
+        for below, index in self._layout.paths[at].items():
+            if below <= start:
                 continue
-            if slot.depth <= depth:
+            if below <= depth:
                 self._seen[index] = None
             elif empty_from is None:
                 empty_from = index
@@ -162,18 +161,19 @@ class SlotCache(Cache):
 
     def walked_value(self, at: int, start: int) -> None:
         """A leaf spans every slot below its start."""
-        for index in self._layout.paths[at]:
-            if self._layout.slots[index].depth > start:
+        for depth, index in self._layout.paths[at].items():
+            if depth > start:
                 self._seen[index] = None
 
     def resolved(self, at: int) -> None:
         """Count the item in every slot above it."""
-        for index in self._layout.paths[at]:
-            self._done[index] = self._done.get(index, 0) + 1
+        done = self._done
+        for index in self._layout.paths[at].values():
+            done[index] = done.get(index, 0) + 1
 
-    def alone(self, at: int, depth: int) -> bool:
-        """Whether no other subscribed key shares `depth` nibbles with `keys[at]`."""
-        return depth >= self._layout.alone[at]
+    def alone_from(self, at: int) -> int:
+        """How many nibbles of `keys[at]` no other subscribed key shares."""
+        return self._layout.alone[at]
 
     def _compare(self, at: int, index: int, reference: Hash) -> int:
         slot = self._layout.slots[index]
@@ -182,7 +182,7 @@ class SlotCache(Cache):
         if row[32 * slot.place : 32 * slot.place + 32] != reference:
             return 0
         count = min(slot.high, self.end) - at
-        for above in self._layout.paths[at]:
+        for above in self._layout.paths[at].values():
             if above == index:
                 break
             self._done[above] = self._done.get(above, 0) + count
