@@ -194,6 +194,20 @@ def fixtures(out: Path) -> None:
     run_fixtures(out)
 
 
+@pubsub.command(
+    epilog="\b\nExamples:\n  pubsub diff out/one/history out/two/history\n  pubsub diff out/fixtures their/fixtures\n"
+    "\n\b\nExit codes:\n  0 equal, 1 different\n",
+)
+@click.argument("a", type=_FOLDER)
+@click.argument("b", type=_FOLDER)
+def diff(a: Path, b: Path) -> None:
+    """Find the first block, storage key and trie node in which A and B differ: histories, or folders of fixtures."""
+    from cli.diff import run_diff
+
+    if run_diff(a, b):
+        sys.exit(FINDINGS)
+
+
 def main() -> None:
     """The entry point: every expected failure is one line on standard error and an exit code."""
     try:

@@ -1,0 +1,179 @@
+"""Where two states differ: the first storage key, and the trie node on the way to it in which the difference stands."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+from typing import Final
+
+from primitives.hashing import blake2_256
+from primitives.types import Hash
+from runtime import system
+from runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from runtime.pallet_subscriber import storage as subscriber
+from runtime.parachain_system import genesis
+from runtime.parachain_system.governance import CODE
+from runtime.storage import State
+from trie import Trie
+from trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
+from trie.parts import Parts
+from trie.walk import CHILD, INLINE, step
+
+_KINDS: Final = {
+    0: "empty trie",
+    LEAF: "leaf",
+    HASHED_LEAF: "leaf with a detached value",
+    BRANCH: "branch without a value",
+    BRANCH_WITH_VALUE: "branch with a value",
+    HASHED_BRANCH: "branch with a detached value",
+}
+_HASH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDifference:
+    """Two nodes that start at the same nibble path; none where a trie has no node there."""
+
+    path: str
+    a: bytes | None
+    b: bytes | None
+
+    def lines(self) -> list[str]:
+        """Both taken apart, line by line."""
+        here = self.path or "the root"
+        return [f"trie node at {here}", *_describe("A", self.a, self.b), *_describe("B", self.b, self.a)]
+
+
+@dataclass(frozen=True, slots=True)
+class StateDifference:
+    """The first key, in byte order, that two states hold differently, and how many there are in all."""
+
+    key: bytes
+    name: str
+    a: bytes | None
+    b: bytes | None
+    count: int
+    node: NodeDifference
+
+    def lines(self) -> list[str]:
+        """For people."""
+        more = f" ({self.count} keys differ in all)" if self.count > 1 else ""
+        return [
+            f"storage key 0x{self.key.hex()}, {self.name}{more}",
+            f"  A: {shown(self.a)}",
+            f"  B: {shown(self.b)}",
+            *self.node.lines(),
+        ]
+
+
+def shown(value: bytes | None, most: int = 96) -> str:
+    """Bytes for a line."""
+    if value is None:
+        return "nothing"
+    text = f"0x{value[:most].hex()}"
+    return text if len(value) <= most else f"{text}… ({len(value)} bytes, blake2-256 0x{blake2_256(value).hex()})"
+
+
+def diff_states(a: State, b: State) -> StateDifference | None:
+    """The first difference between the top tries of two parachain states, none when they are equal."""
+    found = list(_differing(a.top, b.top))
+    if not found:
+        return None
+    key, mine, theirs = found[0]
+    return StateDifference(key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key))
+
+
+def _differing(a: Trie, b: Trie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    mine, theirs = a.items(), b.items()
+    left, right = next(mine, None), next(theirs, None)
+    while left is not None or right is not None:
+        if right is None or (left is not None and left[0] < right[0]):
+            if left is not None:
+                yield left[0], left[1], None
+            left = next(mine, None)
+        elif left is None or right[0] < left[0]:
+            yield right[0], None, right[1]
+            right = next(theirs, None)
+        else:
+            if left[1] != right[1]:
+                yield left[0], left[1], right[1]
+            left, right = next(mine, None), next(theirs, None)
+
+
+def diff_nodes(a: Trie, b: Trie, key: bytes) -> NodeDifference:
+    """The deepest node on the way to `key` that both tries have at the same place, in different bytes."""
+    mine, theirs = dict(_path(a, key)), dict(_path(b, key))
+    shared = [depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]]
+    depth = shared[-1] if shared else 0
+    return NodeDifference(key.hex()[:depth], mine.get(depth), theirs.get(depth))
+
+
+def _path(trie: Trie, key: bytes) -> Iterator[tuple[int, bytes]]:
+    """The nodes on the way to `key` and the nibble depths where they start."""
+    nodes: dict[Hash, bytes] = {}
+    trie.prove((key,), nodes)
+    node, depth = nodes.get(trie.root(), b"\x00"), 0
+    while True:
+        yield depth, node
+        kind, payload, depth = step(node, key, depth)
+        if kind == CHILD:
+            node = nodes[Hash(payload)]
+        elif kind == INLINE:
+            node = payload
+        else:
+            return
+
+
+def _describe(label: str, node: bytes | None, other: bytes | None) -> Iterator[str]:
+    if node is None:
+        yield f"  {label}: no node"
+        return
+    parts = Parts(node)
+    yield f"  {label}: 0x{blake2_256(node).hex()}, {len(node)} bytes, {_KINDS[parts.kind]}"
+    yield f"     encoding 0x{node.hex()}"
+    yield f"     partial key {_partial(parts) or 'empty'} ({parts.nibbles} nibbles)"
+    if parts.value_end > parts.value_at:
+        yield f"     value {shown(node[parts.value_at : parts.value_end])}"
+    theirs = {} if other is None else _references(Parts(other))
+    for nibble, reference in _references(parts).items():
+        mark = "" if other is None or theirs.get(nibble) == reference else "   <- differs"
+        inline = "" if len(reference) == _HASH else " inline"
+        yield f"     child {nibble:x} 0x{reference.hex()}{inline}{mark}"
+    for nibble in sorted(theirs.keys() - _references(parts).keys()):
+        yield f"     child {nibble:x} missing   <- differs"
+
+
+def _references(parts: Parts) -> dict[int, bytes]:
+    return {nibble: parts.node[start:end] for nibble, _, start, end in parts.children}
+
+
+def _partial(parts: Parts) -> str:
+    text = parts.node[parts.partial_at : parts.partial_at + (parts.nibbles + 1) // 2].hex()
+    return text[1:] if parts.nibbles & 1 else text
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[bytes, str]:
+    names = {}
+    modules: tuple[ModuleType, ...] = (subscriber, genesis, system)
+    for module in modules:
+        for item in vars(module).values():
+            if isinstance(item, StorageValue | StorageMap | StorageDoubleMap):
+                names[item.prefix] = f"{item.pallet}.{item.item}"
+    return names
+
+
+def key_name(key: bytes) -> str:
+    """A parachain's storage key in words: pallet, item, and what follows its prefix."""
+    if key == CODE:
+        return ":code"
+    name = _names().get(key[:32])
+    if name is None:
+        return "a key of no known pallet"
+    rest = key[32:]
+    return f"{name}[0x{rest.hex()}]" if rest else name
+
+
+def differing_fields(a: dict[str, object], b: dict[str, object]) -> list[tuple[str, object, object]]:
+    """The fields of two records that differ, in their order."""
+    return [(name, a.get(name), b.get(name)) for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]

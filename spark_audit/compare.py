@@ -1,0 +1,443 @@
+"""The first block in which two records of what happened differ: histories, fixture sets, or one of each.
+
+A record gives blocks one after the other, each as it was judged: what the candidate says, what the relay chain vouched
+for, and what came of it. Two blocks that stand for each other are compared field by field; where they differ, both are
+executed, and their states are compared key by key and down to the trie node.
+
+    history × history      chain by chain, position by position
+    history × fixtures     each fixture with the block of its hash, or of its chain, number and slot
+    fixtures × fixtures    by name
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+from emulator.fixtures import Fixture, FixtureError
+from emulator.state_diff import StateDifference, diff_states, differing_fields, shown
+from emulator.vectors import read_vectors
+from primitives.errors import PubsubError, ScaleError
+from primitives.hashing import blake2_256
+from primitives.header import Header
+from primitives.types import Hash, RelayBlockNumber, Slot
+from runtime.parachain_system.block import Candidate, InvalidBlock
+from runtime.parachain_system.validate import RelayContext, validate_block
+from runtime.storage import State
+from spark_audit.commit import COMMITS
+from spark_audit.reader import Fault, History
+from spark_audit.rows import Row, RowError, candidate_of, state_of
+from spark_audit.task import Task, make_tasks
+
+_DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
+
+Occasion = tuple[int, int, int | None, int, Hash | None]
+"""Chain, block number, slot, relay parent and its storage root."""
+
+
+class CompareError(PubsubError):
+    """Something that cannot be compared: no history and no fixtures, or a damaged one."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One block as a record has it; `pre` gives parent and state that it was judged on, and may take long."""
+
+    place: str
+    chain: int
+    candidate: Candidate
+    relay: RelayContext
+    verdict: str | None
+    pre_root: Hash
+    post_root: Hash
+    deliveries: tuple[tuple[Any, ...], ...]
+    pre: Callable[[], tuple[Header, State]] = field(repr=False)
+
+    @property
+    def occasion(self) -> Occasion:
+        """What another implementation's block has in common with this one, if it was made for the same occasion."""
+        header, relay = self.candidate.header, self.relay
+        return self.chain, header.number, header.aura_slot(), relay.number, relay.storage_root
+
+    @property
+    def identity(self) -> tuple[int, Hash]:
+        """Chain and hash."""
+        return self.chain, self.candidate.hash()
+
+    def fields(self) -> dict[str, object]:
+        """What is compared, in the order in which it is told: causes before their effects."""
+        header, inherent = self.candidate.header, self.candidate.inherent
+        return {
+            "pre-state root": self.pre_root,
+            "parent": header.parent_hash,
+            "number": header.number,
+            "slot": header.aura_slot(),
+            "relay parent": inherent.relay_parent_number,
+            "relay storage root, claimed": inherent.relay_parent_storage_root,
+            "relay storage root, vouched for": self.relay.storage_root,
+            "newest slot allowed": self.relay.slot_now,
+            "downward messages": tuple((m.sent_at, m.msg) for m in inherent.downward),
+            "horizontal messages": tuple((p, tuple((m.sent_at, m.data) for m in ms)) for p, ms in inherent.horizontal),
+            "messages_used": inherent.messages_used,
+            "proof": inherent.proof,
+            "extrinsics root": header.extrinsics_root,
+            "claimed state root": header.state_root,
+            "seal": header.aura_seal(),
+            "verdict": self.verdict or "accepted",
+            "post-state root": self.post_root,
+            "callbacks": self.deliveries,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDifference:
+    """Two blocks that stand for each other and differ; one of them is none where a record ends before the other."""
+
+    a: str | None
+    b: str | None
+    fields: tuple[tuple[str, object, object], ...] = ()
+    state: StateDifference | None = None
+    which: str = ""
+    """The states compared: `pre-state` or `post-state`."""
+    notes: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """For people."""
+        if self.a is None or self.b is None:
+            return [
+                f"A ends here; B goes on with {self.b}" if self.a is None else f"B ends here; A goes on with {self.a}"
+            ]
+        out = [f"A: {self.a}", f"B: {self.b}"]
+        for name, mine, theirs in self.fields:
+            out += _field_lines(name, mine, theirs)
+        out += self.notes
+        if self.state is not None:
+            out += [f"the {self.which}s differ:", *self.state.lines()]
+        return out
+
+
+def _field_lines(name: str, a: object, b: object) -> list[str]:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        at = next((i for i, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
+        mine, theirs = (
+            f"{len(each)} in all; at {at}: {_text(each[at]) if at < len(each) else 'nothing'}" for each in (a, b)
+        )
+        out = [f"{name} differ", f"  A: {mine}", f"  B: {theirs}"]
+        if name == "proof":
+            only_a, only_b = (len(set(x) - set(y)) for x, y in ((a, b), (b, a)))
+            out.append(f"  nodes only in A: {only_a}, only in B: {only_b}")
+        return out
+    return [f"{name} differs", f"  A: {_text(a)}", f"  B: {_text(b)}"]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return shown(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(_text, value))
+    return "none" if value is None else str(value)
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What comparing gave: how many blocks were compared, the first difference, and what has no counterpart."""
+
+    compared: int = 0
+    first: BlockDifference | None = None
+    others: list[str] = field(default_factory=list)
+    """Further chains or fixtures that differ, by name."""
+    unmatched: list[str] = field(default_factory=list)
+    partial: bool = False
+    """Whether one side shows only some blocks: what it does not show, or alone shows, is no difference."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether there is nothing to tell apart, in something that could be compared."""
+        return self.first is None and (self.compared > 0 if self.partial else not self.unmatched)
+
+
+def compare(a: Path, b: Path) -> Comparison:
+    """Compare two records. Raises `CompareError`, `CommitError`, `FixtureError`."""
+    mine, theirs = _open(a), _open(b)
+    if isinstance(mine, HistoryRecord):
+        if isinstance(theirs, HistoryRecord):
+            return _histories(mine, theirs)
+        return _with_fixtures(mine, theirs, swapped=False)
+    if isinstance(theirs, HistoryRecord):
+        return _with_fixtures(theirs, mine, swapped=True)
+    return _fixtures(mine, theirs)
+
+
+FixtureRecord = Mapping[str, Judged]
+"""Fixtures by name."""
+
+
+def _open(path: Path) -> "HistoryRecord | FixtureRecord":
+    if (path / COMMITS).is_dir():
+        return HistoryRecord(path)
+    if (path / "history" / COMMITS).is_dir():
+        return HistoryRecord(path / "history")
+    fixtures = read_vectors(path)
+    if not fixtures:
+        raise CompareError(f"{path}: neither a history (no {COMMITS}/) nor a folder of fixtures (no JSON files)")
+    return {fixture.name: judged_fixture(fixture) for fixture in fixtures}
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def judged_fixture(fixture: Fixture) -> Judged:
+    """A fixture as a judged block. Raises `FixtureError`."""
+    try:
+        parent = Header.decode(_bytes(fixture.parent_header))
+        candidate = Candidate.decode(_bytes(fixture.candidate))
+    except ScaleError as error:
+        raise FixtureError(f"{fixture.name}: {error}") from error
+    state = State.from_entries([(_bytes(key), _bytes(value)) for key, value in fixture.pre_state])
+    root = fixture.relay.storage_root
+    return Judged(
+        f"fixture {fixture.name}, chain {fixture.chain}, block {candidate.header.number}",
+        fixture.chain,
+        candidate,
+        RelayContext(
+            RelayBlockNumber(fixture.relay.number),
+            None if root is None else Hash(_bytes(root)),
+            Slot(fixture.relay.slot_now),
+        ),
+        fixture.expected.verdict,
+        state.root(),
+        Hash(_bytes(fixture.expected.post_state_root)),
+        tuple(
+            (
+                each.publisher,
+                _bytes(each.key),
+                each.kind,
+                _bytes(each.entry_hash),
+                None if each.ttl_state is None else _bytes(each.ttl_state),
+                each.failed,
+            )
+            for each in fixture.expected.deliveries
+        ),
+        lambda: (parent, state),
+    )
+
+
+class HistoryRecord:
+    """A history's chains, and their blocks in the order in which they were judged; imported relay proofs left out."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `CommitError` when there is no history, `CompareError` when a manifest of it cannot be read."""
+        self.path = path
+        self.history = History.open(path)
+        if self.history.faults:
+            fault = self.history.faults[0]
+            raise CompareError(f"{path}: {fault.path}: {fault.error}")
+        self.chains: dict[tuple[str, int], list[_Segment]] = {}
+        for task in make_tasks(self.history):
+            self.chains.setdefault((task.network, task.chain), []).append(_Segment(self, task))
+
+    def blocks(self, network: str, chain: int) -> Iterator[Judged]:
+        """A chain's blocks. Raises `CompareError` for what cannot be read."""
+        for segment in self.chains[network, chain]:
+            yield from segment.blocks()
+
+    def rows(self, entries: tuple[Any, ...]) -> list[Row]:
+        """Rows of files. Raises `CompareError`."""
+        faults: list[Fault] = []
+        rows = list(self.history.rows(list(entries), faults))
+        if faults:
+            raise CompareError(f"{self.path}: {faults[0].path}: {faults[0].error}; only whole histories are compared")
+        return rows
+
+
+class _Segment:
+    """One segment of one chain, read when it is asked for."""
+
+    def __init__(self, record: HistoryRecord, task: Task) -> None:
+        self.record = record
+        self.task = task
+
+    @cached_property
+    def candidates(self) -> list[Row]:
+        """Rows of judged candidates, in order."""
+        rows = [row for row in self.record.rows(self.task.blocks) if row["status"] != "imported"]
+        return sorted(rows, key=lambda row: row["position"])
+
+    @cached_property
+    def nodes(self) -> dict[Hash, bytes]:
+        """All proof nodes of the network's segment."""
+        return {blake2_256(row["data"]): row["data"] for row in self.record.rows(self.task.nodes)}
+
+    def blocks(self) -> Iterator[Judged]:
+        """The candidates as they were judged."""
+        delivered: dict[int, list[Row]] = {}
+        for row in self.record.rows(self.task.deliveries):
+            delivered.setdefault(row["position"], []).append(row)
+        for row in self.candidates:
+            found = sorted(delivered.get(row["position"], ()), key=lambda each: each["sequence"])
+            included = row["status"] == "included"
+            yield Judged(
+                f"{row['network']}, chain {row['chain']}, block {row['number']} at position {row['position']}",
+                row["chain"],
+                self.candidate(row),
+                _relay(row),
+                None if included else row["verdict"],
+                Hash(row["parent_state_root"]),
+                Hash(row["state_root"] if included else row["parent_state_root"]),
+                tuple(tuple(each[name] for name in _DELIVERED) for each in found),
+                lambda position=row["position"]: self.before(position),  # type: ignore[misc]  # a default binds the value of now
+            )
+        self.__dict__.pop("nodes", None)
+
+    def candidate(self, row: Row) -> Candidate:
+        """The candidate of a row. Raises `CompareError`."""
+        try:
+            return candidate_of(row, self.nodes)
+        except RowError as error:
+            raise CompareError(
+                f"{self.record.path}: chain {row['chain']}, position {row['position']}: {error}"
+            ) from error
+
+    def before(self, position: int) -> tuple[Header, State]:
+        """Parent and state on which the candidate at a position was judged: executed anew from the checkpoint."""
+        start = next((r for r in self.record.rows(self.task.checkpoints) if r["segment"] == self.task.segment), None)
+        if start is None:
+            raise CompareError(f"{self.record.path}: chain {self.task.chain} has no checkpoint of {self.task.segment}")
+        try:
+            parent, state = state_of(start)
+        except RowError as error:
+            raise CompareError(f"{self.record.path}: chain {self.task.chain}: {error}") from error
+        for row in self.candidates:
+            if row["position"] >= position:
+                break
+            if row["status"] == "included":
+                candidate = self.candidate(row)
+                try:
+                    parent, state = candidate.header, validate_block(parent, state, candidate, _relay(row)).state
+                except InvalidBlock as invalid:
+                    where = f"chain {row['chain']}, position {row['position']}"
+                    raise CompareError(f"{self.record.path}: {where} is included and not valid: {invalid}") from invalid
+        return parent, state
+
+
+def _relay(row: Row) -> RelayContext:
+    root = row["relay_root"]
+    return RelayContext(
+        RelayBlockNumber(row["relay_parent"]), None if root is None else Hash(root), Slot(row["slot_now"])
+    )
+
+
+def difference(a: Judged, b: Judged) -> BlockDifference | None:
+    """How two blocks that stand for each other differ, down to storage key and trie node; none when they do not."""
+    mine, theirs = a.fields(), b.fields()
+    if mine == theirs:
+        return None
+    found = tuple(differing_fields(mine, theirs))
+    notes: list[str] = []
+    which = "pre-state"
+    state = diff_states(a.pre()[1], b.pre()[1]) if a.pre_root != b.pre_root else None
+    if state is None:
+        which = "post-state"
+        state = diff_states(_executed("A", a, notes), _executed("B", b, notes))
+        if state is None:
+            notes.append("executing both leads to equal states")
+    return BlockDifference(a.place, b.place, found, state, which, tuple(notes))
+
+
+def _executed(label: str, block: Judged, notes: list[str]) -> State:
+    """The state after a block as this program executes it."""
+    parent, state = block.pre()
+    verdict = None
+    try:
+        state = validate_block(parent, state, block.candidate, block.relay).state
+    except InvalidBlock as invalid:
+        verdict = invalid.verdict.value
+    if verdict != block.verdict:
+        notes.append(
+            f"{label} says {block.verdict or 'accepted'}; judging its block here gives {verdict or 'accepted'}"
+        )
+    elif state.root() != block.post_root:
+        notes.append(f"{label} says post-state root {shown(block.post_root)}; here it is {shown(state.root())}")
+    return state
+
+
+def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
+    out = Comparison()
+    networks = [sorted({network for network, _ in each.chains}) for each in (a, b)]
+    # Two histories of one network each are of the same network, whatever it was called.
+    renamed = dict(zip(networks[1], networks[0], strict=True)) if len(networks[0]) == len(networks[1]) == 1 else {}
+    theirs = {(renamed.get(network, network), chain): (network, chain) for network, chain in b.chains}
+    firsts: list[tuple[tuple[int, bool, int], str, BlockDifference]] = []
+    for place in a.chains:
+        name = f"{place[0]}, chain {place[1]}"
+        if place not in theirs:
+            out.unmatched.append(f"{name} is only in A")
+            continue
+        for mine, other in zip_longest(a.blocks(*place), b.blocks(*theirs[place])):
+            out.compared += mine is not None and other is not None
+            if mine is None or other is None:
+                found: BlockDifference | None = BlockDifference(
+                    None if mine is None else mine.place, None if other is None else other.place
+                )
+            else:
+                found = difference(mine, other)
+            if found is not None:
+                one = mine or other
+                number = 0 if one is None else one.candidate.inherent.relay_parent_number
+                # Of blocks on one relay parent, one whose state differed before it is the cause of the others.
+                caused = all(field != "pre-state root" for field, _, _ in found.fields)
+                firsts.append(((number, caused, place[1]), name, found))
+                break
+    out.unmatched += [f"{place[0]}, chain {place[1]} is only in B" for place in theirs if place not in a.chains]
+    if firsts:
+        firsts.sort(key=lambda each: each[0])
+        out.first = firsts[0][2]
+        out.others = [f"{name}, from {found.a or found.b} on" for _, name, found in firsts[1:]]
+    return out
+
+
+def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: bool) -> Comparison:
+    """Fixtures may show any part of a history, and what a history does not have; the latter is told."""
+    out = Comparison(partial=True)
+    by_identity = {judged.identity: name for name, judged in fixtures.items()}
+    known = {block.identity for place in history.chains for block in history.blocks(*place)}
+    by_occasion: dict[Occasion, str] = {}
+    for name, judged in fixtures.items():
+        if judged.identity not in known:
+            by_occasion.setdefault(judged.occasion, name)
+    left = dict(fixtures)
+    for place in history.chains:
+        for block in history.blocks(*place):
+            name = by_identity.get(block.identity, by_occasion.get(block.occasion, ""))
+            if name not in left:
+                continue
+            other = left.pop(name)
+            out.compared += 1
+            found = difference(other, block) if swapped else difference(block, other)
+            if found is None:
+                continue
+            if out.first is None:
+                out.first = found
+            else:
+                out.others.append(name)
+    out.unmatched = [f"{judged.place} is not in the history" for judged in left.values()]
+    return out
+
+
+def _fixtures(a: FixtureRecord, b: FixtureRecord) -> Comparison:
+    out = Comparison()
+    for name, mine in a.items():
+        if name not in b:
+            out.unmatched.append(f"{mine.place} is only in A")
+            continue
+        out.compared += 1
+        found = difference(mine, b[name])
+        if found is not None and out.first is None:
+            out.first = found
+        elif found is not None:
+            out.others.append(name)
+    out.unmatched += [f"{judged.place} is only in B" for name, judged in b.items() if name not in a]
+    return out
