@@ -1,0 +1,188 @@
+"""A network at one moment: saved for a few references, restored exactly, branched, and its blocks authored again."""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from collator.author import Authored, author
+from emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
+from emulator.parachain import Pace
+from emulator.seeded import MILLION
+from primitives.pubsub import key_from_data
+from primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from runtime.parachain_system.block import InvalidBlock, Verdict
+from runtime.parachain_system.validate import RelayContext, validate_block
+from runtime.storage import Storage
+
+PUBLISHER = ParaId(1000)
+SUBSCRIBER = ParaId(3000)
+KEYS = tuple(sorted(key_from_data(b"%d" % at) for at in range(20)))
+
+
+def _network(policy: CachePolicy = CachePolicy.SLOTS, cheats: tuple[str, ...] = ()) -> Network:
+    subscriber = RuntimeSpec(SUBSCRIBER, {PUBLISHER: KEYS}, cache=policy)
+    return Network(
+        NetworkConfig(
+            (
+                ParachainConfig(subscriber, (((), 0), (cheats, MILLION // 2), ((), 0))),
+                ParachainConfig(RuntimeSpec(PUBLISHER, {}), (((), 0),), Pace(on_demand=True)),
+            ),
+            seed=b"snapshots",
+        )
+    )
+
+
+def _go_on(network: Network, label: bytes, blocks: int = 4) -> list[Step]:
+    steps = []
+    for at in range(blocks):
+        network.publish(PUBLISHER, KEYS[(7 * at) % len(KEYS)], label + b"%d" % at * 20)
+        network.send_downward(SUBSCRIBER, label)
+        steps += network.step()
+    return steps
+
+
+def _told(steps: list[Step]) -> list[object]:
+    """Everything that two runs must have in common, as bytes."""
+    return [
+        (
+            step.block.header.encode(),
+            [(r.candidate.encode(), None if r.refusal is None else str(r.refusal)) for r in step.records],
+            step.deliveries(SUBSCRIBER),
+        )
+        for step in steps
+    ]
+
+
+@pytest.mark.parametrize("policy", CachePolicy)
+def test_ps_90_a_restored_network_goes_on_to_the_same_bytes_as_often_as_one_likes(policy: CachePolicy) -> None:
+    network = _network(policy, ("omit-node", "wrong-state-root"))
+    _go_on(network, b"before")
+    network.publish(PUBLISHER, KEYS[3], b"waiting to be sent")
+    snapshot = network.snapshot()
+    first = _told(_go_on(network, b"after"))
+    for elsewhere in (b"branch", b"another branch"):
+        _go_on(network, elsewhere, 3)
+        network.restore(snapshot)
+        assert _told(_go_on(network, b"after")) == first
+
+
+def test_every_branch_is_what_a_network_without_snapshots_comes_to() -> None:
+    def alone(label: bytes) -> list[object]:
+        network = _network()
+        _go_on(network, b"trunk")
+        return _told(_go_on(network, label))
+
+    network = _network()
+    _go_on(network, b"trunk")
+    snapshot = network.snapshot()
+    for label in (b"left", b"right", b"left"):
+        network.restore(snapshot)
+        assert _told(_go_on(network, label)) == alone(label)
+
+
+def test_branches_can_be_stepped_in_turn_and_branched_again() -> None:
+    network = _network()
+    trunk = network.snapshot()
+    tips: dict[bytes, Snapshot] = {}
+    for label in (b"a", b"b"):
+        network.restore(trunk)
+        _go_on(network, label, 2)
+        tips[label] = network.snapshot()
+    interleaved: dict[bytes, list[object]] = {b"a": [], b"b": []}
+    for _ in range(3):
+        for label in (b"a", b"b"):
+            network.restore(tips[label])
+            interleaved[label] += _told(_go_on(network, label + b"more", 1))
+            tips[label] = network.snapshot()
+    for label in (b"a", b"b"):
+        network.restore(trunk)
+        _go_on(network, label, 2)
+        straight = [told for _ in range(3) for told in _told(_go_on(network, label + b"more", 1))]
+        assert interleaved[label] == straight
+
+
+def test_another_network_of_the_same_configuration_can_take_a_snapshot_over() -> None:
+    network, other = _network(), _network()
+    _go_on(network, b"before")
+    other.restore(network.snapshot())
+    assert _told(_go_on(other, b"after")) == _told(_go_on(network, b"after"))
+
+
+def _allocated(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        kept = work()
+        size, _ = tracemalloc.get_traced_memory()
+        del kept
+    finally:
+        tracemalloc.stop()
+    return size
+
+
+def test_a_snapshot_costs_some_references_and_not_a_copy_of_the_state() -> None:
+    network = _network()
+    for at in range(1000):
+        network.publish(PUBLISHER, PubsubKey(at.to_bytes(32, "big")), bytes(1000))
+    network.step(6)
+    entries = sum(len(trie) for trie in network.relay.state.children.values())
+    assert entries == 1000
+    snapshots: list[Snapshot] = []
+    size = _allocated(lambda: snapshots.extend(network.snapshot() for _ in range(50)))
+    assert size < 50 * 20_000  # the state holds over a megabyte
+    root = network.relay.state.root()
+    _go_on(network, b"moved on")
+    assert network.relay.state.root() != root
+    network.restore(snapshots[0])
+    assert network.relay.state.root() == root
+
+
+def _author(network: Network, relay_parent: int, slot: int) -> Authored:
+    chain = network.parachain(SUBSCRIBER)
+    relay = network.relay.access(relay_parent)
+    assert relay is not None
+    last = LAST_RELAY_PARENT.get(Storage(chain.state))
+    downward, horizontal = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER, last)
+    return author(chain.header, chain.state, relay, downward, horizontal, Slot(slot), chain.author_of(slot).seed)
+
+
+@pytest.mark.parametrize("policy", CachePolicy)
+def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_parent(policy: CachePolicy) -> None:
+    network = _network(policy)
+    steps = _go_on(network, b"before")
+    chain = network.parachain(SUBSCRIBER)
+    number = network.number
+    slot = (chain.header.aura_slot() or 0) + 1
+    made = [_author(network, number, slot + turn) for turn in range(3)]
+    assert steps
+    keys = [chain.author_of(slot + turn).key for turn in range(3)]
+    assert len(set(keys)) == 3
+    # One set of nodes is accepted, whoever authors (PS-52); what differs is who signs, and in which slot.
+    assert len({each.candidate.inherent.encode() for each in made}) == 1
+    assert len({each.candidate.hash() for each in made}) == 3
+    relay = network.relay.block(number)
+    assert relay is not None
+    for turn, each in enumerate(made):
+        context = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + 3))
+        outcome = validate_block(chain.header, chain.state, each.candidate, context)
+        assert outcome.state_root == each.candidate.header.state_root
+        assert outcome.deliveries == made[0].outcome.deliveries
+        early = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + turn - 1))
+        with pytest.raises(InvalidBlock) as refused:
+            validate_block(chain.header, chain.state, each.candidate, early)
+        assert refused.value.verdict is Verdict.BAD_SEAL
+
+
+def test_a_block_of_the_past_can_be_authored_again_from_a_snapshot_and_is_the_same_block() -> None:
+    network = _network()
+    _go_on(network, b"before")
+    snapshot = network.snapshot()
+    network.publish(PUBLISHER, KEYS[0], b"later")
+    [record] = [r for r in network.step()[0].records if r.chain == SUBSCRIBER]
+    network.step(2)
+    network.restore(snapshot)
+    slot = record.candidate.header.aura_slot() or 0
+    again = _author(network, record.candidate.inherent.relay_parent_number, slot)
+    assert again.candidate.encode() == record.candidate.encode()
