@@ -62,7 +62,7 @@ class Gain:
             "most bytes left out": self.bytes_left_out,
             "most bytes added": self.bytes_added,
             "most callbacks withheld": self.withheld,
-            "verdicts": ", ".join(f"{name} {count}" for name, count in sorted(self.verdicts.items())),
+            "verdicts": ", ".join(name for name, _ in self.verdicts.most_common()),
         }
 
 

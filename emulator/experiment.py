@@ -107,6 +107,7 @@ class Measurement:
 def measure(workload: Workload) -> Measurement:
     """Run a workload: deliver everything once, then `spread` blocks of updates, then what still waits."""
     world = _World(workload)
+    world.idle()
     catch_up = [world.block()]
     while catch_up[-1].plan.cursor is not None:
         world.idle()
@@ -115,7 +116,7 @@ def measure(workload: Workload) -> Measurement:
     for number in range(workload.spread):
         world.update(number)
         outcomes.append(world.block())
-    for _ in range(2 * len(catch_up)):
+    for _ in range(2 * len(catch_up) + 2):
         if not world.waiting:
             break
         world.idle()

@@ -152,9 +152,9 @@ def _policies_by_workload(on_step: OnStep) -> Figure:
 def latency(on_step: OnStep) -> tuple[Figure, ...]:
     """Keys, update rate, and messages that take the budget down to its floor."""
     workloads = [
-        Workload(publishers=publishers, keys=1024, value_size=512, update_rate=rate, message_bytes=messages, spread=6)
+        Workload(publishers=publishers, keys=1024, value_size=512, update_rate=rate, message_bytes=messages, spread=10)
         for messages in (0, 8_000_000)
-        for publishers in (1, 2, 4, 8)
+        for publishers in (1, 2, 5, 10)
         for rate in (MILLION // 100, TENTH, ALL)
     ]
 
@@ -168,7 +168,7 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
     return (
         Figure(
             "latency-by-load",
-            "Relay blocks from publish to delivery, the longest (keys of 512 bytes)",
+            "Relay blocks from publish to delivery, the longest (values of 512 bytes)",
             tuple(_measured(workloads, label, on_step)),
             "subscribed keys",
             "latency_max",
@@ -235,6 +235,15 @@ def attacker(on_step: OnStep) -> tuple[Figure, ...]:
             "cheats",
             "What each cheat would have won, had it been believed",
             tuple(gain.row() for gain in cheat_gains(on_step=on_step)),
+            columns=(
+                "strategy",
+                "blocks",
+                "refused",
+                "most bytes left out",
+                "most bytes added",
+                "most callbacks withheld",
+                "verdicts",
+            ),
         ),
         Figure(
             "delay-by-cheating-share",
