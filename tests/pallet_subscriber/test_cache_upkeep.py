@@ -171,6 +171,24 @@ def test_a_generation_is_forgotten_once_its_rows_are_gone_whatever_their_number(
     assert subscriber.cached(1000) == cached == {h: live.nodes[h] for h in paths(live, 1000, numbered(3))}  # type: ignore[index]
 
 
+def test_generations_are_not_counted_anew_while_one_of_them_still_waits() -> None:
+    """PS-62: or a live generation would bear the number of one that is being removed."""
+    keys = numbered(120)
+    subscriber = nodes_of(keys)
+    relay = Relay(1, {1000: filled(keys)})
+    for _ in range(2):
+        subscriber.block(relay)
+        assert 100 < len(subscriber.cached(1000)) < 200
+        subscriber.call("clear_publisher_cache", 1000)
+    while items.STALE_CACHES.get(subscriber.storage) != [(P, 1)]:
+        assert items.CACHE_INFO.get(subscriber.storage, P).generation == 2
+        subscriber.block(Relay(2))
+    assert items.CACHE_INFO.get(subscriber.storage, P).generation == 2
+    for _ in range(5):
+        subscriber.block(relay)
+    assert len(subscriber.cached(1000)) == subscriber.cache_rows() > 100
+
+
 def test_clearing_costs_a_few_writes_however_large_the_cache() -> None:
     """PS-62, defect 18: dropping counts a generation up and reads none of its rows."""
     keys = numbered(250)

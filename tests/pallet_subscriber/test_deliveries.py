@@ -134,13 +134,14 @@ def test_a_changed_key_set_loses_cache_and_root_though_the_walk_never_met_it(pol
 
 @each_policy
 def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: str) -> None:
-    """PS-63: whatever way the state came to be, what was made for other keys vouches for none of these."""
+    """PS-63: whatever way the state came to be, what was made for other keys vouches for none of these, met or not."""
     keys = numbered(20)
-    subscriber = one(policy, keys)
-    relay = Relay(1, {1000: filled(keys)})
-    fresh = one(policy, keys).block(relay).plan
+    spec = make_spec({1000: keys, 1001: keys}, cache=policy)
+    relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
+    subscriber, fresh = Subscriber(spec), Subscriber(spec).block(relay).plan
     subscriber.block(relay)
-    items.SUBSCRIPTION_HASH.put(subscriber.storage, {P: blake2_256(b"other keys")})
+    hashes = items.SUBSCRIPTION_HASH.get(subscriber.storage)
+    items.SUBSCRIPTION_HASH.put(subscriber.storage, {**hashes, P: blake2_256(b"other keys")})
     share = subscriber.plan(relay).publishers[P]
     assert not share.unchanged
     assert share.cache.charges == share.cache.saved == 0
@@ -148,8 +149,10 @@ def test_a_key_set_of_another_hash_makes_the_walk_ignore_root_and_cache(policy: 
         assert 0 < share.child_node_bytes < fresh.publishers[P].child_node_bytes
     else:
         assert share.child_node_bytes == fresh.publishers[P].child_node_bytes
-    subscriber.block(relay, budget=0)
-    assert subscriber.roots == {}
+    items.PROCESSING_CURSOR.put(subscriber.storage, (ParaId(1001), keys[0]))
+    step = subscriber.block(relay, budget=0)
+    assert P not in step.plan.publishers
+    assert set(subscriber.roots) == {1001}
     assert subscriber.cached(1000) == subscriber.slots(1000) == {}
 
 
