@@ -71,7 +71,7 @@ def specification(figure: Figure) -> dict[str, Any]:
             x=alt.X(
                 f"{_escaped(figure.x)}:Q",
                 title=_title(figure.x),
-                scale=alt.Scale(type="log" if figure.log_x else "linear"),
+                scale=alt.Scale(type="log" if figure.log_x else "linear", nice=not figure.log_x),
                 axis=alt.Axis(values=ticks) if ticks else alt.Axis(),
             ),
             y=alt.Y(

@@ -46,7 +46,7 @@ class Figure:
 ONE: Final = 1
 TENTH: Final = MILLION // 10
 ALL: Final = MILLION
-_RATES: Final = {ONE: "one key", TENTH: "10 % of the keys", ALL: "all keys"}
+_RATES: Final = {ONE: "one key changes", TENTH: "10 % of the keys change", ALL: "all keys change"}
 _POLICIES: Final = (CachePolicy.NONE, CachePolicy.NODES, CachePolicy.SLOTS)
 
 
@@ -87,6 +87,10 @@ def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
     )
 
 
+def _keys(count: int, shape: str = "") -> str:
+    return f"{count} {shape} key{'s' if count > 1 else ''}".replace("  ", " ")
+
+
 _OTHERS: Final[tuple[tuple[str, Workload], ...]] = (
     *(
         (f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate))
@@ -102,14 +106,17 @@ _OTHERS: Final[tuple[tuple[str, Workload], ...]] = (
     ),
     *(
         (
-            f"200 publishers, {keys} keys of each, {what}",
+            f"200 publishers, {_keys(keys)} of each, {what}",
             Workload(publishers=200, keys=keys, update_rate=ONE, active_rate=active),
         )
         for keys in (1, 2, 5, 6)
         for what, active in (("a tenth of them change one", TENTH), ("each changes one", ALL))
     ),
     *(
-        (f"200 publishers, {keys} keys of each, all keys", Workload(publishers=200, keys=keys, update_rate=ALL))
+        (
+            f"200 publishers, {_keys(keys)} of each, all keys change",
+            Workload(publishers=200, keys=keys, update_rate=ALL),
+        )
         for keys in (1, 5, 6)
     ),
     *(
@@ -119,7 +126,7 @@ _OTHERS: Final[tuple[tuple[str, Workload], ...]] = (
     ),
     *(
         (
-            f"equal entries: {count} publishers, {keys} {shape} keys of each, all keys",
+            f"equal entries: {count} publishers, {_keys(keys, shape)} of each, all keys change",
             Workload(publishers=count, keys=keys, key_shape=shape, update_rate=ALL, equal_values=True),
         )
         for count, keys, shape in ((200, 1, "random"), (50, 14, "random"), (50, 14, "chain"))
