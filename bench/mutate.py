@@ -63,7 +63,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "runtime/parachain_system/validate.py": VERDICTS,
 }
 
-COPIED = ("primitives", "trie", "runtime", "xcm", "collator", "emulator", "tests")
+COPIED = ("primitives", "trie", "runtime", "xcm", "collator", "emulator", "tests", "examples")
 WARM = (
     "hashlib",
     "hypothesis",
