@@ -29,6 +29,9 @@ MIN_ITEM_COST: Final = 600
 """Covers the largest branch over 32-byte keys, 564 bytes (PS-51)."""
 
 
+PACKED_ROW: Final = 648
+"""Sixteen packed `LastDelivered` entries and their tag: the largest row that policy `slots` reads at once."""
+
 DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
 """What one callback may take: half a millisecond and 64 KiB."""
 
@@ -95,8 +98,9 @@ class RuntimeSpec:
 
     @property
     def max_item_cost(self) -> int:
-        """The most that one node or value costs while the relay chain's limits hold (PS-51)."""
-        return max(MIN_ITEM_COST, node_cost(entry_length(self.max_value_length)))
+        """The most that one node, value or row costs while the relay chain's limits hold (PS-51)."""
+        packed = PACKED_ROW if self.cache is CachePolicy.SLOTS else 0
+        return max(MIN_ITEM_COST, packed, node_cost(entry_length(self.max_value_length)))
 
     def encode(self) -> bytes:
         """SCALE bytes, the parachain's `:code`."""
@@ -144,6 +148,10 @@ def largest_structure(keys: int) -> int:
     return references + keys * (32 + 2 + 36) + max(keys - 1, 0) * 8
 
 
+_SLOTS_A_KEY: Final = 72
+"""Charges for rows of slots, by key: at most one row for five keys, and little more than one slot a key."""
+
+
 def _check_cache_fits(spec: RuntimeSpec) -> None:
     keys = spec.max_stored_keys
     structure = largest_structure(keys)
@@ -153,7 +161,11 @@ def _check_cache_fits(spec: RuntimeSpec) -> None:
             f"max_stored_keys {keys} can take"
         )
     cached = ROW_COST if spec.cache is CachePolicy.NODES and spec.meter_cache_reads else 0
-    complete = structure + (2 * keys - 1) * cached + keys * ROW_COST
+    if spec.cache is CachePolicy.SLOTS:
+        rows = -(-keys // 16) * (PACKED_ROW + ROW_COST) + keys * _SLOTS_A_KEY
+    else:
+        rows = keys * ROW_COST
+    complete = structure + (2 * keys - 1) * cached + rows
     maps = 2 * (ROW_COST + 5 + 36 * len(spec.subscriptions))
     path = (spec.max_trie_depth or 65) * (MAX_BRANCH + cached)
     needed = complete + _MAX_TOP_PATH * MAX_BRANCH + maps + path + spec.max_item_cost + ROW_COST

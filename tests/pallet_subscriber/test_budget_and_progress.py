@@ -94,9 +94,11 @@ def test_the_largest_structure_bounds_every_trie_and_stays_under_what_the_rules_
 
 
 def test_max_item_cost_covers_a_branch_and_the_largest_entry() -> None:
-    """PS-51: 2,060 bytes at the defaults, 600 at least."""
+    """PS-51: 2,060 bytes at the defaults, 600 at least; under `slots` at least a packed row."""
     assert make_spec().max_item_cost == 2060 == node_cost(entry_length(2048))
-    assert make_spec(max_value_length=10).max_item_cost == 600
+    assert make_spec(max_value_length=10, cache="nodes").max_item_cost == 600
+    assert make_spec(max_value_length=10, cache="none").max_item_cost == 600
+    assert make_spec(max_value_length=10, cache="slots").max_item_cost == 8 + 16 * 40
     assert node_cost(entry_length(1 << 16)) == make_spec(max_value_length=1 << 16).max_item_cost
 
 
@@ -107,16 +109,17 @@ def test_the_walk_stops_exactly_when_less_than_one_item_and_a_row_is_left(policy
     relay = Relay(1, {1000: filled(keys)})
     subscriber = short({1000: keys}, cache=policy)
     maps = subscriber.plan(relay).map_charges
-    none = subscriber.plan(relay, maps + RESERVE - 1)
+    reserve = subscriber.spec.max_item_cost + ROW_COST
+    none = subscriber.plan(relay, maps + reserve - 1)
     assert (none.used, none.cursor) == (maps, (1000, keys[0]))
-    one = subscriber.plan(relay, maps + RESERVE)
+    one = subscriber.plan(relay, maps + reserve)
     assert one.used > maps
     assert one.cursor == (1000, keys[0])
     needed = subscriber.plan(relay).used
     last = list(subscriber.plan(relay).taken.values())[-1]
     before_last = needed - cost(last)
-    assert subscriber.plan(relay, before_last + RESERVE).cursor is None
-    assert subscriber.plan(relay, before_last + RESERVE - 1).cursor == (1000, keys[-1])
+    assert subscriber.plan(relay, before_last + reserve).cursor is None
+    assert subscriber.plan(relay, before_last + reserve - 1).cursor == (1000, keys[-1])
 
 
 @each_policy

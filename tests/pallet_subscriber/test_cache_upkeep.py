@@ -108,8 +108,8 @@ def test_a_publisher_that_never_completes_holds_no_more_than_the_limit() -> None
         assert sum(map(cost, subscriber.cached(1000).values())) <= 20_000
 
 
-def test_a_node_that_came_free_of_another_publishers_walk_is_counted_once() -> None:
-    """PS-43, PS-62: it was not looked up, so whether it is in the cache already has to be seen before it is counted."""
+def test_a_node_that_came_free_of_another_publishers_walk_is_never_read_to_be_counted() -> None:
+    """PS-43, PS-62: nobody charged a look at the cache, so its size is an upper bound until the publisher completes."""
     keys = numbered(60)
     shared = {key: entry(b"the same everywhere" * 3 + key) for key in keys}
     subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache="nodes"))
@@ -120,7 +120,27 @@ def test_a_node_that_came_free_of_another_publishers_walk_is_counted_once() -> N
     assert step.cursor[0] == 1001
     cached = subscriber.cached(1001)
     info = items.CACHE_INFO.get(subscriber.storage, ParaId(1001))
+    assert info.nodes > len(cached)
+    assert info.bytes > sum(map(cost, cached.values()))
+    while step.cursor is not None:
+        step = subscriber.block(relay)
+    cached = subscriber.cached(1001)
+    info = items.CACHE_INFO.get(subscriber.storage, ParaId(1001))
     assert (info.nodes, info.bytes) == (len(cached), sum(map(cost, cached.values())))
+
+
+def test_a_change_on_top_of_a_complete_cache_removes_just_what_left_the_paths() -> None:
+    """PS-62: no generation is abandoned, so rows do not pile up however long a publisher changes a key a block."""
+    keys = numbered(200)
+    subscriber = nodes_of(keys)
+    published = filled(keys)
+    subscriber.block(Relay(1, {1000: published}))
+    for number in range(2, 12):
+        published = published | {keys[number * 7 % len(keys)]: entry(b"changed %d" % number * 5)}
+        subscriber.block(Relay(number, {1000: published}))
+        assert subscriber.cache_rows() == len(subscriber.cached(1000))
+        assert items.STALE_CACHES.get(subscriber.storage) == []
+        assert items.CACHE_INFO.get(subscriber.storage, ParaId(1000)).generation == 0
 
 
 # Generations

@@ -1,7 +1,8 @@
 """Policy `nodes`: the bytes of the trie nodes on subscribed paths stand in the parachain's state (PS-43, PS-60, PS-62).
 
 Rows are filed under a generation. Dropping a cache only counts the generation up, so it reads nothing; the rows left
-behind are removed a few at a time. A row a publisher says which generation lives, and how large it is.
+behind are removed a few at a time. A row a publisher says which generation lives, and how large it is. When a publisher
+completes on top of a complete cache, just the nodes that left the subscribed paths are removed.
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,12 @@ from runtime.pallet_subscriber.meter import Meter
 from runtime.pallet_subscriber.storage import CacheInfo
 from runtime.pallet_subscriber.view import SubscriberView
 from runtime.storage import Storage
+from trie.walk import CHILD, INLINE, step
 
 STALE_ROWS_A_BLOCK: Final = 100
+MOST_WAITING: Final = 2
+"""Abandoned generations of one publisher beyond which nothing new is kept, or its rows could grow without bound."""
+
 _INFO_LENGTH: Final = 12
 
 
@@ -26,7 +31,7 @@ class NodeCache(Cache):
 
     keeps_nodes: ClassVar[bool] = True
 
-    __slots__ = ("_hits", "_info", "_misses")
+    __slots__ = ("_hits", "_info")
 
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
@@ -34,7 +39,6 @@ class NodeCache(Cache):
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._info: CacheInfo | None = None
         self._hits: dict[Hash, None] = {}
-        self._misses: dict[Hash, None] = {}
 
     def lookup(self, node_hash: Hash) -> bytes | None:
         """A node from `CachedTrieNodes`, charged its cost + `ROW_COST`; the info row is charged with the first look."""
@@ -47,9 +51,7 @@ class NodeCache(Cache):
         if not self._info.nodes:
             return None
         node = self.view.cached_node(self.para, self._info.generation, node_hash)
-        if node is None:
-            self._misses[node_hash] = None
-        else:
+        if node is not None:
             cost = node_cost(len(node))
             self.saved += cost
             self.charge(cost + ROW_COST)
@@ -60,28 +62,66 @@ class NodeCache(Cache):
         """Add the nodes walked; when complete, they are all that stays. False above `max_cache_bytes`."""
         stored = info = items.CACHE_INFO.get(storage, self.para)
         if complete and info.nodes != len(self._hits):
-            # Some cached node is on no subscribed path any more, and only a walk of the old trie could say which.
-            info = _abandon(storage, self.para, info)
-            self._hits = {}
-        generation = (self.para, info.generation)
-        nodes, size = info.nodes, info.bytes
-        for node_hash, node in walked.items():
-            if node_hash in self._hits:
-                continue
-            # One that was not looked up came for free, from another publisher's walk: it may be here as well.
-            unknown = info.nodes and node_hash not in self._misses
-            if unknown and items.CACHED_TRIE_NODES.contains(storage, generation, node_hash):
-                continue
-            items.CACHED_TRIE_NODES.insert(storage, generation, node_hash, node)
-            nodes += 1
-            size += node_cost(len(node))
-        info = CacheInfo(info.generation, nodes, size)
+            stale = self._stale(storage, info.generation, walked)
+            if info.nodes - len(stale) == len(self._hits):
+                info = self._remove(storage, info, stale)
+            else:
+                # Nodes of several roots lie there, or some that nobody looked up: which, no walk of one trie can say.
+                info = _abandon(storage, self.para, info)
+                self._hits = {}
+        if _waiting(storage, self.para) < MOST_WAITING:
+            info = self._add(storage, info, walked)
         if info != stored:
             items.CACHE_INFO.insert(storage, self.para, info)
-        if size > self.view.spec.max_cache_bytes:
+        if info.bytes > self.view.spec.max_cache_bytes:
             self.drop(storage, self.para)
             return False
         return True
+
+    def _add(self, storage: Storage, info: CacheInfo, walked: Mapping[Hash, bytes]) -> CacheInfo:
+        # A node that came for free, from another publisher's walk, may be here as well. To look would be a read that
+        # nobody charges; counted twice, it makes the next completion start a new generation.
+        generation = (self.para, info.generation)
+        nodes, size = info.nodes, info.bytes
+        for node_hash, node in walked.items():
+            if node_hash not in self._hits:
+                items.CACHED_TRIE_NODES.insert(storage, generation, node_hash, node)
+                nodes += 1
+                size += node_cost(len(node))
+        return CacheInfo(info.generation, nodes, size)
+
+    def _remove(self, storage: Storage, info: CacheInfo, stale: Mapping[Hash, bytes]) -> CacheInfo:
+        for node_hash in stale:
+            items.CACHED_TRIE_NODES.remove(storage, (self.para, info.generation), node_hash)
+        gone = sum(node_cost(len(node)) for node in stale.values())
+        return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - gone)
+
+    def _stale(self, storage: Storage, generation: int, walked: Mapping[Hash, bytes]) -> dict[Hash, bytes]:
+        """The nodes on subscribed paths under the root processed before that are on none now.
+
+        Only nodes that are removed next are read here, about as many as the proof brought anew.
+        """
+        found: dict[Hash, bytes] = {}
+        root = self.view.processed_roots()[0].get(self.para) if self.trusted else None
+        todo = [] if root is None else [(root, 0, 0, len(self.keys))]
+        while todo:
+            node_hash, depth, low, high = todo.pop()
+            if node_hash in walked or node_hash in found:
+                continue
+            node = items.CACHED_TRIE_NODES.get(storage, (self.para, generation), node_hash)
+            if node is None:
+                continue
+            found[node_hash] = node
+            before: tuple[Hash, int] | None = None
+            for at in range(low, high):
+                child = _child_of(node, self.keys[at], depth)
+                if child is not None:
+                    if child == before:
+                        todo[-1] = (*child, todo[-1][2], at + 1)
+                    else:
+                        todo.append((*child, at, at + 1))
+                before = child
+        return found
 
     @staticmethod
     def drop(storage: Storage, para: ParaId) -> None:
@@ -89,6 +129,18 @@ class NodeCache(Cache):
         info = items.CACHE_INFO.get(storage, para)
         if info.nodes:
             items.CACHE_INFO.insert(storage, para, _abandon(storage, para, info))
+
+
+def _child_of(node: bytes, key: PubsubKey, depth: int) -> tuple[Hash, int] | None:
+    """The hash of the next node towards `key` and where it starts, through inline nodes; none where the path ends."""
+    kind, payload, depth = step(node, key, depth)
+    while kind == INLINE:
+        kind, payload, depth = step(payload, key, depth)
+    return (Hash(payload), depth) if kind == CHILD else None
+
+
+def _waiting(storage: Storage, para: ParaId) -> int:
+    return sum(other == para for other, _ in items.STALE_CACHES.get(storage))
 
 
 def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
