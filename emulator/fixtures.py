@@ -26,9 +26,6 @@ from runtime.storage import State, Storage
 
 FIXTURE_VERSION: Final = 1
 
-_NO_BLOCK: Final = bytes(32)
-"""What a record says of a relay parent that the relay chain does not have."""
-
 
 def _hex(text: str) -> str:
     if not text.startswith("0x"):
@@ -133,7 +130,7 @@ def make_fixture(name: str, about: str, parent: Header, state: State, record: Bl
         pre_state=[(_x(key), _x(value)) for key, value in state.top_entries()],
         relay=Relay(
             number=inherent.relay_parent_number,
-            storage_root=None if record.relay_storage_root == _NO_BLOCK else _x(record.relay_storage_root),
+            storage_root=None if record.relay_storage_root is None else _x(record.relay_storage_root),
             slot_now=record.slot_now,
         ),
         candidate=_x(candidate.encode()),

@@ -31,7 +31,7 @@ from emulator.relay_chain import Genesis, RelayChain, RelaySnapshot
 from emulator.relay_runtime import RelayConfig
 from emulator.seeded import Stream, secret
 from primitives.errors import PubsubError
-from primitives.types import AccountId, Hash, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber, Slot
+from primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber, Slot
 from runtime.dispatch import Call, CallInfo, DispatchError
 from runtime.events import Event
 from runtime.executive import Block, Extrinsic
@@ -360,7 +360,7 @@ class Network:
             tried.candidate,
             now.number,
             slot_now,
-            Hash(bytes(32)) if root is None else root,
+            root,
             tried.unpruned,
             outcome,
             refusal,

@@ -63,7 +63,8 @@ class BlockRecord:
     candidate: Candidate
     included_at: RelayBlockNumber
     slot_now: Slot
-    relay_storage_root: Hash
+    relay_storage_root: Hash | None
+    """What the relay chain vouches for; none where the candidate names a block that it does not have."""
     unpruned: tuple[tuple[ParaId, int], ...]
     outcome: BlockOutcome | None
     refusal: InvalidBlock | None

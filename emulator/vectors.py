@@ -25,7 +25,7 @@ from emulator.fixtures import (
 from emulator.records import BlockRecord
 from emulator.scenario_file import load_bundled
 from emulator.simulation import Simulation
-from primitives.types import Hash, RelayBlockNumber
+from primitives.types import RelayBlockNumber
 from runtime.parachain_system.block import Candidate, InvalidBlock
 from runtime.parachain_system.execute import BlockOutcome, runtime_spec
 from runtime.parachain_system.validate import RelayContext, validate_block
@@ -88,7 +88,7 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
         candidate=candidate,
         included_at=RelayBlockNumber(number),
         slot_now=bench.slot_now,
-        relay_storage_root=Hash(bytes(32)) if root is None else root,
+        relay_storage_root=root,
         unpruned=(),
         outcome=outcome,
         refusal=refusal,

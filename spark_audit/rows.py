@@ -1,7 +1,7 @@
 """Rows and what they stand for: records become rows, rows become the exact candidate and state again."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from emulator.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
 from primitives import scale
@@ -25,8 +25,6 @@ from spark_audit import schema
 
 Row = dict[str, Any]
 
-_NO_BLOCK: Final = bytes(32)
-"""What a record says of a relay parent that the relay chain does not have."""
 
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
 
@@ -104,7 +102,7 @@ def block_row(
         "slot_now": record.slot_now,
         "relay_parent": inherent.relay_parent_number,
         "relay_parent_root": inherent.relay_parent_storage_root,
-        "relay_root": None if record.relay_storage_root == _NO_BLOCK else record.relay_storage_root,
+        "relay_root": record.relay_storage_root,
         "collator": collator,
         "header": header.encode(),
         "parent": header.parent_hash,
