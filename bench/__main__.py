@@ -1,0 +1,100 @@
+"""The whole bench: `python -m bench`, from the project's folder.
+
+python -m bench [--only W2 plan …] [--quick] [--json FILE]
+python -m bench --check [--tolerance 0.25]     compare the ratios with the kept table; exit code 1 when one grew
+python -m bench --keep                         make this run the kept table
+"""
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import trie.walk
+from bench import chains, outer, tries
+from bench.measure import Result
+
+HERE: Final = Path(__file__).resolve().parent
+KEPT: Final = HERE / "kept.json"
+
+
+def build() -> str:
+    """Which build of the project is measured."""
+    return "pure" if trie.walk.__file__.endswith(".py") else "compiled"
+
+
+def measured(only: list[str], *, quick: bool) -> Iterator[Result]:
+    """Every line whose name contains one of `only`, or all of them."""
+    for race in chain(tries.races(), chains.races(), outer.history()):
+        if not only or any(part in race.name for part in only):
+            yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()
+    if not only or any(part in "pubsub --help" for part in only):
+        yield outer.cold_start()
+
+
+def row(result: Result) -> str:
+    """One line of the table."""
+    target = "" if result.target is None else f"≤ {result.target:g}"
+    note = f" ({result.note})" if result.note else ""
+    return (
+        f"| {result.name}{note} | {result.milliseconds:.2f} | {result.base} | {result.base_milliseconds:.2f} "
+        f"| {result.ratio:.2f} | {target} |"
+    )
+
+
+def grown(results: list[Result], tolerance: float) -> list[str]:
+    """The lines whose ratio is above the kept one by more than `tolerance`."""
+    kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+    known = {(line["name"], line["base"]): line["ratio"] for line in kept.get(build(), [])}
+    return [
+        f"{result.name}: {result.ratio:.2f}, kept {known[result.name, result.base]:.2f}"
+        for result in results
+        if result.ratio > known.get((result.name, result.base), float("inf")) * (1 + tolerance)
+    ]
+
+
+def keep(results: list[Result]) -> None:
+    """Write these lines over the kept ones of this build."""
+    kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    lines = {(line["name"], line["base"]): line for line in kept.get(build(), [])}
+    lines |= {(result.name, result.base): asdict(result) for result in results}
+    kept[build()] = list(lines.values())
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Measure, print, compare."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", default=[], help="parts of names")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the pairs")
+    parser.add_argument("--json", type=Path, help="write the lines there too")
+    parser.add_argument("--check", action="store_true", help="compare with the kept table")
+    parser.add_argument("--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)")
+    parser.add_argument("--keep", action="store_true", help="make this run the kept table")
+    given = parser.parse_args()
+    print(f"{build()} build, CPython {platform.python_version()}, {platform.machine()}; CPU time, medians of pairs\n")
+    print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|")
+    results: list[Result] = []
+    for result in measured(given.only, quick=given.quick):
+        results.append(result)
+        print(row(result), flush=True)
+    if given.json is not None:
+        lines = {"build": build(), "lines": [asdict(result) for result in results]}
+        given.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
+    if given.keep:
+        keep(results)
+    worse = grown(results, given.tolerance) if given.check else []
+    for line in worse:
+        print(f"grown: {line}", file=sys.stderr)
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

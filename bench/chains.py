@@ -1,0 +1,255 @@
+"""A relay block of publishes, the walk, a subscriber's block, a fuzz case."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from bench.measure import Race, Work, hashing
+from bench.tries import update
+from collator.author import RelayBlock, author
+from collator.cases import Bench
+from collator.cheats import propose
+from collator.cheats.mutations import MUTATIONS
+from collator.cheats.steps import apply_to_proof
+from collator.worlds import World
+from emulator.parachain import pack
+from emulator.relay_runtime import RelayConfig, RelayRuntime
+from primitives.ed25519 import public_key
+from primitives.hashing import blake2_256
+from primitives.header import Header
+from primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
+from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from primitives.weights import Weight
+from runtime.babe import babe_pre_digest
+from runtime.executive import BlockWeights
+from runtime.pallet_pubsub import Config, GenesisPublisher, genesis_rows
+from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from runtime.pallet_subscriber.plan import plan
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.parachain_system.block import Candidate
+from runtime.parachain_system.genesis import genesis
+from runtime.parachain_system.static_keys import fixed_keys
+from runtime.parachain_system.validate import RelayContext, validate_block
+from runtime.storage import State, Storage
+from trie import Trie, read_child_proof
+from xcm import Publish
+
+KEYS: Final = 100_000
+PUBLISHES: Final = 100
+ITEMS: Final = 1_000
+FIRST: Final = 1_000
+"""The first publisher; system parachains need no registration."""
+SUBSCRIBER: Final = ParaId(3_000)
+SEED: Final = bytes(range(32))
+PLENTY: Final = Weight(1 << 60, 1 << 60)
+
+
+def key_of(para: int, index: int) -> PubsubKey:
+    """A publisher's key by number."""
+    return key_from_data(b"%d/%d" % (para, index))
+
+
+def races() -> Iterator[Race]:
+    """All of them."""
+    for publishers in (1, 100):
+        yield from _relay_block(publishers)
+    yield from _walks()
+    yield from _blocks()
+    yield _fuzz_case()
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """A relay chain's runtime and a state of `publishers` with `KEYS` keys between them."""
+
+    runtime: RelayRuntime
+    state: State
+    publishers: range
+
+    @staticmethod
+    def make(publishers: int, keys: int) -> "Relay":
+        """Keys spread evenly."""
+        each = keys // publishers
+        paras = range(FIRST, FIRST + publishers)
+        # Deregistering so many keys has to fit into a block.
+        limits = Config(max_stored_keys=max(each, 1_024), max_total_storage_size=1 << 30, max_block_weight=PLENTY)
+        weights = BlockWeights(PLENTY, PLENTY)
+        runtime = RelayRuntime(RelayConfig(pubsub=limits, weights=weights))
+        storage = Storage(State())
+        runtime.genesis(storage, {ParaId(para): bytes(32) for para in paras}, {}, (), ())
+        storage.commit()
+        rows, children = genesis_rows(
+            limits,
+            {
+                ParaId(para): GenesisPublisher(
+                    [
+                        (
+                            key_of(para, i),
+                            PublishedEntry((para << 64 | i).to_bytes(64, "little"), 0, RelayBlockNumber(0)),
+                        )
+                        for i in range(each)
+                    ]
+                )
+                for para in paras
+            },
+        )
+        return Relay(runtime, State.from_entries([*storage.state.top_entries(), *rows], children), paras)
+
+    def queue(self, count: int) -> tuple[State, list[tuple[int, PubsubKey]]]:
+        """The state with `count` publishes waiting as XCM bytes, updates of known keys; and whose they are."""
+        rng = random.Random(164)
+        each = sum(1 for _ in self.state.child_entries(derive_child_key(ParaId(FIRST))))
+        chosen = [(self.publishers[i % len(self.publishers)], rng.randrange(each)) for i in range(count)]
+        waiting: dict[int, list[Publish]] = {}
+        for para, index in chosen:
+            waiting.setdefault(para, []).append(Publish(key_of(para, index), rng.randbytes(64), 0))
+        storage = Storage(self.state.fork())
+        for para, publishes in waiting.items():
+            self.runtime.message_queue.enqueue(storage, ParaId(para), pack(publishes))
+        storage.commit()
+        return storage.state, [(para, key_of(para, index)) for para, index in chosen]
+
+
+def _relay_block(publishers: int) -> Iterator[Race]:
+    relay = Relay.make(publishers, KEYS)
+    waiting, places = relay.queue(PUBLISHES)
+    digest = (babe_pre_digest(Slot(1)),)
+
+    def block() -> Storage:
+        storage = Storage(waiting.fork())
+        relay.runtime.executive.build_block(storage, 1, Hash(bytes(32)), digest=digest)
+        return storage
+
+    storage = block()
+    after = storage.state
+    changed = [place for place in places if _entry(after, *place) != _entry(relay.state, *place)]
+    if len(changed) != len(places):
+        raise RuntimeError(f"{len(places) - len(changed)} of the publishes did not arrive")
+    touched: dict[Hash, bytes] = {}
+    before: dict[Hash, bytes] = {}
+    by_para: dict[bytes, list[bytes]] = {}
+    for para, key in places:
+        by_para.setdefault(derive_child_key(ParaId(para)), []).append(key)
+    after.prove((), by_para, touched)
+    waiting.prove((), by_para, before)
+    floor = hashing(node for name, node in touched.items() if name not in before)
+
+    trie = Trie.from_entries(
+        [entry for para in relay.publishers for entry in waiting.child_entries(derive_child_key(ParaId(para)))]
+    )
+    trie.root()
+    updates = [(key, _entry(after, para, key) or b"") for para, key in places]
+    name = f"relay block of {PUBLISHES} publishes, {publishers} publisher{'s' if publishers > 1 else ''}"
+    yield Race(name, block, "hashing", floor, 31)
+    yield Race(name, block, "W2 on a fork", lambda: update(trie.fork(), updates), 31, 6.0)
+
+
+def _entry(state: State, para: int, key: PubsubKey) -> bytes | None:
+    trie = state.children.get(derive_child_key(ParaId(para)))
+    return None if trie is None else trie.get(key)
+
+
+def image(published: dict[PubsubKey, bytes], publisher: ParaId = ParaId(2_000)) -> State:  # noqa: B008  # a constant
+    """A relay state with one publisher and some hundreds of other rows."""
+    top = [(b"row %d" % i, blake2_256(b"%d" % i)) for i in range(300)]
+    return State.from_entries(top, {derive_child_key(publisher): published.items()})
+
+
+def entry(key: PubsubKey, number: int) -> bytes:
+    """What stands under a key since block `number`: 64 bytes."""
+    return PublishedEntry(2 * blake2_256(key + number.to_bytes(4, "little")), 0, RelayBlockNumber(number)).encode()
+
+
+def subscriber(policy: CachePolicy, keys: tuple[PubsubKey, ...]) -> tuple[RuntimeSpec, Header, State]:
+    """A subscriber at its genesis."""
+    spec = RuntimeSpec(SUBSCRIBER, merge_subscriptions([(ParaId(2_000), keys)]), cache=policy)
+    header, state = genesis(spec, (public_key(SEED),))
+    return spec, header, state
+
+
+def walking(spec: RuntimeSpec, state: State, root: Hash, source: dict[Hash, bytes]) -> Work:
+    """`plan` over nodes by hash."""
+    return lambda: plan(SubscriberView(Storage(state.fork()), spec), root, source, spec.budget(0))
+
+
+def _walks() -> Iterator[Race]:
+    all_keys = [key_of(2_000, i) for i in range(KEYS)]
+    relay = image({key: entry(key, 1) for key in all_keys})
+    keys = tuple(sorted(all_keys[:ITEMS]))
+    child = derive_child_key(ParaId(2_000))
+    source: dict[Hash, bytes] = {}
+    relay.prove(fixed_keys(SUBSCRIBER), {child: keys}, source)
+    nodes = sorted(source.values())
+    root = relay.root()
+
+    def read() -> object:
+        return read_child_proof(root, nodes, child, keys)
+
+    for policy in (CachePolicy.NONE, CachePolicy.SLOTS):
+        spec, _, state = subscriber(policy, keys)
+        work = walking(spec, state, root, source)
+        walked = plan(SubscriberView(Storage(state.fork()), spec), root, source, spec.budget(0))
+        if len(walked.changes) != ITEMS:
+            raise RuntimeError("the walk did not deliver everything")
+        yield Race(f"plan of {ITEMS:,} items, {policy.value}", work, "W4 of the same proof", read, 51, 1.5)
+        yield Race(f"plan of {ITEMS:,} items, {policy.value}", work, "hashing", hashing(nodes), 31)
+
+
+def _blocks() -> Iterator[Race]:
+    """The whole of `validate_block`: a first block with every item, and one in which a tenth changed."""
+    all_keys = [key_of(2_000, i) for i in range(10 * ITEMS)]
+    published = {key: entry(key, 1) for key in all_keys}
+    keys = tuple(sorted(all_keys[:ITEMS]))
+    _, header, state = subscriber(CachePolicy.SLOTS, keys)
+    for number, title in ((1, "all new"), (2, "a tenth changed")):
+        if number > 1:
+            for key in keys[::10]:
+                published[key] = entry(key, number)
+        relay = RelayBlock(RelayBlockNumber(number), image(published))
+        made = author(header, state, relay, (), (), Slot(number), SEED)
+        context = RelayContext(relay.number, relay.storage_root, Slot(number))
+        nodes = made.candidate.inherent.proof
+        yield Race(
+            f"validate_block, {ITEMS:,} items, {title}",
+            validating(header, state, made.candidate.encode(), context),
+            "hashing of its proof",
+            hashing(nodes),
+            31,
+        )
+        header, state = made.candidate.header, made.outcome.state
+
+
+def validating(header: Header, state: State, encoded: bytes, context: RelayContext) -> Work:
+    """A block from its bytes to its verdict and new state."""
+    return lambda: validate_block(header, state, Candidate.decode(encoded), context)
+
+
+def _fuzz_case() -> Race:
+    """A mutation drawn, carried out and judged, over a proof of some fifty nodes; what is said is cases a second."""
+    situation = None
+    for number in range(400):
+        world = World(b"bench/%d" % number, alone=True)
+        found = world.situation()
+        if 45 <= len(found.canonical) <= 55 and found.budget is not None:
+            situation = found
+            break
+    if situation is None:
+        raise RuntimeError("no world has a proof of fifty nodes")
+    now = situation
+    bench = Bench.of(now)
+    turn = [0]
+
+    def case() -> None:
+        turn[0] += 1
+        names, steps = propose(now, (MUTATIONS[turn[0] % len(MUTATIONS)],), blake2_256(turn[0].to_bytes(4, "little")))
+        if names:
+            bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
+
+    def cases() -> None:
+        for _ in range(100):
+            case()
+
+    note = f"100 cases, {len(now.canonical)} nodes"
+    floor = hashing(node for _ in range(100) for node in now.canonical)
+    return Race("fuzz cases", cases, "hashing", floor, 21, note=note)

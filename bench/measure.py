@@ -1,0 +1,71 @@
+"""How everything here is measured: work and what it is compared with, in turns, in CPU time.
+
+A ratio is the median over such pairs. Both halves of a pair meet the same neighbours on the machine, so a ratio means
+something on a shared one, where milliseconds do not.
+"""
+
+import gc
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from statistics import median
+from time import process_time
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One line of the table: milliseconds of CPU time, and `ratio` to `base`, with the most that it may be."""
+
+    name: str
+    base: str
+    milliseconds: float
+    base_milliseconds: float
+    ratio: float
+    target: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Some work, and what it is compared with."""
+
+    name: str
+    work: Work
+    base: str
+    against: Work
+    pairs: int
+    target: float | None = None
+    note: str = ""
+
+    def run(self) -> Result:
+        """Run the pairs. What was made before them is nothing that the collector of garbage should look at again."""
+        gc.collect()
+        gc.freeze()
+        times: list[float] = []
+        bases: list[float] = []
+        for _ in range(self.pairs):
+            start = process_time()
+            self.work()
+            middle = process_time()
+            self.against()
+            bases.append(process_time() - middle)
+            times.append(middle - start)
+        gc.unfreeze()
+        ratio = median(time / base for time, base in zip(times, bases, strict=True))
+        return Result(self.name, self.base, median(times) * 1e3, median(bases) * 1e3, ratio, self.target, self.note)
+
+
+def hashing(nodes: Iterable[bytes]) -> Work:
+    """The floor: one copied blake2b-256 object for each node, fed and asked for its digest; nothing else."""
+    listed = list(nodes)
+
+    def hash_all() -> None:
+        copy = blake2b(digest_size=32).copy
+        for node in listed:
+            hasher = copy()
+            hasher.update(node)
+            hasher.digest()
+
+    return hash_all

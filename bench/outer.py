@@ -1,0 +1,98 @@
+"""What lies outside of the chains: history on disk, and how long the command line takes to answer."""
+
+import importlib.util
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench.measure import Race, Result
+from emulator.network import Network
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from primitives.pubsub import key_from_data
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+BLOCKS: Final = 16
+KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(64))
+
+Record = AuthorityRecord | BlockRecord | CheckpointRecord | RelayRecord | SubscriptionRecord
+
+
+class Tape:
+    """An observer that keeps what it is told, and can tell it again."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Record]] = []
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Keep it."""
+        self.told.append(("relay_block", record))
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Keep it."""
+        self.told.append(("authorities", record))
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Keep it."""
+        self.told.append(("subscriptions", record))
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """Keep it."""
+        self.told.append(("checkpoint", record))
+
+    def candidate(self, record: BlockRecord) -> None:
+        """Keep it."""
+        self.told.append(("candidate", record))
+
+
+def history() -> Iterator[Race]:
+    """Writing what a network did, beside doing it; nothing where pyarrow is not installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return
+    from spark_audit.store import HistoryWriter  # noqa: PLC0415  # an optional dependency
+
+    tape = Tape()
+    run(tape)
+
+    def write() -> None:
+        with tempfile.TemporaryDirectory() as folder, HistoryWriter(Path(folder)) as writer:
+            for method, record in tape.told:
+                getattr(writer, method)(record)
+
+    note = f"{sum(method == 'candidate' for method, _ in tape.told)} candidates"
+    yield Race("history writing", write, "running the network", run, 7, note=note)
+
+
+def run(tape: Tape | None = None) -> None:
+    """Sixteen relay blocks of a publisher with 64 keys and four subscribers, eight publishes a block."""
+    network = Network.of(publishers=[1000], subscribers={2000 + at: {1000: KEYS} for at in range(4)})
+    if tape is not None:
+        network.observe(tape)
+    for block in range(BLOCKS):
+        for at in range(8):
+            network.publish(1000, KEYS[(8 * block + at) % len(KEYS)], b"%d" % block * 30)
+        network.step()
+    network.finish()
+
+
+def cold_start() -> Result:
+    """`pubsub --help` beside `import click`, each in a new Python, CPU time of the child."""
+    times: list[float] = []
+    bases: list[float] = []
+    for _ in range(9):
+        times.append(child("-c", "import sys; sys.argv = ['pubsub', '--help']; from cli.main import main; main()"))
+        bases.append(child("-c", "import click"))
+    ratio = median(time / base for time, base in zip(times, bases, strict=True))
+    return Result("pubsub --help", "import click", median(times) * 1e3, median(bases) * 1e3, ratio, 8.0)
+
+
+def child(*args: str) -> float:
+    """CPU seconds of one run of this Python."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *args], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)  # noqa: S603
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

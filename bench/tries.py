@@ -1,0 +1,148 @@
+"""W1 to W4: a trie's root, a block of updates, a proof, and reading that proof."""
+
+import random
+from collections.abc import Iterator
+from typing import Final
+
+from bench.measure import Race, Work, hashing
+from primitives.hashing import blake2_128_concat, twox64_concat
+from primitives.storage_keys import item_prefix
+from primitives.types import Hash
+from trie import Trie, read_proof, state_root
+
+Entries = list[tuple[bytes, bytes]]
+
+N: Final = 100_000
+UPDATES: Final = 100
+
+
+def uniform(count: int) -> Entries:
+    """32-byte keys and 64-byte values."""
+    rng = random.Random(160)
+    return [(rng.randbytes(32), rng.randbytes(64)) for _ in range(count)]
+
+
+def storage_like(count: int) -> Entries:
+    """What a chain's state looks like: 32 shared bytes, hashed keys of 8 to 60 more, values of 1 to 200.
+
+    Half are accounts, a quarter maps by number, a fifth double maps, the rest single values.
+    """
+    rng = random.Random(161)
+    items = [item_prefix(f"Pallet{i // 8}", f"Item{i}") for i in range(64)]
+    table: dict[bytes, bytes] = {}
+    while len(table) < count:
+        kind = rng.random()
+        if kind < 0.5:
+            key, value = item_prefix("System", "Account") + blake2_128_concat(rng.randbytes(32)), rng.randbytes(80)
+        elif kind < 0.75:
+            key = items[rng.randrange(24)] + twox64_concat(rng.randrange(1 << 20).to_bytes(4, "little"))
+            value = rng.randbytes(rng.choice((4, 16, 36)))
+        elif kind < 0.95:
+            first = twox64_concat(rng.randrange(64).to_bytes(4, "little"))
+            key = items[24 + rng.randrange(24)] + first + blake2_128_concat(rng.randbytes(rng.choice((4, 32))))
+            value = rng.randbytes(rng.randrange(8, 120))
+        else:
+            key, value = items[48 + rng.randrange(16)] + rng.randbytes(8), rng.randbytes(rng.choice((1, 4, 32, 200)))
+        table[key] = value
+    listed = list(table.items())
+    rng.shuffle(listed)
+    return listed
+
+
+KINDS: Final = {"uniform": uniform, "storage-like": storage_like}
+
+
+def races() -> Iterator[Race]:
+    """All of them; a big trie is alive only while its own races run."""
+    for kind, make in KINDS.items():
+        goal = kind == "uniform"
+        for count in (1_000, 10_000, N):
+            entries = make(count)
+            nodes = list(proof_of_all(entries).values())
+            pairs = max(9, 100_000 // count)
+            target = 2.5 if goal and count == N else None
+            work = root_of(entries)
+            yield Race(f"W1 root of {count:,}, {kind}", work, "hashing", hashing(nodes), min(pairs, 60), target)
+        entries = make(N)
+        yield from _updates(kind, entries, goal=goal)
+        yield from _proofs(kind, entries, goal=goal)
+
+
+def proof_of_all(entries: Entries) -> dict[Hash, bytes]:
+    """Every node of a trie."""
+    nodes: dict[Hash, bytes] = {}
+    Trie.from_entries(entries).prove((key for key, _ in entries), nodes)
+    return nodes
+
+
+def root_of(entries: Entries) -> Work:
+    """W1."""
+    return lambda: state_root(entries)
+
+
+def updates_of(entries: Entries, rng: random.Random) -> Entries:
+    """`UPDATES` new values of the same lengths."""
+    return [(key, rng.randbytes(len(value))) for key, value in rng.choices(entries, k=UPDATES)]
+
+
+def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
+    """The nodes and values that `after` has on the paths of `updates` and `before` has not: what W2 must hash."""
+    old: dict[Hash, bytes] = {}
+    new: dict[Hash, bytes] = {}
+    before.prove((key for key, _ in updates), old)
+    after.prove((key for key, _ in updates), new)
+    return [node for name, node in new.items() if name not in old]
+
+
+def update(trie: Trie, updates: Entries) -> Trie:
+    """Insert and take the root."""
+    for key, value in updates:
+        trie.insert(key, value)
+    trie.root()
+    return trie
+
+
+def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
+    rng = random.Random(162)
+    trie = Trie.from_entries(entries)
+    trie.root()
+    rounds = [updates_of(entries, rng) for _ in range(8)]
+    changed = update(trie.fork(), rounds[0])
+    floor = hashing(fresh_nodes(trie, changed, rounds[0]))
+    turn = [0]
+
+    def in_place() -> None:
+        turn[0] += 1
+        update(changed, rounds[turn[0] % len(rounds)])
+
+    target = 3.5 if goal else None
+    yield Race(f"W2 {UPDATES} updates in place, {kind}", in_place, "hashing", floor, 101, target)
+    yield Race(
+        f"W2 {UPDATES} updates on a fork, {kind}", lambda: update(trie.fork(), rounds[0]), "hashing", floor, 101, target
+    )
+
+
+def _proofs(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
+    rng = random.Random(163)
+    trie = Trie.from_entries(entries)
+    root = trie.root()
+    for count in (100, 1_000):
+        keys = [key for key, _ in rng.sample(entries, count)]
+        proof: dict[Hash, bytes] = {}
+        trie.prove(keys, proof)
+        listed = sorted(proof.values())
+        floor = hashing(listed)
+        pairs = 101 if count == 100 else 51
+        yield Race(f"W3 prove {count:,} keys, {kind}", proving(trie, keys), "hashing", floor, pairs)
+        target = 3.0 if goal and count == 1_000 else None
+        yield Race(f"W4 read {count:,} keys, {kind}", reading(root, listed, keys), "hashing", floor, pairs, target)
+
+
+def proving(trie: Trie, keys: list[bytes]) -> Work:
+    """W3."""
+    return lambda: trie.prove(keys, {})
+
+
+def reading(root: Hash, nodes: list[bytes], keys: list[bytes]) -> Work:
+    """W4."""
+    return lambda: read_proof(root, nodes, keys)
