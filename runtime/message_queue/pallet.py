@@ -239,10 +239,13 @@ class MessageQueue(Hooks):
                 PAGES.insert(storage, para, book.begin, page)
         if not served:
             return left, finished
-        BOOKS.insert(storage, para, book)
-        ring.advance(storage, para)
-        if finished:
-            ring.unknit(storage, para)
+        if finished and book.ready_neighbours is not None:
+            at, book = book.ready_neighbours, replace(book, ready_neighbours=None)
+            BOOKS.insert(storage, para, book)
+            ring.close(storage, para, at)
+        else:
+            BOOKS.insert(storage, para, book)
+            ring.advance(storage, para)
         self._note_capacity(storage, para, book)
         return left, finished
 

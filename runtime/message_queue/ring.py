@@ -39,6 +39,11 @@ def unknit(storage: Storage, para: ParaId) -> None:
     """Take a queue out of the ring; if it was its turn, it is the next one's."""
     at = _neighbours(storage, para)
     BOOKS.insert(storage, para, replace(BOOKS.get(storage, para), ready_neighbours=None))
+    close(storage, para, at)
+
+
+def close(storage: Storage, para: ParaId, at: Neighbours) -> None:
+    """Close the ring behind a queue that stood between `at` and whose book no longer says so; as `unknit`."""
     if at.next == para:
         SERVICE_HEAD.kill(storage)
         return

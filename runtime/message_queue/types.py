@@ -12,6 +12,7 @@ heap          items one after the other: u32 payload length, bool processed, pay
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from struct import Struct
 from typing import Final
 
 from primitives import scale
@@ -103,10 +104,30 @@ class Page:
         self.remaining_size -= length
 
 
-_neighbours: Final[Codec[Neighbours]] = struct(Neighbours, origin, origin)
-book_state: Final[Codec[BookState]] = struct(
-    BookState, scale.u32, scale.u32, scale.u32, scale.option(_neighbours), scale.u64, scale.u64
-)
+_PAGES: Final = Struct("<III")
+_NEIGHBOURS: Final = Struct("<HIHI")
+_WAITING: Final = Struct("<QQ")
+
+
+def _encode_book(book: BookState) -> bytes:
+    at = book.ready_neighbours
+    ring = b"\x00" if at is None else b"\x01" + _NEIGHBOURS.pack(0, at.prev, 0, at.next)
+    return _PAGES.pack(book.begin, book.end, book.count) + ring + _WAITING.pack(book.message_count, book.size)
+
+
+def _read_book(reader: Reader) -> BookState:
+    begin, end, count = _PAGES.unpack(reader.take(_PAGES.size))
+    ring = None
+    if reader.boolean():
+        kind, prev, other_kind, following = _NEIGHBOURS.unpack(reader.take(_NEIGHBOURS.size))
+        if kind or other_kind:
+            raise ScaleError(f"not the queue of a para, before offset {reader.pos}")
+        ring = Neighbours(ParaId(prev), ParaId(following))
+    return BookState(begin, end, count, ring, *_WAITING.unpack(reader.take(_WAITING.size)))
+
+
+book_state: Final[Codec[BookState]] = Codec("BookState", _encode_book, _read_book)
+"""By hand, for taking a queue out of the ring reads and writes four of them, and a block may serve hundreds."""
 _page: Final[Codec[Page]] = struct(Page, *([scale.u32] * 5), scale.bytes_.map("heap", bytearray, bytes))
 
 BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
