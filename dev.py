@@ -26,12 +26,14 @@ STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 GROUPS = ("test", "lint")
 MOST_TEST_WORKERS = 8
+COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
 
 HELP = """
 jobs:
   demo    the demonstration: a network is run, its history and real relay proofs are audited
   test    every test
   lint    ruff check, ruff format --check, mypy, lint-imports
+  compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   ci      lint, then test
   run     any `pubsub` command:  python3 dev.py run --help
   setup   only the set-up
@@ -146,6 +148,27 @@ def test(args: list[str]) -> int:
     return tool("pytest", *spread, *args)
 
 
+def compiled() -> int:
+    """Build the wheel with compiled modules into `build/compiled` and run the tests of those modules against it."""
+    if not any(map(shutil.which, ("cc", "gcc", "clang", "cl"))):
+        say("no C compiler here: the compiled build is not tested")
+        return 0
+    target = ROOT / "build" / "compiled"
+    shutil.rmtree(ROOT / "build", ignore_errors=True)
+    pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
+    os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
+    built = quiet(*pip, "--no-deps", "--target", target, ".")
+    if built.returncode != 0:
+        sys.stderr.write(built.stderr)
+        raise SetupError(f"the compiled build failed: {last_line(built)}")
+    check = (
+        f"import sys; sys.path.insert(0, {str(target)!r}); import trie.walk as w; sys.exit(w.__file__.endswith('.py'))"
+    )
+    if quiet(PYTHON, "-c", check).returncode != 0:
+        raise SetupError("the compiled build is not compiled")
+    return test(["-o", f"pythonpath={target} tests", *COMPILED_TESTS])
+
+
 def lint() -> int:
     """Every linter, also after one has complained; the first bad exit code counts."""
     codes = [
@@ -163,6 +186,8 @@ def run(job: str, args: list[str]) -> int:
         return tool("pubsub", *(["demo"] if job == "demo" else []), *args)
     if job == "setup":
         return 0
+    if job == "compiled":
+        return compiled()
     code = lint() if job in ("lint", "ci") else 0
     return code or (test(args) if job in ("test", "ci") else 0)
 
@@ -172,7 +197,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dev.py", description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", choices=("demo", "test", "lint", "ci", "run", "setup"))
+    parser.add_argument("job", choices=("demo", "test", "lint", "compiled", "ci", "run", "setup"))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
     try:

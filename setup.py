@@ -7,9 +7,12 @@ of the source would change nothing, unless PUBSUB_COMPILE=1 asks for it.
 
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
 
 COMPILED = [
     # Root, update, proof and reading of tries.
@@ -42,35 +45,38 @@ class BuildAllOrNone(build_ext):
         """Build the extensions, or say why there are none."""
         try:
             super().run()
-        except Exception as error:  # whatever a compiler or its absence raises
-            if os.environ.get("PUBSUB_COMPILE") == "1":
-                raise
-            sys.stderr.write(f"setup.py: not compiled, pure Python instead: {error}\n")
+        except Exception as error:  # noqa: BLE001  # whatever a compiler or its absence raises
+            give_up(error)
             for extension in self.extensions:
-                path = self.get_ext_fullpath(extension.name)
-                if os.path.exists(path):  # noqa: PTH110  # setuptools speaks in strings
-                    os.unlink(path)  # noqa: PTH108  # the same
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
             self.extensions = []
+
+
+def give_up(reason: BaseException) -> list[Extension]:
+    """Say why there is nothing compiled; raise it where compiling was asked for."""
+    if DEMANDED:
+        raise reason
+    sys.stderr.write(f"setup.py: not compiled, pure Python instead: {reason}\n")
+    return []
 
 
 def extensions() -> list[Extension]:
     """The compiled modules; none where they are not wanted or mypyc is not there."""
-    if os.environ.get("PUBSUB_PURE") == "1":
-        return []
-    building = {"bdist_wheel", "build", "build_ext", "install"} & set(sys.argv)
-    if not building and not ("editable_wheel" in sys.argv and os.environ.get("PUBSUB_COMPILE") == "1"):
+    commands = {"bdist_wheel", "build", "build_ext", "install"} | ({"editable_wheel"} if DEMANDED else set())
+    if os.environ.get("PUBSUB_PURE") == "1" or not commands & set(sys.argv):
         return []
     try:
-        from mypyc.build import mypycify  # noqa: PLC0415  # optional
-    except ImportError:
-        return []
-    # Not pyproject's mypy settings: the packages that they name need not be there when a wheel is built.
-    return mypycify(
-        ["--config-file=", "--ignore-missing-imports", *COMPILED],
-        opt_level="3",
-        debug_level="0",
-        group_name="pubsub",
-    )
+        from mypyc.build import mypycify  # noqa: PLC0415  # may be missing
+
+        # Not pyproject's mypy settings: the packages that they name need not be there when a wheel is built.
+        return mypycify(
+            ["--config-file=", "--ignore-missing-imports", *COMPILED],
+            opt_level="3",
+            debug_level="0",
+            group_name="pubsub",
+        )
+    except (ImportError, SystemExit) as error:  # mypycify exits where mypy finds fault with the source
+        return give_up(error)
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone})
