@@ -29,8 +29,8 @@ MIN_ITEM_COST: Final = 600
 """Covers the largest branch over 32-byte keys, 564 bytes (PS-51)."""
 
 
-PACKED_ROW: Final = 648
-"""Sixteen packed `LastDelivered` entries and their tag: the largest row that policy `slots` reads at once."""
+PACKED_ROW: Final = 640
+"""Sixteen packed `LastDelivered` entries: the largest row that policy `slots` reads at once."""
 
 DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
 """What one callback may take: half a millisecond and 64 KiB."""

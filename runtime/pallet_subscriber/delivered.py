@@ -4,12 +4,14 @@ Rows an item (`LastDelivered`) are what policies `nodes` and `none` read, as the
 rows (`LastDeliveredPacked`) belong to policy `slots`: where many items are walked, sixteen share one path of the
 parachain's trie.
 
-    packed row   [u8; 8]       the start of the key set's hash: positions mean nothing under another set
-                 40 bytes      for each of the next sixteen subscribed keys of the publisher, in key order:
+    key          [u8; 8]       the start of the key set's hash: positions mean nothing under another set
+                 u32           the number of the row
+    value        40 bytes      for each of the next sixteen subscribed keys of the publisher, in key order:
                                entry hash, u32 ttl, u32 when_inserted; zeros when nothing was delivered
 
-A packed row under another key set reads as nothing delivered, so a row that was left behind can cost a second delivery
-and never hide one; `repack` carries rows over when a runtime upgrade changes keys or policy.
+The mark of the key set stands in the key, not in the value, so that equal rows are stored, and proven, once. A row of
+another key set is never read: left behind, it could cost a second delivery and never hide one. `repack` carries rows
+over when a runtime upgrade changes keys or policy.
 """
 
 from bisect import bisect_left
@@ -28,7 +30,7 @@ Keys = tuple[PubsubKey, ...]
 PACK: Final = 16
 """Items in a packed row."""
 
-_TAG: Final = 8
+_MARK: Final = 8
 _ROW: Final = 40
 _NOTHING: Final = bytes(_ROW)
 
@@ -43,23 +45,17 @@ def _packed_prefix(para: ParaId) -> bytes:
     return items.LAST_DELIVERED_PACKED.prefix_for(para)
 
 
-def _packed_key(para: ParaId, number: int) -> bytes:
-    return _packed_prefix(para) + number.to_bytes(4, "little")
-
-
-def _fresh(keys: Keys, number: int) -> bytes:
-    return key_set_hash(keys)[:_TAG] + _NOTHING * len(keys[number * PACK : (number + 1) * PACK])
+def _packed_key(para: ParaId, keys: Keys, number: int) -> bytes:
+    return _packed_prefix(para) + key_set_hash(keys)[:_MARK] + number.to_bytes(4, "little")
 
 
 def _current(row: bytes | None, keys: Keys, number: int) -> bytes:
-    """A packed row as it stands, or a fresh one where it is of another key set or not there."""
-    if row is None or not row.startswith(key_set_hash(keys)[:_TAG]):
-        return _fresh(keys, number)
-    return row
+    """A packed row as it stands, or a fresh one where there is none."""
+    return _NOTHING * len(keys[number * PACK : (number + 1) * PACK]) if row is None else row
 
 
 def _cell(row: bytes, at: int) -> LastDelivered | None:
-    start = _TAG + at % PACK * _ROW
+    start = at % PACK * _ROW
     cell = row[start : start + _ROW]
     return None if cell == _NOTHING else decode_last_delivered(cell)
 
@@ -106,7 +102,7 @@ class PackedReader(DeliveredReader):
         row = self._packs.get(number)
         if row is None:
             self._meter.check()
-            stored = self._get(_packed_key(self._para, number))
+            stored = self._get(_packed_key(self._para, self._keys, number))
             cost = ROW_COST + len(stored or b"")
             self._meter.used += cost
             self.charges += cost
@@ -122,7 +118,7 @@ def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> La
     at = bisect_left(keys, key)
     if at == len(keys) or keys[at] != key:
         return None
-    return _cell(_current(storage.get(_packed_key(para, at // PACK)), keys, at // PACK), at)
+    return _cell(_current(storage.get(_packed_key(para, keys, at // PACK)), keys, at // PACK), at)
 
 
 def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, delivered: LastDelivered | None) -> None:
@@ -136,11 +132,11 @@ def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, deliv
     keys = spec.subscriptions[para]
     at = bisect_left(keys, key)
     number = at // PACK
-    full = _packed_key(para, number)
+    full = _packed_key(para, keys, number)
     row = bytearray(_current(storage.get(full), keys, number))
-    start = _TAG + at % PACK * _ROW
+    start = at % PACK * _ROW
     row[start : start + _ROW] = _NOTHING if delivered is None else items.last_delivered.encode(delivered)
-    if any(row[_TAG:]):
+    if any(row):
         storage.put(full, bytes(row))
     else:
         storage.kill(full)

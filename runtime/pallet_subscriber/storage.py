@@ -3,7 +3,7 @@
 ProcessedRoots       BTreeMap<ParaId, H256>     every item of that publisher stands resolved under it
 ProcessingCursor     (ParaId, [u8; 32])         the item at which the next walk goes on
 LastDelivered        ParaId, key -> (H256, u32, u32)   entry hash, ttl, when_inserted
-LastDeliveredPacked  ParaId, u32 -> sixteen of them                policy `slots`
+LastDeliveredPacked  ParaId, ([u8; 8], u32) -> sixteen of them     policy `slots`
 SubscriptionHash     BTreeMap<ParaId, H256>     blake2_256 of the SCALE of the sorted keys
 DisabledPublishers   ParaId -> DisableReason
 LastRelayParent      u32
@@ -72,6 +72,7 @@ pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).map("[u8; 32]", PubsubKey,
 relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.map("RelayBlockNumber", RelayBlockNumber, int)
 item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
 generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
+packed_row: Final[Codec[tuple[bytes, int]]] = scale.pair(scale.fixed(8), scale.u32)
 last_delivered: Final = Codec("LastDelivered", _encode_last, _read_last)
 cache_info: Final = Codec("CacheInfo", _encode_info, _read_info)
 disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", lambda i: _REASONS[i], _REASONS.index)
@@ -86,7 +87,7 @@ LAST_DELIVERED: Final = StorageDoubleMap(
     PALLET, "LastDelivered", Twox64Concat, para_id, Identity, pubsub_key, last_delivered
 )
 LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
-    PALLET, "LastDeliveredPacked", Twox64Concat, para_id, Identity, scale.u32, raw
+    PALLET, "LastDeliveredPacked", Twox64Concat, para_id, Identity, packed_row, raw
 )
 SUBSCRIPTION_HASH: Final = StorageValue(PALLET, "SubscriptionHash", _roots, {})
 DISABLED_PUBLISHERS: Final = StorageMap(PALLET, "DisabledPublishers", Twox64Concat, para_id, disable_reason)

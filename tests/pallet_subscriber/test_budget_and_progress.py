@@ -98,7 +98,7 @@ def test_max_item_cost_covers_a_branch_and_the_largest_entry() -> None:
     assert make_spec().max_item_cost == 2060 == node_cost(entry_length(2048))
     assert make_spec(max_value_length=10, cache="nodes").max_item_cost == 600
     assert make_spec(max_value_length=10, cache="none").max_item_cost == 600
-    assert make_spec(max_value_length=10, cache="slots").max_item_cost == 8 + 16 * 40
+    assert make_spec(max_value_length=10, cache="slots").max_item_cost == 16 * 40
     assert node_cost(entry_length(1 << 16)) == make_spec(max_value_length=1 << 16).max_item_cost
 
 
@@ -268,7 +268,7 @@ def test_ten_thousand_keys_over_many_publishers_are_caught_up_within_the_bound(p
     top = sum(share.top_path_bytes for share in shares)
     maps = 2 * (ROW_COST + 2 + 36 * 40)
     path = 6 * (566 + ROW_COST) + 12 + ROW_COST  # deepest path here, with cache charges
-    extra = 40 * (12 + ROW_COST) + (10_000 // 16 + 40) * (648 + ROW_COST) * (policy == "slots")
+    extra = 40 * (12 + ROW_COST) + (10_000 // 16 + 40) * (640 + ROW_COST) * (policy == "slots")
     budget = MIN_BUDGET
     most = bound(size, 10_000 * ROW_COST + extra, 2060 + ROW_COST, budget, top + maps + path)
     seen: dict[tuple[int, bytes], int] = {}

@@ -135,7 +135,7 @@ def test_what_a_vanished_publisher_had_delivered_is_removed_item_by_item(policy:
     assert [(d.key, d.kind) for d in step.deliveries] == [(key, "removed") for key in keys[:7]]
     gone = step.plan.publishers[ParaId(1000)]
     assert gone.child_node_bytes == gone.value_bytes == 0
-    assert gone.row_charges == (10 * ROW_COST if policy != "slots" else ROW_COST + 8 + 10 * 40)
+    assert gone.row_charges == (10 * ROW_COST if policy != "slots" else ROW_COST + 10 * 40)
     assert subscriber.cached(1000) == {}
     assert {para for para, _ in subscriber.last()} == {1001}
     subscriber.block(Relay(3))

@@ -357,7 +357,7 @@ class _Block:
             keys = self.met[para].keys
             at = keys.index(key) // 16
             together = keys[16 * at : 16 * at + 16]
-            stored = 8 + 40 * len(together) if any((para, k) in self.m.last for k in together) else 0
+            stored = 40 * len(together) if any((para, k) in self.m.last for k in together) else 0
             row: tuple[int, object] = (para, at)
         else:
             stored, row = 0, (para, key)
