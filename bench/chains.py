@@ -163,7 +163,7 @@ def entry(key: PubsubKey, number: int) -> bytes:
 
 def subscriber(policy: CachePolicy, keys: tuple[PubsubKey, ...]) -> tuple[RuntimeSpec, Header, State]:
     """A subscriber at its genesis."""
-    spec = RuntimeSpec(SUBSCRIBER, merge_subscriptions([(ParaId(2_000), keys)]), cache=policy)
+    spec = RuntimeSpec(SUBSCRIBER, merge_subscriptions([(ParaId(2_000), list(keys))]), cache=policy)
     header, state = genesis(spec, (public_key(SEED),))
     return spec, header, state
 

@@ -1,7 +1,7 @@
 """W1 to W4: a trie's root, a block of updates, a proof, and reading that proof."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bench.measure import Race, Work, hashing
@@ -94,7 +94,7 @@ def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
     return [node for name, node in new.items() if name not in old]
 
 
-def update(trie: Trie, updates: Entries) -> Trie:
+def update(trie: Trie, updates: Iterable[tuple[bytes, bytes]]) -> Trie:
     """Insert and take the root."""
     for key, value in updates:
         trie.insert(key, value)

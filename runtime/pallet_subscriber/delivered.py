@@ -45,8 +45,22 @@ def _packed_prefix(para: ParaId) -> bytes:
     return items.LAST_DELIVERED_PACKED.prefix_for(para)
 
 
+_recent: Final[list[tuple[ParaId, Keys, bytes]]] = [(ParaId(-1), (), b"")]
+"""The publisher whose rows were asked for last: finding its keys in a cache anew for each of its rows would take time
+that grows with the square of their number."""
+
+
+def _packed_rows(para: ParaId, keys: Keys) -> bytes:
+    """What the storage keys of a publisher's packed rows begin with."""
+    known_para, known_keys, prefix = _recent[0]
+    if known_keys is not keys or known_para != para:
+        prefix = _packed_prefix(para) + key_set_hash(keys)[:_MARK]
+        _recent[0] = para, keys, prefix
+    return prefix
+
+
 def _packed_key(para: ParaId, keys: Keys, number: int) -> bytes:
-    return _packed_prefix(para) + key_set_hash(keys)[:_MARK] + number.to_bytes(4, "little")
+    return _packed_rows(para, keys) + number.to_bytes(4, "little")
 
 
 def _current(row: bytes | None, keys: Keys, number: int) -> bytes:

@@ -1,0 +1,292 @@
+"""How cost grows: `python -m bench.scaling [--quick] [--plot DIR]`.
+
+Each table varies one thing and holds the rest. Times are CPU time, the smallest of a few runs; what matters is the last
+column: what one more key, publisher, byte or block costs, which stays flat or grows as the depth of a trie does.
+"""
+
+import argparse
+import gc
+import os
+import random
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Final
+
+from bench.chains import Relay, entry, image, key_of, subscriber
+from bench.tries import uniform, update, updates_of
+from collator.author import RelayBlock, author
+from emulator.network import Network
+from primitives.hashing import blake2_256
+from primitives.header import Header
+from primitives.pubsub import derive_child_key, node_cost
+from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from runtime.babe import babe_pre_digest
+from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from runtime.pallet_subscriber.meter import NodeSource
+from runtime.pallet_subscriber.plan import Plan, plan
+from runtime.pallet_subscriber.view import SubscriberView
+from runtime.parachain_system.execute import runtime_spec
+from runtime.parachain_system.static_keys import fixed_keys
+from runtime.storage import State, Storage
+from trie import Trie, read_proof, state_root
+
+SEED: Final = bytes(range(32))
+UNLIMITED: Final = 1 << 40
+"""A budget that no walk reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One thing varied; `flat` names the column that says what one more costs."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[float, ...]]
+    flat: str
+
+    def markdown(self) -> str:
+        """The table."""
+        head = "| " + " | ".join(self.columns) + " |\n|" + "---|" * len(self.columns)
+        body = "\n".join("| " + " | ".join(map(shown, row)) + " |" for row in self.rows)
+        return f"## {self.title}\n\n{head}\n{body}\n"
+
+
+def shown(value: float) -> str:
+    """Three digits that matter."""
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def best(work: Callable[[], object], runs: int = 3) -> float:
+    """Milliseconds of the quickest of some runs."""
+    times = []
+    for _ in range(runs):
+        start = process_time()
+        work()
+        times.append(process_time() - start)
+    return min(times) * 1e3
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
+    """What `work` returns when a fork of this process runs it: memory is measured from a clean start."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.close(read)
+        os.write(write, " ".join(repr(float(value)) for value in work()).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as answer:
+        told = answer.read().decode()
+    os.wait()
+    return tuple(map(float, told.split()))
+
+
+def by_keys(sizes: Iterable[int]) -> Table:
+    """A trie of more and more keys."""
+
+    def measure(count: int) -> Iterator[float]:
+        entries = uniform(count)
+        gc.collect()
+        gc.freeze()
+        before = resident()
+        trie = Trie.from_entries(entries)
+        built = resident()
+        trie.root()
+        rooted = resident()
+        gc.freeze()
+        root = best(lambda: state_root(entries), 2)
+        updates = updates_of(entries, random.Random(1))
+        fork = best(lambda: update(trie.fork(), updates), 15)
+        key = entries[0][0]
+        get = best(lambda: [trie.get(key) for _ in range(1000)])
+        yield from (count, root, 1e3 * root / count, (built - before) / count, (rooted - before) / count, fork, get)
+
+    rows = [in_a_child(lambda count=count: measure(count)) for count in sizes]  # type: ignore[misc]  # bound at once
+    columns = (
+        "keys",
+        "root, ms",
+        "µs a key",
+        "bytes a key",
+        "with encodings",
+        "100 updates on a fork, ms",
+        "a read, µs",
+    )
+    return Table("Keys of a trie", columns, rows, "µs a key")
+
+
+def by_publishers(counts: Iterable[int]) -> Table:
+    """100,000 keys among more and more publishers; every block publishes 100 keys, of 100 publishers or of all."""
+    rows: list[tuple[float, ...]] = []
+    for count in counts:
+        relay = Relay.make(count, 100_000)
+        waiting, _ = relay.queue(100)
+        digest = (babe_pre_digest(Slot(1)),)
+
+        def block(waiting: State = waiting, relay: Relay = relay) -> None:
+            relay.runtime.executive.build_block(Storage(waiting.fork()), 1, Hash(bytes(32)), digest=digest)  # noqa: B023
+
+        gc.collect()
+        gc.freeze()
+        took = best(block, 7)
+        rows.append((count, min(count, 100), took, 10 * took))
+        gc.unfreeze()
+    columns = ("publishers", "of them publishing", "block, ms", "µs a publish")
+    return Table("Publishers, 100 publishes a block", columns, rows, "µs a publish")
+
+
+def by_subscribed_keys(counts: Iterable[int]) -> Table:
+    """One publisher, all of whose keys are subscribed; first all are new, then one in a hundred changed."""
+    rows: list[tuple[float, ...]] = []
+    for count in counts:
+        keys = tuple(sorted(key_of(2_000, i) for i in range(count)))
+        published = {key: entry(key, 1) for key in keys}
+        spec, header, state = subscriber(CachePolicy.SLOTS, keys)
+        relay = image(published)
+        source: dict[Hash, bytes] = {}
+        relay.prove(fixed_keys(spec.para_id), {derive_child_key(ParaId(2_000)): keys}, source)
+        root = relay.root()
+
+        def walk(spec: RuntimeSpec = spec, state: State = state, root: Hash = root, nodes: NodeSource = source) -> Plan:
+            return plan(SubscriberView(Storage(state.fork()), spec), root, nodes, UNLIMITED)
+
+        size = sum(node_cost(len(node)) for node in walk().proof())
+        first = best(walk, 3)
+        rows.append((count, size, first, 1e3 * first / count))
+        if count <= 10_000:
+            rows[-1] = (*rows[-1], *_one_in_a_hundred(header, state, published, keys))
+        else:
+            rows[-1] = (*rows[-1], float("nan"), float("nan"))
+    columns = ("subscribed keys", "first proof, bytes", "first walk, ms", "µs a key", "then 1 % changed: bytes", "ms")
+    return Table("Subscribed keys, policy slots", columns, rows, "µs a key")
+
+
+def _one_in_a_hundred(
+    header: Header, state: State, published: dict[PubsubKey, bytes], keys: tuple[PubsubKey, ...]
+) -> tuple[float, float]:
+    """Bytes and milliseconds of the walk after all keys were delivered and one in a hundred changed."""
+    number = 0
+    while True:
+        number += 1
+        made = author(header, state, RelayBlock(RelayBlockNumber(number), image(published)), (), (), Slot(number), SEED)
+        header, state = made.candidate.header, made.outcome.state
+        if made.outcome.plan.cursor is None:
+            break
+    for key in keys[:: max(1, min(100, len(keys)))]:
+        published[key] = entry(key, number + 1)
+    relay = image(published)
+    last = author(header, state, RelayBlock(RelayBlockNumber(number + 1), relay), (), (), Slot(number + 1), SEED)
+    taken = last.outcome.plan.taken
+    runtime = runtime_spec(Storage(state.fork()))
+
+    def walk() -> object:
+        return plan(SubscriberView(Storage(state.fork()), runtime), relay.root(), taken, UNLIMITED)
+
+    return sum(node_cost(len(node)) for node in taken.values()), best(walk, 5)
+
+
+def by_proof(counts: Iterable[int]) -> Table:
+    """Reading larger and larger proofs from a trie of 100,000, up to the budget of a block (8.9 MB)."""
+    entries = uniform(100_000)
+    trie = Trie.from_entries(entries)
+    root = trie.root()
+    rows: list[tuple[float, ...]] = []
+    for count in counts:
+        keys = [key for key, _ in entries[:count]]
+        proof: dict[Hash, bytes] = {}
+        trie.prove(keys, proof)
+        nodes = sorted(proof.values())
+        size = sum(map(len, nodes))
+        gc.freeze()
+        prove = best(lambda: trie.prove(keys, {}))  # noqa: B023
+        took = best(lambda: read_proof(root, nodes, keys))  # noqa: B023
+        rows.append((count, len(nodes), size, prove, took, 1e6 * took / size))
+        gc.unfreeze()
+    columns = ("keys", "nodes", "bytes", "prove, ms", "read, ms", "ns a byte read")
+    return Table("Size of a proof", columns, rows, "ns a byte read")
+
+
+def by_length(lengths: Iterable[int]) -> Table:
+    """A network of one publisher and two subscribers after more and more blocks."""
+    keys = tuple(blake2_256(b"%d" % i) for i in range(64))
+    network = Network.of(publishers=[1000], subscribers={2000 + at: {1000: keys} for at in range(2)})  # type: ignore[dict-item]  # 32 bytes each
+    rows: list[tuple[float, ...]] = []
+    done, took = 0, 0.0
+    for length in lengths:
+        while done < length:
+            took = _ten_blocks(network, keys, done)
+            done += 10
+        rows.append((length, took, resident() / 2**20))
+    return Table("Length of a chain", ("relay blocks", "ms a block", "memory, MiB"), rows, "ms a block")
+
+
+def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> float:
+    start = process_time()
+    for at in range(done, done + 10):
+        network.publish(1000, keys[at % len(keys)], b"%d" % at * 8)  # type: ignore[arg-type]  # 32 bytes
+        network.step()
+    return (process_time() - start) * 100
+
+
+def by_cached_nodes(counts: Iterable[int]) -> Table:
+    """What a subscriber's state takes in memory for each node that policy `nodes` caches: a row of a trie."""
+    rng = random.Random(3)
+    table: list[tuple[float, ...]] = []
+    for count in counts:
+        rows = [(rng.randbytes(52), rng.randbytes(300)) for _ in range(count)]
+        tracemalloc.start()
+        state = State.from_entries(rows)
+        state.root()
+        table.append((count, tracemalloc.get_traced_memory()[0] / count))
+        tracemalloc.stop()
+        del state
+    return Table("Cached nodes of 300 bytes", ("nodes", "bytes a node beside its own"), table, "bytes a node")
+
+
+def tables(*, quick: bool) -> Iterator[Table]:
+    """All of them."""
+    top = 5 if quick else 6
+    yield by_keys([10**power for power in range(3, top + 1)])
+    yield by_publishers([1, 10, 100] if quick else [1, 10, 100, 1_000])
+    yield by_subscribed_keys([10, 100, 1_000, 10_000] if quick else [10, 100, 1_000, 10_000, 100_000])
+    yield by_proof([100, 1_000, 5_000] if quick else [100, 1_000, 5_000, 10_000, 20_000])
+    yield by_length([50, 100] if quick else [100, 300, 600, 1_000])
+    yield by_cached_nodes([10_000, 100_000])
+
+
+def plot(table: Table, folder: Path) -> None:
+    """The flat column over the first, as SVG. Needs altair and vl-convert."""
+    import altair as alt  # noqa: PLC0415  # optional
+
+    x, y = table.columns[0], table.flat
+    at = table.columns.index(y) if y in table.columns else len(table.columns) - 1
+    data = alt.Data(values=[{x: row[0], "y": row[at]} for row in table.rows])  # type: ignore[no-untyped-call]
+    chart = alt.Chart(data, title=table.title, width=320, height=180).mark_line(point=True)
+    scale = alt.Scale(type="log")
+    chart = chart.encode(alt.X(f"{x}:Q", scale=scale), alt.Y("y:Q", title=table.columns[at]))
+    chart.save(folder / (table.title.split(",")[0].replace(" ", "-").lower() + ".svg"))
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    parser.add_argument("--plot", type=Path, help="a folder for plots; needs altair and vl-convert-python")
+    given = parser.parse_args()
+    for table in tables(quick=given.quick):
+        print(table.markdown(), flush=True)
+        if given.plot is not None:
+            given.plot.mkdir(parents=True, exist_ok=True)
+            plot(table, given.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
