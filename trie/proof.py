@@ -100,9 +100,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
         raise MissingNode(root, root, wanted[0], 0)
     # The way to the previous key, as far as this one goes it too: nodes, where each starts, and the bitmap of those
     # that are branches of hashes.
-    trail = [node]
-    starts = [0]
-    bitmaps = [branch_of_hashes(node)]
+    trail = [(node, 0, branch_of_hashes(node))]
     heads = HASHED_LEAF_HEADS
     odd_heads = ODD_HASHED_LEAF_HEADS
     lengths = HASH_LENGTHS
@@ -112,15 +110,10 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     depth = 0
     try:
         for key, after in zip(wanted, _shared_with_next(wanted), strict=True):
-            depth = starts[-1]
-            while depth > before:
+            while trail[-1][1] > before:
                 trail.pop()
-                starts.pop()
-                bitmaps.pop()
-                depth = starts[-1]
             before = after
-            node = trail[-1]
-            bitmap = bitmaps[-1]
+            node, depth, bitmap = trail[-1]
             end = 2 * len(key)
             while True:
                 if bitmap:
@@ -141,9 +134,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     if kind == INLINE:
                         node = name
                         if depth <= after:
-                            trail.append(node)
-                            starts.append(depth)
-                            bitmaps.append(0)
+                            trail.append((node, depth, 0))
                         continue
                     if kind == VALUE:
                         out[key] = name
@@ -175,9 +166,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                             out[key] = found[name]
                             break
                 if depth <= after:
-                    trail.append(node)
-                    starts.append(depth)
-                    bitmaps.append(bitmap)
+                    trail.append((node, depth, bitmap))
     except KeyError:  # of `found`, the only mapping read here
         raise MissingNode(name, root, key, depth) from None
     return out
