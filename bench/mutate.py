@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,6 +77,8 @@ WARM = (
 )
 TIMEOUT = 150
 """Seconds a mutant may take: a loop without end is noticed as well."""
+
+_SERIAL = count()
 
 COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -329,7 +332,8 @@ def judge(folder: Path, mutant: Mutant) -> bool:
         return False
     stat = path.stat()
     path.write_text(changed, encoding="utf-8")
-    os.utime(path, (stat.st_atime, stat.st_mtime + 7))  # bytecode of the original must not pass for it
+    # Bytecode of the original, or of another mutant that a test's own process wrote, must not pass for this one.
+    os.utime(path, (stat.st_atime, stat.st_mtime + 7 + next(_SERIAL)))
     sys.dont_write_bytecode = True
     try:
         return suite_passes(folder, SUITES[mutant.file])
