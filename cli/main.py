@@ -64,7 +64,7 @@ def pubsub() -> None:
 def demo(out: Path, master: str | None, engine: str) -> None:
     """Run the demonstration network, then audit its history and real relay proofs.
 
-    Twenty publishers, five subscribers, cheating collators, a few hundred relay blocks. The last line printed is one
+    Twenty-five publishers, five subscribers, cheating collators, two hundred relay blocks. The last line printed is one
     digest over state roots, proofs and the audit's rows: the same on every machine.
     """
     from cli.demo import demonstrate

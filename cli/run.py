@@ -29,7 +29,7 @@ class Run:
 
 def find_scenario(name: str) -> Scenario:
     """The scenario of that file, or of that name among those that come with the project. Raises `ScenarioError`."""
-    if not name.endswith(".toml") and name in bundled_scenarios():
+    if not name.endswith(".toml") and (name in bundled_scenarios() or not Path(name).exists()):
         return load_bundled(name)
     return load_scenario(Path(name))
 
