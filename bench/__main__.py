@@ -15,17 +15,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-import trie.walk
-from bench import chains, outer, tries
-from bench.measure import Result
-
 HERE: Final = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures what stands there
+
+from bench import chains, outer, tries  # noqa: E402  # after the path
+from bench.measure import PURE, Result  # noqa: E402  # the same
+
 KEPT: Final = HERE / "kept.json"
 
 
 def build() -> str:
     """Which build of the project is measured."""
-    return "pure" if trie.walk.__file__.endswith(".py") else "compiled"
+    return "pure" if PURE else "compiled"
 
 
 def measured(only: list[str], *, quick: bool) -> Iterator[Result]:

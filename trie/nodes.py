@@ -14,6 +14,7 @@ from primitives.scale import encode_compact
 from trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
+    CHILDREN,
     HASHED_BRANCH,
     HASHED_LEAF,
     HASHED_LEAF_HEADS,
@@ -116,7 +117,7 @@ class Node:
 
     def child_hash(self, nibble: int) -> bytes:
         """The hash of the child at `nibble`, which must be there, encoded and not inline."""
-        below = (self.shape & ((1 << nibble) - 1)).bit_count()
+        below = CHILDREN[self.shape & ((1 << nibble) - 1)]
         encoded = self.encoded
         pos = self.refs_at
         if pos > 0:
@@ -173,7 +174,7 @@ def encode_stale(root: Node, max_inline: int) -> None:
                 break
             hasher = fresh()
             hasher.update(below)
-            pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
+            pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
             encoded = encoded[:pos] + hasher.digest() + encoded[pos + 32 :]
         else:
             node.encoded = encoded

@@ -12,7 +12,7 @@ from itertools import islice
 from primitives.hashing import blake2_256
 from primitives.storage_keys import child_root_key
 from primitives.types import EMPTY_TRIE_ROOT
-from trie.codec import EMPTY_NODE, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, new_hasher
+from trie.codec import CHILDREN, EMPTY_NODE, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, new_hasher
 from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
 from trie.nibbles import shared, shared_nibbles
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
@@ -123,7 +123,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     bit = 1 << (byte & 15 if depth & 1 else byte >> 4)
                     if not bitmap & bit:
                         break
-                    pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
+                    pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
                     name = node[pos : pos + 32]
                     depth += 1
                 else:
@@ -151,7 +151,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     head = node[0]
                     if head == 0x80:
                         bitmap = node[1] | node[2] << 8
-                        count = bitmap.bit_count()
+                        count = CHILDREN[bitmap]
                         if size != 3 + 33 * count or node[3::33] != lengths[count]:
                             bitmap = 0
                     elif head < 0x40 and end - depth < len(heads):

@@ -19,7 +19,7 @@ The work is linear in the node's length. Nothing recurses: an inline child is ha
 
 from typing import Final, NoReturn
 
-from trie.codec import HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
+from trie.codec import CHILDREN, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
 from trie.errors import BadNode
 
 ABSENT: Final = 0
@@ -51,7 +51,7 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     if size > 34:
         if head == 0x80:
             bitmap = node[1] | node[2] << 8
-            count = bitmap.bit_count()
+            count = CHILDREN[bitmap]
             if size == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
                 if depth >= 2 * len(key):
                     return ABSENT, b"", depth
@@ -59,7 +59,7 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
                 bit = 1 << (byte & 15 if depth & 1 else byte >> 4)
                 if not bitmap & bit:
                     return ABSENT, b"", depth
-                pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
+                pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
                 return CHILD, node[pos : pos + 32], depth + 1
         elif head < 0x40:
             left = 2 * len(key) - depth
@@ -146,7 +146,7 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     if stop > size:
         _refuse(key, depth, "truncated value")
     pos = stop
-    count = bitmap.bit_count()
+    count = CHILDREN[bitmap]
     hashes_only = size == pos + 33 * count and node[pos::33] == HASH_LENGTHS[count]
     if not hashes_only:
         check = pos
@@ -171,7 +171,7 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     bit = 1 << (byte & 15 if end & 1 else byte >> 4)
     if not bitmap & bit:
         return ABSENT, b"", end
-    index = (bitmap & (bit - 1)).bit_count()
+    index = CHILDREN[bitmap & (bit - 1)]
     if hashes_only:
         pos += 33 * index + 1
         return CHILD, node[pos : pos + 32], end + 1
@@ -196,7 +196,7 @@ def branch_of_hashes(node: bytes) -> int:
     """
     if node.startswith(b"\x80") and len(node) > 34:
         bitmap = node[1] | node[2] << 8
-        count = bitmap.bit_count()
+        count = CHILDREN[bitmap]
         if len(node) == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
             return bitmap
     return 0

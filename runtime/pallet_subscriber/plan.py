@@ -33,6 +33,7 @@ from runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter,
 from runtime.pallet_subscriber.view import Item, SubscriberView
 from runtime.parachain_system.static_keys import StaticValues, read_static_keys
 from trie import BadNode
+from trie.codec import CHILDREN
 from trie.nibbles import shared
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
@@ -341,7 +342,7 @@ class _ChildWalk:
                 byte = key[start >> 1]
                 bit = 1 << (byte & 15 if start & 1 else byte >> 4)
                 if bitmap & bit:
-                    pos = 4 + 33 * (bitmap & (bit - 1)).bit_count()
+                    pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
                     kind, payload, depth = CHILD, node[pos : pos + 32], start + 1
                 else:
                     kind, payload, depth = ABSENT, b"", start
