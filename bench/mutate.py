@@ -40,6 +40,7 @@ SUBSCRIBER = (
     "tests/pallet_subscriber/test_walk_against_oracle.py",
 )
 TRIE = (
+    "tests/trie/test_branch_of_hashes.py",
     "tests/trie/test_walk.py",
     "tests/trie/test_trie_vectors.py",
     "tests/trie/test_mainnet_proofs.py",
