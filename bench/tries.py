@@ -134,7 +134,13 @@ def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
         compiled_target=target and 2.0,
     )
     yield Race(
-        f"W2 {UPDATES} updates on a fork, {kind}", lambda: update(trie.fork(), rounds[0]), "hashing", floor, 101, target
+        f"W2 {UPDATES} updates on a fork, {kind}",
+        lambda: update(trie.fork(), rounds[0]),
+        "hashing",
+        floor,
+        101,
+        target,
+        compiled_target=target and 2.0,
     )
 
 
