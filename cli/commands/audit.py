@@ -1,0 +1,25 @@
+"""`pubsub audit`: its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli import options
+
+
+@click.command(
+    "audit",
+    epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
+    "  pubsub audit out/demo/history --out out/audit --master spark://127.0.0.1:7077\n"
+    "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure\n",
+)
+@click.argument("history", type=options.FOLDER)
+@click.option("--out", type=options.OUT, required=True, help="Folder for the audit's tables; a later audit adds to it.")
+@options.master
+@options.engine
+def command(history: Path, out: Path, master: str | None, engine: str) -> None:
+    """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read."""
+    from cli.audit import run_audit
+
+    sys.exit(run_audit(history, out, master, engine))

@@ -1,0 +1,19 @@
+"""`pubsub fixtures`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from cli import options
+
+
+@click.command(
+    "fixtures",
+    epilog="\b\nExamples:\n  pubsub fixtures --out out/fixtures\n  pubsub replay out/fixtures\n",
+)
+@options.new_out
+def command(out: Path) -> None:
+    """Write executable vectors: blocks with their pre-state, proof, verdict and post-state, for any implementation."""
+    from cli.fixtures import run_fixtures
+
+    run_fixtures(out)

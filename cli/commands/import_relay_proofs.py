@@ -1,0 +1,21 @@
+"""`pubsub import-relay-proofs`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from cli import options
+
+
+@click.command(
+    "import-relay-proofs",
+    epilog="\b\nExample:\n  pubsub import-relay-proofs proofs/*.json --out out/imported\n  pubsub audit out/imported "
+    "--out out/imported-audit\n",
+)
+@click.argument("files", type=options.FILE, nargs=-1, required=True)
+@click.option("--out", type=options.OUT, required=True, help="History to add them to; made when it is not there.")
+def command(files: tuple[Path, ...], out: Path) -> None:
+    """Bring real `parachainSystem.setValidationData` data (JSON FILES) into a history, to be audited like any other."""
+    from cli.proofs import import_proofs
+
+    import_proofs(files, out)

@@ -1,0 +1,23 @@
+"""`pubsub replay`: its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.exits import FINDINGS
+
+
+@click.command(
+    "replay",
+    epilog="\b\nExamples:\n  pubsub replay out/surprises/omit-node-0f3c.json\n  pubsub replay out/fixtures\n"
+    "\n\b\nExit codes:\n  0 all as expected, 1 something was surprising\n",
+)
+@click.argument("paths", type=options.ANY, nargs=-1, required=True)
+def command(paths: tuple[Path, ...]) -> None:
+    """Play surprises of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
+    from cli.replay import run_replay
+
+    if run_replay(paths):
+        sys.exit(FINDINGS)

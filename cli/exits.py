@@ -1,0 +1,24 @@
+"""What exit codes mean, in one place: for the program, its help and its documentation."""
+
+from typing import Final
+
+FINDINGS: Final = 1
+USAGE: Final = 2
+INCOMPLETE: Final = 3
+INFRASTRUCTURE: Final = 4
+INTERRUPTED: Final = 130
+
+MEANINGS: Final = {
+    0: "done, and nothing to complain of",
+    FINDINGS: "findings: a cheat, a surprise, a difference",
+    USAGE: "wrong usage or input; the message names the place",
+    INCOMPLETE: "not everything could be read; what could not is named",
+    INFRASTRUCTURE: "the machine failed: disk, Java, a missing package",
+    INTERRUPTED: "interrupted; nothing half-written was kept",
+}
+
+
+def explained() -> str:
+    """The codes as help shows them."""
+    lines = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+    return f"\b\nExit codes:\n{lines}\n"

@@ -1,0 +1,23 @@
+"""Arguments and options that several commands have in common."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+OUT: Final = click.Path(file_okay=False, path_type=Path)
+FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+ANY: Final = click.Path(exists=True, path_type=Path)
+
+engine: Final = click.option(
+    "--engine",
+    type=click.Choice(["spark", "python"]),
+    default="spark",
+    show_default=True,
+    help="What verifies; both come to the same rows, and plain Python starts at once.",
+)
+master: Final = click.option(
+    "--master", default=None, help="Spark master; without one, Spark runs inside of this program."
+)
+new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty.")
