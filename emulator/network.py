@@ -13,10 +13,11 @@ What one step does, in order:
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
-from collator.author import RelayBlock, author
+from collator.author import CannotAuthor, RelayBlock, author
 from collator.cheats import STRATEGIES, Situation, attempt, equivocates
 from emulator.parachain import Pace, Parachain, make_collators
 from emulator.records import (
@@ -29,6 +30,7 @@ from emulator.records import (
 )
 from emulator.relay_chain import Genesis, RelayChain, RelaySnapshot
 from emulator.relay_runtime import RelayConfig
+from emulator.requests import ensure_blocks, ensure_key, ensure_keys, ensure_message, ensure_ttl, ensure_value
 from emulator.seeded import Stream, secret
 from primitives.errors import PubsubError
 from primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -37,11 +39,11 @@ from runtime.events import Event
 from runtime.executive import Block, Extrinsic
 from runtime.inclusion import BackedCandidate, CandidateCommitments, CandidateRefused
 from runtime.messages import OutboundHrmpMessage
-from runtime.origin import Origin
+from runtime.origin import Origin, Root, Signed
 from runtime.pallet_subscriber.apply import Delivery
 from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.parachain_system.block import Candidate, InvalidBlock
+from runtime.parachain_system.block import Candidate, HorizontalMessages, InboundDownwardMessage, InvalidBlock
 from runtime.parachain_system.execute import BlockOutcome
 from runtime.parachain_system.governance import set_code, transact
 from runtime.parachain_system.validate import RelayContext, validate_block
@@ -94,6 +96,8 @@ class Step:
     number: RelayBlockNumber
     block: Block
     records: tuple[BlockRecord, ...]
+    parachains: tuple[ParaId, ...]
+    """Every parachain of the network, whether it had a turn or not."""
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -101,7 +105,9 @@ class Step:
         return tuple(record.event for record in self.block.events)
 
     def deliveries(self, para: int) -> tuple[Delivery, ...]:
-        """What was delivered to a parachain in this step."""
+        """What was delivered to a parachain in this step. Raises `UnknownParachain`."""
+        if para not in self.parachains:
+            raise UnknownParachain(_no_parachain(para, self.parachains))
         outcomes = (record.outcome for record in self.records if record.chain == para)
         return tuple(delivery for outcome in outcomes if outcome is not None for delivery in outcome.deliveries)
 
@@ -215,23 +221,44 @@ class Network:
         """A parachain by id. Raises `UnknownParachain`."""
         found = self.parachains.get(ParaId(para))
         if found is None:
-            raise UnknownParachain(f"there is no parachain {para}")
+            raise UnknownParachain(_no_parachain(para, self.parachains))
         return found
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
         """Have a parachain publish a key: sent with its next block, executed one relay block later.
 
-        Raises `UnknownParachain`, and as `Parachain.publish`.
+        Raises `UnknownParachain`, `BadRequest`, and as `Parachain.publish`.
         """
-        self.parachain(para).publish(key, value, ttl)
+        chain = self.parachain(para)
+        ensure_key(key)
+        ensure_value(value)
+        ensure_ttl(ttl)
+        chain.publish(key, value, ttl)
+
+    def delete(self, para: int, keys: Iterable[PubsubKey]) -> None:
+        """Have keys of a publisher deleted in the next relay block: by root for a system para, else by its manager.
+
+        Raises `UnknownParachain`, `BadRequest`.
+        """
+        publisher = self.parachain(para).para
+        listed = ensure_keys(keys)
+        if self.config.relay.pubsub.is_system(publisher):
+            self.call(Root(), "Broadcaster", "force_delete_keys", publisher, listed)
+        else:
+            self.call(Signed(self.manager(para)), "Broadcaster", "delete_keys", publisher, listed)
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
-        """Have a parachain send a message to another one, over a channel between them."""
+        """Have a parachain send a message to another one, over a channel between them.
+
+        Raises `UnknownParachain`, `BadRequest`.
+        """
+        ensure_message(data)
         self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
 
     def send_downward(self, para: int, message: bytes) -> None:
-        """Have the relay chain send a parachain a message in its next block."""
-        self.relay.send_downward(ParaId(para), message)
+        """Have the relay chain send a parachain a message in its next block. Raises as `send`."""
+        ensure_message(message)
+        self.relay.send_downward(self.parachain(para).para, message)
 
     def upgrade(self, spec: RuntimeSpec) -> None:
         """Have governance change a parachain's runtime, its subscriptions for instance, by a downward message."""
@@ -245,8 +272,11 @@ class Network:
         """
         executive = self.relay.runtime.executive
         info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
-        if not isinstance(info, CallInfo) or len(info.codecs) != len(args):
-            raise UnknownCall(f"the relay chain has no call {pallet}::{name} with {len(args)} arguments")
+        if not isinstance(info, CallInfo):
+            raise UnknownCall(f"the relay chain has no call {pallet}::{name}")
+        if len(info.codecs) != len(args):
+            takes = ", ".join(codec.name for codec in info.codecs) or "no arguments"
+            raise UnknownCall(f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}")
         extrinsic = Extrinsic(origin, Call(pallet, name, args))
         executive.encode_extrinsic(extrinsic)
         self._extrinsics.append(extrinsic)
@@ -256,8 +286,24 @@ class Network:
         return AccountId(secret(self.config.seed, f"manager/{para}"))
 
     def step(self, blocks: int = 1) -> list[Step]:
-        """Go on by some relay blocks."""
+        """Go on by some relay blocks. Raises `BadRequest` for less than none."""
+        ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]
+
+    def situation(self, para: int) -> Situation:
+        """What the author of a parachain's next block would have before it now: the honest block, and means to cheat.
+
+        Raises `UnknownParachain`, `CannotAuthor`.
+        """
+        chain = self.parachain(para)
+        relay, last = self._relay_parent(chain)
+        if relay is None:
+            raise CannotAuthor(
+                f"relay block {last}, the least that parachain {para} can build on, is not kept any more"
+            )
+        downward, horizontal = self.relay.inbound(relay.number, chain.para, last)
+        slot = Slot(self._first_slot(chain, self.number + 1))
+        return self._situation(chain, relay, downward, horizontal, slot)
 
     # Observers, snapshots
 
@@ -292,6 +338,18 @@ class Network:
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
         self._extrinsics = list(snapshot.extrinsics)
 
+    def fork(self) -> "Network":
+        """A network that goes on from here by itself, with no observers; costs some references for each kept block.
+
+        Whatever is done to either, through its methods or to its states, the other never sees.
+        """
+        fork = copy(self)
+        fork.relay = self.relay.fork()
+        fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}
+        fork._observers = []  # noqa: SLF001  # of its own kind
+        fork._extrinsics = list(self._extrinsics)  # noqa: SLF001  # of its own kind
+        return fork
+
     # One step
 
     def _step(self) -> Step:
@@ -309,7 +367,7 @@ class Network:
             self.parachains[para] = before[para]
             now.drop(para)
         self._tell(now, block)
-        return Step(number, block, tuple(now.records))
+        return Step(number, block, tuple(now.records), tuple(self.parachains))
 
     def _turn(self, chain: Parachain, now: _Round) -> None:
         """One parachain's turn: so many blocks as its pace says, all on one relay parent."""
@@ -331,11 +389,10 @@ class Network:
 
         None when there is no relay parent to build on.
         """
-        last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        relay = self.relay.access(max(now.number - 1 - chain.pace.lag, 0, last or 0))
+        relay, last = self._relay_parent(chain)
         if relay is None:
             return None
-        tried = self._author(chain, relay, last, slot, self._slot_now(now.number))
+        tried = self._author(chain, relay, last, slot)
         record = self._judge(chain, tried, now)
         if record.outcome is not None:
             self._enact(chain, record.candidate, record.outcome, now, first=first)
@@ -369,27 +426,13 @@ class Network:
         now.records.append(record)
         return record
 
-    def _author(
-        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot, slot_now: Slot
-    ) -> _Tried:
+    def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
         """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
         collator = chain.author_of(slot)
         downward, horizontal = self.relay.inbound(relay.number, chain.para, last)
         stream = Stream(self.config.seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
-            situation = Situation(
-                chain.header,
-                chain.state,
-                relay,
-                downward,
-                horizontal,
-                slot,
-                slot_now,
-                tuple(each.seed for each in chain.collators),
-                secret(self.config.seed, "stranger"),
-                self._other_relay_blocks(relay),
-                _foreign(relay),
-            )
+            situation = self._situation(chain, relay, downward, horizontal, slot)
             attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))
             if attempted is not None:
                 name = "+".join(attempted.strategies)
@@ -401,6 +444,34 @@ class Network:
             return _Tried(situation.honest, situation.proof.unpruned)
         authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
         return _Tried(authored.candidate, authored.unpruned)
+
+    def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock | None, RelayBlockNumber | None]:
+        """The relay parent of a parachain's next block, none when it is not kept, and the last block's."""
+        last = LAST_RELAY_PARENT.get(Storage(chain.state))
+        return self.relay.access(max(self.number - chain.pace.lag, 0, last or 0)), last
+
+    def _situation(
+        self,
+        chain: Parachain,
+        relay: RelayBlock,
+        downward: tuple[InboundDownwardMessage, ...],
+        horizontal: HorizontalMessages,
+        slot: Slot,
+    ) -> Situation:
+        """What a collator has before it that could cheat."""
+        return Situation(
+            chain.header,
+            chain.state,
+            relay,
+            downward,
+            horizontal,
+            slot,
+            self._slot_now(self.number + 1),
+            tuple(each.seed for each in chain.collators),
+            secret(self.config.seed, "stranger"),
+            self._other_relay_blocks(relay),
+            _foreign(relay),
+        )
 
     def _other_relay_blocks(self, relay: RelayBlock) -> tuple[RelayBlock, ...]:
         """Older relay blocks that a cheat could build on, newest first."""
@@ -493,3 +564,7 @@ def _foreign(relay: RelayBlock) -> RelayBlock:
 def _refused(block: Block) -> list[ParaId]:
     """Parachains whose valid blocks the relay chain did not include."""
     return [record.event.para for record in block.events if isinstance(record.event, CandidateRefused)]
+
+
+def _no_parachain(para: int, known: Iterable[ParaId]) -> str:
+    return f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}"

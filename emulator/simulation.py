@@ -1,6 +1,7 @@
 """A scenario as a network in motion: built from it, fed with its traffic, stepped to its end."""
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +17,7 @@ from primitives.types import ParaId, RelayBlockNumber
 from runtime.host_configuration import HostConfiguration
 from runtime.hrmp import channel_weight
 from runtime.messages import MessageBounds
-from runtime.origin import Root, Signed
+from runtime.origin import Root
 from runtime.pallet_pubsub import Config as PubsubConfig
 from runtime.pallet_pubsub import TtlPolicy
 from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
@@ -55,6 +56,12 @@ class Simulation:
         self._govern(block)
         return self.network.step()[0]
 
+    def fork(self) -> "Simulation":
+        """A simulation that goes on from here by itself, with no observers; as `Network.fork`."""
+        fork = copy(self)
+        fork.network = self.network.fork()
+        return fork
+
     def _publish(self, block: RelayBlockNumber) -> None:
         network, scenario = self.network, self.scenario
         for group in scenario.publishers:
@@ -62,10 +69,8 @@ class Simulation:
                 for publication in publications(scenario, group, para, block):
                     network.publish(para, publication.key, publication.value, publication.ttl)
                 keys = deletions(scenario, group, para, block)
-                if keys and para < scenario.relay.system_para_threshold:
-                    network.call(Root(), "Broadcaster", "force_delete_keys", para, keys)
-                elif keys:
-                    network.call(Signed(network.manager(para)), "Broadcaster", "delete_keys", para, keys)
+                if keys:
+                    network.delete(para, keys)
                 if group.offboard_at == block:
                     network.call(Root(), "Registrar", "deregister", para)
 

@@ -1,0 +1,61 @@
+"""What a user may ask a network for: nonsense is refused at once and by name, before anything is queued."""
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from primitives.errors import PubsubError
+from primitives.pubsub import KEY_LENGTH
+from primitives.types import U32_MAX, PubsubKey
+
+
+class BadRequest(PubsubError):
+    """Something that a network cannot be asked for; the message names the argument."""
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raises `BadRequest`."""
+    raise BadRequest(reason)
+
+
+def ensure_key(key: object) -> None:
+    """Raises `BadRequest` unless `key` is 32 bytes (PS-4)."""
+    if not isinstance(key, bytes):
+        refuse(f"a key is {KEY_LENGTH} bytes, not {key!r}; `key_from_data(b'name')` makes one of a name")
+    if len(key) != KEY_LENGTH:
+        refuse(f"a key is {KEY_LENGTH} bytes, not {len(key)}; `key_from_data(b'name')` makes one of a name")
+
+
+def ensure_keys(keys: object) -> list[PubsubKey]:
+    """The keys as a list. Raises `BadRequest` for none, and as `ensure_key`."""
+    if isinstance(keys, bytes | str) or not isinstance(keys, Iterable):
+        refuse("keys come as a list: [key]")
+    listed = list(keys)
+    if not listed:
+        refuse("no keys are named")
+    for key in listed:
+        ensure_key(key)
+    return listed
+
+
+def ensure_message(message: object) -> None:
+    """Raises `BadRequest` unless `message` is bytes."""
+    if not isinstance(message, bytes):
+        refuse(f"a message is bytes, not {message!r}")
+
+
+def ensure_ttl(ttl: object) -> None:
+    """Raises `BadRequest` unless `ttl` is a u32 (PS-13)."""
+    if not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 <= ttl <= U32_MAX:
+        refuse(f"a ttl is a number of relay blocks from 0 (for ever) to {U32_MAX}, not {ttl!r}")
+
+
+def ensure_value(value: object) -> None:
+    """Raises `BadRequest` unless `value` is bytes."""
+    if not isinstance(value, bytes):
+        refuse(f"a value is bytes, not {value!r}")
+
+
+def ensure_blocks(blocks: object) -> None:
+    """Raises `BadRequest` unless `blocks` is a number of blocks, at least 0."""
+    if not isinstance(blocks, int) or isinstance(blocks, bool) or blocks < 0:
+        refuse(f"a network steps by 0 or more whole blocks, not by {blocks!r}")
