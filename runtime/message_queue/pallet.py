@@ -16,7 +16,7 @@ from primitives.errors import DefensiveFailure
 from primitives.hashing import blake2_256
 from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from primitives.types import U64_MAX, ParaId
-from primitives.weights import Weight
+from primitives.weights import WEIGHT_ZERO, Weight
 from runtime.dispatch import ModuleError
 from runtime.events import deposit
 from runtime.hooks import Hooks, IntegrityError, StateError
@@ -141,15 +141,24 @@ class MessageQueue(Hooks):
 
     def service_queues(self, storage: Storage, limit: Weight) -> Weight:
         """Serve each queue at most once, beginning with whose turn it is; returns the weight used, at most `limit`."""
+        turns = ring.books(storage)
+        if not turns:
+            return WEIGHT_ZERO
         left = limit
+        head: ParaId | None = None
         self._serving = True
         try:
-            for para in ring.members(storage):
-                left, finished = self._service_queue(storage, para, left)
-                if not finished:
+            for para, book in list(turns.items()):
+                left, now = self._service_queue(storage, para, book, left)
+                if now.message_count:
+                    turns[para] = now
+                    # It stays this queue's turn only if nothing of it was served.
+                    head = para if now is book else list(turns)[1 % len(turns)]
                     break
+                del turns[para]
         finally:
             self._serving = False
+        ring.close(storage, turns, head)
         return limit - left
 
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
@@ -213,41 +222,40 @@ class MessageQueue(Hooks):
 
     # Implementation
 
-    def _service_queue(self, storage: Storage, para: ParaId, left: Weight) -> tuple[Weight, bool]:
-        """Serve one queue; returns the weight left and whether the queue is empty now."""
-        book = BOOKS.get(storage, para)
-        finished = True
-        served = False
-        while book.begin < book.end and finished:
-            page = PAGES.get(storage, para, book.begin)
+    def _service_queue(self, storage: Storage, para: ParaId, book: BookState, left: Weight) -> tuple[Weight, BookState]:
+        """Serve one queue; returns the weight left and its book as it is now, the same one if nothing was served.
+
+        An empty queue is out of the ring as far as its own book goes; the caller closes the ring behind it.
+        """
+        begin, messages, size = book.begin, book.message_count, book.size
+        fits = True
+        while begin < book.end and fits:
+            page = PAGES.get(storage, para, begin)
             if page is None:
-                raise DefensiveFailure(f"page {book.begin} of {para} is not there")
+                raise DefensiveFailure(f"page {begin} of {para} is not there")
+            first = page.first_index
             while page.remaining:
                 message = page.peek()
                 used = self._serve(storage, para, message, left)
                 if used is None:
-                    finished = False
+                    fits = False
                     break
-                served = True
                 left -= used
                 page.pop()
-                book = replace(book, message_count=book.message_count - 1, size=book.size - len(message))
-            if finished:
-                PAGES.remove(storage, para, book.begin)
-                book = replace(book, begin=book.begin + 1, count=book.count - 1)
-            elif served:
-                PAGES.insert(storage, para, book.begin, page)
-        if not served:
-            return left, finished
-        if finished and book.ready_neighbours is not None:
-            at, book = book.ready_neighbours, replace(book, ready_neighbours=None)
-            BOOKS.insert(storage, para, book)
-            ring.close(storage, para, at)
-        else:
-            BOOKS.insert(storage, para, book)
-            ring.advance(storage, para)
+                messages -= 1
+                size -= len(message)
+            if fits:
+                PAGES.remove(storage, para, begin)
+                begin += 1
+            elif page.first_index != first:
+                PAGES.insert(storage, para, begin, page)
+        if messages == book.message_count:
+            return left, book
+        at = None if fits else book.ready_neighbours
+        book = BookState(begin, book.end, book.end - begin, at, messages, size)
+        BOOKS.insert(storage, para, book)
         self._note_capacity(storage, para, book)
-        return left, finished
+        return left, book
 
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
         """Process or discard one message; returns the weight used, none when it does not fit and has to wait."""

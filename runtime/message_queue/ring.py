@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from primitives.errors import DefensiveFailure
 from primitives.types import ParaId
-from runtime.message_queue.types import BOOKS, SERVICE_HEAD, Neighbours
+from runtime.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours
 from runtime.storage import Storage
 
 
@@ -39,11 +39,6 @@ def unknit(storage: Storage, para: ParaId) -> None:
     """Take a queue out of the ring; if it was its turn, it is the next one's."""
     at = _neighbours(storage, para)
     BOOKS.insert(storage, para, replace(BOOKS.get(storage, para), ready_neighbours=None))
-    close(storage, para, at)
-
-
-def close(storage: Storage, para: ParaId, at: Neighbours) -> None:
-    """Close the ring behind a queue that stood between `at` and whose book no longer says so; as `unknit`."""
     if at.next == para:
         SERVICE_HEAD.kill(storage)
         return
@@ -53,21 +48,42 @@ def close(storage: Storage, para: ParaId, at: Neighbours) -> None:
         SERVICE_HEAD.put(storage, at.next)
 
 
-def advance(storage: Storage, para: ParaId) -> None:
-    """It is the turn of the queue after this one."""
-    SERVICE_HEAD.put(storage, _neighbours(storage, para).next)
+def books(storage: Storage) -> dict[ParaId, BookState]:
+    """The books of all queues in the ring, from the one whose turn it is.
+
+    Raises `DefensiveFailure` when the ring is broken.
+    """
+    head = SERVICE_HEAD.get(storage)
+    ring: dict[ParaId, BookState] = {}
+    following = head
+    while following is not None:
+        if following in ring:
+            raise DefensiveFailure(f"the ring does not close: {following} stands in it twice")
+        book = ring[following] = BOOKS.get(storage, following)
+        if book.ready_neighbours is None:
+            raise DefensiveFailure(f"the queue of {following} is not in the ring")
+        following = book.ready_neighbours.next
+        if following == head:
+            break
+    return ring
+
+
+def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) -> None:
+    """Make the ring that of these books, in their order, with `head` next to serve; of no books none is left.
+
+    Writes the neighbours that changed; the books are as they stand in storage.
+    """
+    if head is None:
+        SERVICE_HEAD.kill(storage)
+        return
+    around = list(ring)
+    for at, (para, book) in enumerate(ring.items()):
+        neighbours = Neighbours(around[at - 1], around[at + 1 - len(around)])
+        if book.ready_neighbours != neighbours:
+            BOOKS.insert(storage, para, replace(book, ready_neighbours=neighbours))
+    SERVICE_HEAD.put(storage, head)
 
 
 def members(storage: Storage) -> list[ParaId]:
     """All queues in the ring, from the one whose turn it is. Raises `DefensiveFailure` when the ring is broken."""
-    head = SERVICE_HEAD.get(storage)
-    if head is None:
-        return []
-    ring = {head: None}
-    last = head
-    while (following := _neighbours(storage, last).next) != head:
-        if following in ring:
-            raise DefensiveFailure(f"the ring does not close: {following} stands in it twice")
-        ring[following] = None
-        last = following
-    return list(ring)
+    return list(books(storage))

@@ -94,12 +94,11 @@ def test_ps23_what_does_not_fit_waits_in_order_and_comes_first_in_the_next_block
 def test_ps23_small_messages_of_others_never_starve_a_heavy_one() -> None:
     storage, queue, processor = _world()
     queue.enqueue(storage, A, [_message(100, b"heavy")])
-    ring.advance(storage, A)
     for block in range(1, 5):
         for para in (B, C, D):
             queue.enqueue(storage, para, [_message(30)])
         if block == 1:
-            ring.advance(storage, A)
+            SERVICE_HEAD.put(storage, B)
         queue.on_initialize(storage, block)
         if (A, _message(100, b"heavy")) in processor.seen:
             break
@@ -261,20 +260,28 @@ def test_try_state_finds_a_miscount_and_a_queue_outside_of_the_ring() -> None:
 @given(
     order=st.permutations([ParaId(number) for number in range(6)]),
     leaving=st.lists(st.integers(0, 5), unique=True, max_size=6),
-    turns=st.integers(0, 10),
+    turns=st.integers(0, 5),
+    kept=st.integers(1, 6),
 )
-def test_the_ring_keeps_its_order_when_queues_leave(order: list[ParaId], leaving: list[int], turns: int) -> None:
+def test_the_ring_keeps_its_order_when_queues_leave(
+    order: list[ParaId], leaving: list[int], turns: int, kept: int
+) -> None:
     storage = Storage(State())
     for para in order:
         ring.knit(storage, para)
-    model = list(order)
-    for _ in range(turns):
-        ring.advance(storage, model[0])
-        model = [*model[1:], model[0]]
+    SERVICE_HEAD.put(storage, order[turns])
+    model = [*order[turns:], *order[:turns]]
+    assert ring.members(storage) == model
+    left = dict(list(ring.books(storage).items())[-kept:])
+    for para in model[:-kept]:
+        BOOKS.remove(storage, para)
+    ring.close(storage, left, next(iter(left)))
+    model = model[-kept:]
     assert ring.members(storage) == model
     for number in leaving:
-        ring.unknit(storage, ParaId(number))
-        model.remove(ParaId(number))
+        if ParaId(number) in model:
+            ring.unknit(storage, ParaId(number))
+            model.remove(ParaId(number))
         assert ring.members(storage) == model
 
 
