@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-GROUPS = ("test", "lint")
+GROUPS = ("test", "browser", "lint")
 MOST_TEST_WORKERS = 8
 COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
 
@@ -36,7 +36,7 @@ jobs:
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   ci      lint, then test
   run     any `pubsub` command:  python3 dev.py run --help
-  setup   only the set-up
+  setup   only the set-up, with the browser that tests of pages need
 """
 
 
@@ -185,7 +185,7 @@ def run(job: str, args: list[str]) -> int:
     if job in ("demo", "run"):
         return tool("pubsub", *(["demo"] if job == "demo" else []), *args)
     if job == "setup":
-        return 0
+        return tool("python", "tests/support/chromium.py")
     if job == "compiled":
         return compiled()
     code = lint() if job in ("lint", "ci") else 0

@@ -1,10 +1,13 @@
-"""What every test shares: hypothesis budgets by name, and one worker for all that starts Spark."""
+"""What every test shares: hypothesis budgets by name, the browser, one worker each for Spark and for the browser."""
 
 import os
 from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.browser import browser, chromium, new_page, page
+
+__all__ = ["browser", "chromium", "new_page", "page"]  # fixtures for all
 
 # `ci` is the same on every run, `dev` looks for something new, `long` is for a night. Chosen by HYPOTHESIS_PROFILE.
 _SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -16,8 +19,26 @@ settings.register_profile("long", max_examples=5000, deadline=None, suppress_hea
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One Spark session a machine is enough: its tests go to one worker of pytest-xdist."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What to do about the browser."""
+    group = parser.getgroup("browser")
+    group.addoption("--no-browser", action="store_true", help="leave out the tests that open pages in a browser")
+    group.addoption("--chromium", metavar="PATH", help="a Chromium to test with, instead of the one the tests bring")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run that decides whether a change lands leaves nothing out."""
+    if config.getoption("--no-browser") and os.environ.get("CI"):
+        raise pytest.UsageError("--no-browser is for a desk: where CI is set, pages are tested as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One Spark session and one browser a machine are enough: their tests go to one worker of pytest-xdist each."""
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
+            if config.getoption("--no-browser"):
+                item.add_marker(pytest.mark.skip(reason="--no-browser"))
