@@ -126,6 +126,12 @@ class Parachain:
         """One that lives on apart from this one."""
         return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))
 
+    def fork(self) -> "Parachain":
+        """As `copy`, with a state of its own."""
+        copied = self.copy()
+        copied.state = self.state.fork()
+        return copied
+
 
 def pack(publishes: Iterable[Publish], max_instructions: int = PUBLISHES_PER_MESSAGE) -> list[bytes]:
     """`VersionedXcm` messages that carry these publishes in order."""

@@ -1,7 +1,7 @@
 """The relay chain: its blocks, one after the other, and what parachains may know of the newest of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from collator.author import RelayBlock
@@ -154,6 +154,11 @@ class RelayChain:
                 self.runtime.dmp.queue_downward_message(storage, para, message, now)
             except DispatchError:
                 self.refused_downward += 1
+
+    def fork(self) -> "RelayChain":
+        """A relay chain that goes on from here by itself, with states of its own."""
+        blocks = [replace(kept, state=kept.state.fork()) for kept in self.blocks]
+        return replace(self, blocks=blocks, downward=list(self.downward))
 
     def snapshot(self) -> RelaySnapshot:
         """This block, to come back to."""

@@ -7,9 +7,14 @@ from types import ModuleType
 from typing import Final
 
 from primitives.hashing import blake2_256
+from primitives.storage_keys import CHILD_STORAGE_PREFIX
 from primitives.types import Hash
-from runtime import system
+from runtime import babe, dmp, hrmp, paras, registrar, session, system
+from runtime.balances import pallet as balances
 from runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from runtime.message_queue import types as message_queue
+from runtime.pallet_pubsub import storage as broadcaster
+from runtime.pallet_subscriber import handler as consumer
 from runtime.pallet_subscriber import storage as subscriber
 from runtime.parachain_system import genesis
 from runtime.parachain_system.governance import CODE
@@ -76,14 +81,15 @@ def shown(value: bytes | None, most: int = 96) -> str:
 
 def diff_states(a: State, b: State) -> StateDifference | None:
     """The first difference between the top tries of two parachain states, none when they are equal."""
-    found = list(_differing(a.top, b.top))
+    found = list(differing_entries(a.top, b.top))
     if not found:
         return None
     key, mine, theirs = found[0]
     return StateDifference(key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key))
 
 
-def _differing(a: Trie, b: Trie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+def differing_entries(a: Trie, b: Trie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+    """Every key that two tries hold differently, ascending, with both values; none where a trie has no such key."""
     mine, theirs = a.items(), b.items()
     left, right = next(mine, None), next(theirs, None)
     while left is not None or right is not None:
@@ -155,8 +161,9 @@ def _partial(parts: Parts) -> str:
 @lru_cache(maxsize=1)
 def _names() -> dict[bytes, str]:
     names = {}
-    modules: tuple[ModuleType, ...] = (subscriber, genesis, system)
-    for module in modules:
+    parachain: tuple[ModuleType, ...] = (subscriber, genesis, system, consumer)
+    relay: tuple[ModuleType, ...] = (broadcaster, message_queue, hrmp, dmp, paras, registrar, session, balances, babe)
+    for module in (*parachain, *relay):
         for item in vars(module).values():
             if isinstance(item, StorageValue | StorageMap | StorageDoubleMap):
                 names[item.prefix] = f"{item.pallet}.{item.item}"
@@ -164,9 +171,11 @@ def _names() -> dict[bytes, str]:
 
 
 def key_name(key: bytes) -> str:
-    """A parachain's storage key in words: pallet, item, and what follows its prefix."""
+    """A storage key in words, a parachain's or the relay chain's: pallet, item, and what follows its prefix."""
     if key == CODE:
         return ":code"
+    if key.startswith(CHILD_STORAGE_PREFIX):
+        return f"root of child trie {key[len(CHILD_STORAGE_PREFIX) :]!r}"
     name = _names().get(key[:32])
     if name is None:
         return "a key of no known pallet"

@@ -6,6 +6,7 @@ a block runs the same one.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from primitives import scale
@@ -93,5 +94,22 @@ class Store:
         VALUES.remove(context.storage, publisher, key)
 
 
-HANDLERS: Final[Mapping[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}
-"""The handlers that every verifier knows."""
+_KNOWN: Final[dict[str, SubscriptionHandler]] = {"observe": Observe(), "store": Store()}
+
+HANDLERS: Final[Mapping[str, SubscriptionHandler]] = MappingProxyType(_KNOWN)
+"""The handlers that every verifier in this process knows."""
+
+
+class HandlerTaken(PubsubError):
+    """Another handler has this name: two verifiers could come to different states."""
+
+
+def register_handler(name: str, handler: SubscriptionHandler) -> None:
+    """Let runtime specs name `handler`; done where its pallet is imported, so that whoever has the pallet knows it.
+
+    It must keep nothing but what it writes to the chain's storage. The same one, or another of its class, may come
+    again and changes nothing. Raises `HandlerTaken`.
+    """
+    known = _KNOWN.setdefault(name, handler)
+    if type(known) is not type(handler):
+        raise HandlerTaken(f"{name!r} is the handler {type(known).__qualname__}, not {type(handler).__qualname__}")
