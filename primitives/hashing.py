@@ -4,6 +4,7 @@
 state roots are made of short inputs.
 """
 
+from functools import lru_cache
 from hashlib import blake2b
 
 from xxhash import xxh64_intdigest
@@ -45,6 +46,7 @@ def twox_256(data: bytes) -> bytes:
     return b"".join(xxh64_intdigest(data, seed).to_bytes(8, "little") for seed in range(4))
 
 
+@lru_cache(maxsize=4096)  # paras and pages of queues: the same few are asked for in every block
 def twox64_concat(data: bytes) -> bytes:
     """FRAME `Twox64Concat`: the hash, then the key itself, so that keys can be read back from storage."""
     return twox_64(data) + data

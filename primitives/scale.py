@@ -177,23 +177,34 @@ class Codec(Generic[T]):
         return f"Codec({self.name})"
 
 
-def _uint_codec(size: int) -> Codec[int]:
-    name = f"u{size * 8}"
+class _UintCodec(Codec[int]):
+    """`u{8 * size}`, little-endian; a counter alone in its storage value is read without a `Reader`."""
 
-    def encode(value: int) -> bytes:
-        try:
-            return value.to_bytes(size, "little")
-        except OverflowError:
-            raise ScaleError(f"{value} does not fit into {name}") from None
+    __slots__ = ("size",)
 
-    return Codec(name, encode, lambda reader: reader.uint(size))
+    def __init__(self, size: int) -> None:
+        name = f"u{size * 8}"
+
+        def encode(value: int) -> bytes:
+            try:
+                return value.to_bytes(size, "little")
+            except OverflowError:
+                raise ScaleError(f"{value} does not fit into {name}") from None
+
+        super().__init__(name, encode, lambda reader: reader.uint(size))
+        self.size = size
+
+    def decode(self, data: bytes) -> int:
+        if len(data) == self.size:
+            return int.from_bytes(data, "little")
+        return super().decode(data)  # which says what is wrong
 
 
-u8 = _uint_codec(1)
-u16 = _uint_codec(2)
-u32 = _uint_codec(4)
-u64 = _uint_codec(8)
-u128 = _uint_codec(16)
+u8: Codec[int] = _UintCodec(1)
+u16: Codec[int] = _UintCodec(2)
+u32: Codec[int] = _UintCodec(4)
+u64: Codec[int] = _UintCodec(8)
+u128: Codec[int] = _UintCodec(16)
 boolean: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean)
 compact: Codec[int] = Codec("Compact", encode_compact, Reader.compact)
 bytes_: Codec[bytes] = Codec("Vec<u8>", encode_bytes, Reader.bytes_)

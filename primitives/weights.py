@@ -14,7 +14,11 @@ class Weight:
     proof_size: int = 0
 
     def __add__(self, other: "Weight") -> "Weight":
-        return Weight(min(self.ref_time + other.ref_time, U64_MAX), min(self.proof_size + other.proof_size, U64_MAX))
+        ref_time = self.ref_time + other.ref_time
+        proof_size = self.proof_size + other.proof_size
+        if ref_time > U64_MAX or proof_size > U64_MAX:
+            return Weight(min(ref_time, U64_MAX), min(proof_size, U64_MAX))
+        return Weight(ref_time, proof_size)
 
     def __sub__(self, other: "Weight") -> "Weight":
         return Weight(max(self.ref_time - other.ref_time, 0), max(self.proof_size - other.proof_size, 0))
@@ -28,7 +32,7 @@ class Weight:
 
     def any_gt(self, other: "Weight") -> bool:
         """True when this weight exceeds `other` in at least one dimension."""
-        return not self.all_lte(other)
+        return self.ref_time > other.ref_time or self.proof_size > other.proof_size
 
 
 WEIGHT_ZERO: Final = Weight(0, 0)

@@ -10,6 +10,7 @@ under `System::Events` when it finalizes, so the state root commits to them.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from primitives.errors import DefensiveFailure, ScaleError
@@ -33,9 +34,8 @@ class Event:
 
     def encode(self) -> bytes:
         """SCALE bytes of the `RuntimeEvent`."""
-        parts = [bytes((PALLET_INDEX[self.PALLET], self.VARIANT))]
-        parts.extend(codec.encode(getattr(self, name)) for name, codec in self.CODECS)
-        return b"".join(parts)
+        fields_ = [codec.encode(getattr(self, name)) for name, codec in self.CODECS]
+        return bytes((PALLET_INDEX[self.PALLET], self.VARIANT)) + b"".join(fields_)
 
 
 _EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
@@ -121,6 +121,9 @@ def read_phase(reader: Reader) -> Phase:
 
 phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase)
 
+_decode_phase: Final = lru_cache(maxsize=64)(phase_codec.decode)
+_INITIALIZATION: Final = Initialization()
+
 EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
 """`System::ExecutionPhase`: set while a block runs, gone when it is final."""
 
@@ -164,8 +167,8 @@ def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> Non
 
     Unlike FRAME this also keeps events of block 0.
     """
-    phase = EXECUTION_PHASE.get(storage)
-    storage.log.append(EventRecord(Initialization() if phase is None else phase, what, topics))
+    raw = storage.get(EXECUTION_PHASE.key)
+    storage.log.append(EventRecord(_INITIALIZATION if raw is None else _decode_phase(raw), what, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:

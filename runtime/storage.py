@@ -9,7 +9,6 @@ failing call leaves the state byte-identical to before, the log of events includ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, Final
 
 from sortedcontainers import SortedList
@@ -173,6 +172,22 @@ class _Changes:
         return key if key.startswith(prefix) else None
 
 
+class Layer:
+    """An open layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much."""
+
+    __slots__ = ("_mark", "_storage")
+
+    def __init__(self, storage: "Storage") -> None:
+        self._storage = storage
+        self._mark = (0, 0)
+
+    def __enter__(self) -> None:
+        self._mark = self._storage.open_layer()
+
+    def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:
+        self._storage.close_layer(self._mark, undo=error is not None)
+
+
 class Storage:
     """The changes of one block over a `State`, with nested layers, child storage and ordered iteration.
 
@@ -286,21 +301,23 @@ class Storage:
 
     # Layers, commit, recording
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> "Layer":
         """A nested layer: what is written in it is kept on normal exit and undone by any exception (PS-10)."""
-        mark, logged = len(self._journal), len(self.log)
+        return Layer(self)
+
+    def open_layer(self) -> tuple[int, int]:
+        """Begin a layer; returns what `close_layer` wants back. `transaction` pairs the two."""
         self.depth += 1
-        try:
-            yield
-        except BaseException:
-            self._undo(mark)
-            del self.log[logged:]
-            raise
-        finally:
-            self.depth -= 1
-            if not self.depth:
-                self._journal.clear()
+        return len(self._journal), len(self.log)
+
+    def close_layer(self, mark: tuple[int, int], *, undo: bool) -> None:
+        """End the layer that began at `mark`, with all that was written in it if `undo`."""
+        if undo:
+            self._undo(mark[0])
+            del self.log[mark[1] :]
+        self.depth -= 1
+        if not self.depth:
+            self._journal.clear()
 
     def commit(self) -> Hash:
         """Write all changes into the tries and return the state root; the log stays.

@@ -1,6 +1,7 @@
 """Where things are: `Location`, its junctions, networks and bodies, as XCM v5 has them."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Final
 
 from primitives.errors import ScaleError
@@ -306,6 +307,7 @@ HERE: Final = Location(0, ())
 PARENT: Final = Location(1, ())
 
 
+@lru_cache(maxsize=4096)  # every message that a parachain sends comes from here
 def parachain(para: ParaId) -> Location:
     """A parachain as its relay chain sees it: `(0, [Parachain(para)])`."""
     return Location(0, (Parachain(para),))

@@ -230,10 +230,9 @@ class MessageQueue(Hooks):
         begin, messages, size = book.begin, book.message_count, book.size
         fits = True
         while begin < book.end and fits:
-            page = PAGES.get(storage, para, begin)
+            page = PAGES.take(storage, para, begin)
             if page is None:
                 raise DefensiveFailure(f"page {begin} of {para} is not there")
-            first = page.first_index
             while page.remaining:
                 message = page.peek()
                 used = self._serve(storage, para, message, left)
@@ -245,9 +244,8 @@ class MessageQueue(Hooks):
                 messages -= 1
                 size -= len(message)
             if fits:
-                PAGES.remove(storage, para, begin)
                 begin += 1
-            elif page.first_index != first:
+            else:
                 PAGES.insert(storage, para, begin, page)
         if messages == book.message_count:
             return left, book

@@ -23,7 +23,6 @@ from primitives.weights import Weight
 from runtime.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
 from runtime.events import Event, event
 from runtime.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from runtime.structs import struct
 from runtime.system import hash_codec
 
 PALLET: Final = "MessageQueue"
@@ -95,8 +94,8 @@ class Page:
         return bytes(self.heap[start : start + length])
 
     def pop(self) -> None:
-        """Mark the first message that waits as processed and go to the next."""
-        length = len(self.peek())
+        """Mark the first message that waits, which was looked at, as processed and go to the next."""
+        length = int.from_bytes(self.heap[self.first : self.first + 4], "little")
         self.heap[self.first + 4] = 1
         self.first += ITEM_HEADER + length
         self.first_index += 1
@@ -107,6 +106,7 @@ class Page:
 _PAGES: Final = Struct("<III")
 _NEIGHBOURS: Final = Struct("<HIHI")
 _WAITING: Final = Struct("<QQ")
+_PAGE: Final = Struct("<IIIII")
 
 
 def _encode_book(book: BookState) -> bytes:
@@ -126,9 +126,18 @@ def _read_book(reader: Reader) -> BookState:
     return BookState(begin, end, count, ring, *_WAITING.unpack(reader.take(_WAITING.size)))
 
 
+def _encode_page(page: Page) -> bytes:
+    counters = _PAGE.pack(page.remaining, page.remaining_size, page.first_index, page.first, page.last)
+    return counters + scale.encode_bytes(bytes(page.heap))
+
+
+def _read_page(reader: Reader) -> Page:
+    return Page(*_PAGE.unpack(reader.take(_PAGE.size)), bytearray(reader.bytes_()))
+
+
+# By hand: a block may serve hundreds of queues, each with a book and a page.
 book_state: Final[Codec[BookState]] = Codec("BookState", _encode_book, _read_book)
-"""By hand, for taking a queue out of the ring reads and writes four of them, and a block may serve hundreds."""
-_page: Final[Codec[Page]] = struct(Page, *([scale.u32] * 5), scale.bytes_.map("heap", bytearray, bytes))
+_page: Final[Codec[Page]] = Codec("Page", _encode_page, _read_page)
 
 BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
 PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)

@@ -145,7 +145,8 @@ def test_using_more_than_was_weighed_or_queueing_while_serving_is_a_defect() -> 
     processor.uses = lambda weight: weight + 1
     with pytest.raises(DefensiveFailure, match="used"):
         queue.on_initialize(storage, 1)
-    processor.uses = lambda weight: weight
+    storage, queue, processor = _world()
+    queue.enqueue(storage, A, [_message(1)])
     processor.also = lambda store: queue.enqueue(store, A, [_message(1)])
     with pytest.raises(DefensiveFailure, match="being processed"):
         queue.on_initialize(storage, 1)
