@@ -17,10 +17,10 @@ from primitives.errors import PubsubError
 from primitives.version import VERSION
 from spark_audit import findings, schema
 from spark_audit.canonical import encode_row
-from spark_audit.commit import CommitError, canonical_json, digest_of
+from spark_audit.commit import CommitError, FileEntry, canonical_json, digest_of
 from spark_audit.evidence import figures_evidence
 from spark_audit.findings import Severity, Thresholds, finding_row
-from spark_audit.reader import History, count_uncommitted
+from spark_audit.reader import History, check_file, count_uncommitted
 from spark_audit.results import ResultError, Results, read_receipt, read_rows, write_report, write_result
 from spark_audit.rows import Row
 from spark_audit.task import CHECK_VERSION, Task, make_tasks
@@ -164,6 +164,7 @@ class _Run:
         digest = digest_of(canonical_json(body))
         return self.finish(
             receipts,
+            all_receipts,
             tables=tables,
             folders=folders,
             digest=digest,
@@ -213,14 +214,15 @@ class _Run:
         self, tasks: Sequence[Task], receipts: Sequence[Receipt], trusted: frozenset[str]
     ) -> tuple[str, Receipt]:
         """Folder and receipt of the summary."""
-        faults = [fault.row() for fault in self.history.faults]
+        unclaimed = _unclaimed(self.history, tasks)
+        faults = [*self.history.faults, *(fault for entry in unclaimed for fault in check_file(self.history, entry))]
         body = [
             CHECK_VERSION,
             VERSION,
             [receipt["digests"] for receipt in receipts],
             [task.fingerprint for task in tasks],
             sorted(trusted),
-            [fault["path"] + fault["error"] for fault in faults],
+            sorted(fault.path + fault.error for fault in faults),
         ]
         folder = f"summary/{digest_of(canonical_json(body))[:16]}"
         known = read_receipt(self.out / folder)
@@ -237,17 +239,19 @@ class _Run:
             schema.CHAINS: [],
             schema.FINDINGS: [],
             schema.QUARANTINE: _distinct(
-                [*faults, *self.item_rows(tasks, receipts, schema.QUARANTINE)], schema.QUARANTINE
+                [*(fault.row() for fault in faults), *self.item_rows(tasks, receipts, schema.QUARANTINE)],
+                schema.QUARANTINE,
             ),
         }
         errors: dict[tuple[str, int], int] = {}
-        for row in self.item_rows(tasks, receipts, schema.FINDINGS):
-            if row["severity"] == Severity.ERROR.value:
-                place = (row["network"], row["chain"])
-                errors[place] = errors.get(place, 0) + 1
+        for receipt in receipts:
+            place = (receipt["network"], receipt["chain"])
+            found = sum(count for severity, _, count in receipt["findings"] if severity == Severity.ERROR.value)
+            errors[place] = errors.get(place, 0) + found
         for group in _chains(tasks, receipts):
             task = group[0][0]
-            row, notes = judge_chain(group, trusted, errors.get((task.network, task.chain), 0))
+            lost = [each.path for each in self.history.faults if each.network in {None, task.network}]
+            row, notes = judge_chain(group, trusted, errors.get((task.network, task.chain), 0), lost)
             tables[schema.CHAINS].append(row)
             tables[schema.FINDINGS] += notes
         made = write_result(self.out / folder, tables, {})
@@ -270,6 +274,7 @@ class _Run:
     def finish(
         self,
         receipts: list[Receipt],
+        all_receipts: list[Receipt],
         *,
         tables: dict[str, list[str]],
         folders: list[str],
@@ -282,9 +287,10 @@ class _Run:
         results = Results(self.out, {"tables": tables})
         severities = {severity.value: 0 for severity in Severity}
         codes: dict[str, int] = {}
-        for row in results.rows(schema.FINDINGS):
-            severities[row["severity"]] += 1
-            codes[row["code"]] = codes.get(row["code"], 0) + 1
+        for receipt in all_receipts:
+            for severity, code, count in receipt["findings"]:
+                severities[severity] += count
+                codes[code] = codes.get(code, 0) + count
         quarantined = sum(1 for _ in results.rows(schema.QUARANTINE))
         chains = tuple(results.rows(schema.CHAINS))
         bad = any(severities[each.value] for each in Severity if fail_on is not None and each.at_least(fail_on))
@@ -347,8 +353,13 @@ def open_engine(name: str, master: str | None) -> Engine:
     return SparkEngine(master)
 
 
-def judge_chain(group: Sequence[tuple[Task, Receipt]], trusted: frozenset[str], errors: int) -> tuple[Row, list[Row]]:
-    """A chain's row of `chains`, and findings about the chain as a whole (AU-1)."""
+def judge_chain(
+    group: Sequence[tuple[Task, Receipt]], trusted: frozenset[str], errors: int, lost: Sequence[str]
+) -> tuple[Row, list[Row]]:
+    """A chain's row of `chains`, and findings about the chain as a whole (AU-1).
+
+    `lost` are manifests that cannot be read: they may name segments that nothing else speaks of.
+    """
     task = group[0][0]
     receipts = [receipt for _, receipt in group]
     notes: list[Row] = []
@@ -377,6 +388,7 @@ def judge_chain(group: Sequence[tuple[Task, Receipt]], trusted: frozenset[str], 
                 place={"segment": first["segment"]},
             )
         )
+    reasons += [f"{path} cannot be read, and may name more of this chain" for path in lost]
     if errors:
         reasons.append(f"{errors} findings of severity error")
     end = next((receipt for receipt in reversed(receipts) if receipt["end"] is not None), None)
@@ -399,6 +411,17 @@ def judge_chain(group: Sequence[tuple[Task, Receipt]], trusted: frozenset[str], 
 def _chains(tasks: Sequence[Task], receipts: Sequence[Receipt]) -> list[list[tuple[Task, Receipt]]]:
     pairs = zip(tasks, receipts, strict=True)
     return [list(group) for _, group in groupby(pairs, key=lambda pair: (pair[0].network, pair[0].chain))]
+
+
+def _unclaimed(history: History, tasks: Sequence[Task]) -> list[FileEntry]:
+    """The files that judging reads nothing from: they are part of the history all the same, and checked."""
+    claimed = {
+        entry.path
+        for task in tasks
+        for entries in (task.checkpoints, task.blocks, task.deliveries, task.nodes, task.relay)
+        for entry in entries
+    }
+    return [entry for commit in history.commits for entry in commit.files if entry.path not in claimed]
 
 
 def _distinct(rows: Iterable[Row], table: schema.Table) -> list[Row]:

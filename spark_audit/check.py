@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from primitives.ed25519 import verify
+from primitives.errors import ScaleError
 from primitives.hashing import blake2_256
 from primitives.header import Header
 from primitives.types import Hash, RelayBlockNumber, Slot
@@ -206,7 +207,7 @@ class _Check:
     def relay_context(self, row: Row) -> RelayContext:
         """What the relay chain vouches for, by its headers and not by the row."""
         number = row["relay_parent"]
-        if number not in self.relay and not self.damaged_relay:
+        if number not in self.relay:
             read = {entry.path for entry in self.task.relay}
             older = [
                 entry
@@ -214,7 +215,8 @@ class _Check:
                 if entry.segment < self.task.segment and entry.path not in read
             ]
             self.read_relay(tuple(older))
-        if number not in self.relay and self.damaged_relay:
+        # A number below a known one is a hole in the history, not a relay block that its author made up.
+        if number not in self.relay and (self.damaged_relay or number < max(self.relay, default=0)):
             self.fault(self.blocks_path(), f"relay block {number} is not readable", position=row["position"])
             raise _Undecided
         judged_in = self.relay.get(row["included_at"])
@@ -267,7 +269,11 @@ class _Check:
         except RowError as error:
             self.fault(self.blocks_path(), str(error), position=row["position"])
             raise _Undecided from None
-        handler = decode_spec(state.top.get(CODE) or b"").handler
+        try:
+            handler = decode_spec(state.top.get(CODE) or b"").handler
+        except ScaleError as error:
+            self.fault(self.blocks_path(), f"the chain's runtime does not decode: {error}", position=row["position"])
+            raise _Undecided from None
         if handler not in HANDLERS:
             self.fault(self.blocks_path(), f"the handler {handler!r} is not known here", position=row["position"])
             raise _Undecided

@@ -65,7 +65,8 @@ class History:
                 commits.append(read_manifest(path))
             except (CommitError, KeyError, TypeError, ValueError, AttributeError) as error:
                 reason = str(error) if isinstance(error, CommitError) else f"the manifest lacks or misstates {error}"
-                faults.append(Fault(f"{COMMITS}/{path.name}", reason))
+                network, *rest = path.stem.rsplit("-", 2)
+                faults.append(Fault(f"{COMMITS}/{path.name}", reason, network=network if len(rest) == 2 else None))
         commits.sort(key=lambda commit: (commit.network, commit.segment, commit.name))
         return History(root, tuple(commits), tuple(faults))
 
@@ -133,6 +134,11 @@ def read_file(root: Path, entry: FileEntry) -> Iterator[pa.Table | Fault]:
         yield fault(str(error))
     except (OSError, pa.ArrowException) as error:
         yield fault(f"unreadable: {type(error).__name__}")
+
+
+def check_file(history: History, entry: FileEntry) -> list[Fault]:
+    """The faults of a file that nothing is read from."""
+    return [unit for unit in history.read(entry) if isinstance(unit, Fault)]
 
 
 def count_uncommitted(root: Path, history: History) -> int:

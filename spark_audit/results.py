@@ -6,13 +6,15 @@
     <out>/run_report.json                                    names the directories of this run; written last
 
 A directory appears whole, by renaming, so an audit that was killed goes on where it stopped and nothing that a report
-names is ever half-written (AU-6).
+names is ever half-written (AU-6). A receipt holds the digest of each file beside it and its own, and is checked before
+anything is taken from it: a directory that was damaged since is made again.
 """
 
 import json
 import os
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ import pyarrow.parquet as pq
 from primitives.errors import PubsubError
 from spark_audit import schema
 from spark_audit.canonical import digest_rows
-from spark_audit.commit import canonical_json, sync_directory, write_atomically, write_parquet
+from spark_audit.commit import canonical_json, digest_of, sync_directory, write_atomically, write_parquet
 from spark_audit.rows import Row
 from spark_audit.schema import Table
 
@@ -50,12 +52,15 @@ class ResultError(PubsubError):
 
 
 def write_result(folder: Path, tables: dict[Table, list[Row]], receipt: dict[str, Any]) -> dict[str, Any]:
-    """Write one result directory, whole or not at all, and return its receipt with the digests of its tables.
+    """Write one result directory, whole or not at all, and return its receipt.
 
-    Tables without rows have no file. Raises `OSError`, `SchemaError`.
+    It gains the digests of the tables and of their files, and the number of findings by severity and code. Tables
+    without rows have no file. Raises `OSError`, `SchemaError`.
     """
-    full = {
+    found = Counter((row["severity"], row["code"]) for row in tables.get(schema.FINDINGS, ()))
+    full: dict[str, Any] = {
         **receipt,
+        "findings": [[severity, code, count] for (severity, code), count in sorted(found.items())],
         "digests": {table.name: digest_rows(table, rows).hex() for table, rows in tables.items()},
         "rows": {table.name: len(rows) for table, rows in tables.items() if rows},
     }
@@ -66,7 +71,8 @@ def write_result(folder: Path, tables: dict[Table, list[Row]], receipt: dict[str
         for table, rows in tables.items():
             if rows:
                 write_parquet(staging / f"{table.name}.parquet", table, rows)
-        (staging / RECEIPT).write_bytes(canonical_json(full))
+        full["files"] = {name: digest_of((staging / f"{name}.parquet").read_bytes()) for name in full["rows"]}
+        write_atomically(staging / RECEIPT, canonical_json({**full, "receipt": digest_of(canonical_json(full))}))
         sync_directory(staging)
         # Another attempt at the same task may have been first; equal inputs made equal results.
         with suppress(OSError):
@@ -81,14 +87,16 @@ def write_result(folder: Path, tables: dict[Table, list[Row]], receipt: dict[str
 
 
 def read_receipt(folder: Path) -> dict[str, Any] | None:
-    """The receipt of a result directory; none when it is not there, or not whole."""
+    """The receipt of a result directory; none when it is not there, or not what was written."""
     try:
         receipt = json.loads((folder / RECEIPT).read_bytes())
-    except (OSError, ValueError):
+        if not isinstance(receipt, dict) or receipt.pop("receipt", None) != digest_of(canonical_json(receipt)):
+            return None
+        files: dict[str, str] = receipt["files"]
+        whole = all(digest_of((folder / f"{name}.parquet").read_bytes()) == files[name] for name in receipt["rows"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if not isinstance(receipt, dict) or not isinstance(receipt.get("rows"), dict):
-        return None
-    return receipt if all((folder / f"{name}.parquet").is_file() for name in receipt["rows"]) else None
+    return receipt if whole else None
 
 
 def read_rows(path: Path, table: Table) -> Iterator[Row]:

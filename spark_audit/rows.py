@@ -1,7 +1,7 @@
 """Rows and what they stand for: records become rows, rows become the exact candidate and state again."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from emulator.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
 from primitives import scale
@@ -25,6 +25,9 @@ from spark_audit import schema
 
 Row = dict[str, Any]
 
+
+_CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
+"""Columns that only imported proofs may leave empty."""
 
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
 
@@ -142,6 +145,11 @@ def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) ->
 
 def candidate_of(row: Row, nodes: Mapping[Hash, bytes]) -> Candidate:
     """The candidate that a row of `blocks` stands for, byte for byte. Raises `RowError`."""
+    if row["status"] not in {"included", "rejected"}:
+        raise RowError(f"the status {row['status']!r} is not known")
+    for name in _CANDIDATE_HAS:
+        if row[name] is None:
+            raise RowError(f"the row of a candidate has no {name}")
     try:
         header = Header.decode(row["header"])
     except ScaleError as error:

@@ -14,7 +14,7 @@ from spark_audit.commit import FileEntry, canonical_json, digest_of
 from spark_audit.findings import Thresholds
 from spark_audit.habits import chain_habits
 from spark_audit.reader import Fault, read_file
-from spark_audit.results import read_rows, write_result
+from spark_audit.results import read_receipt, read_rows, write_result
 from spark_audit.rows import Row
 from spark_audit.task import CHECK_VERSION, Task
 
@@ -72,9 +72,13 @@ def make_chain_task(
 
 
 def verify_task(task: Task, out: Path) -> dict[str, Any]:
-    """Judge a segment and write what was found. Raises `OSError` when it cannot be written."""
+    """Judge a segment and write what was found, unless that is there. Raises `OSError` when it cannot be written."""
+    folder = out / "items" / task.name
+    done = read_receipt(folder)
+    if done is not None:  # another attempt at the unit was here, and its executor was lost after that
+        return done
     result: SegmentResult = check_segment(task)
-    return write_result(out / "items" / task.name, result.tables(), {**result.receipt, "fingerprint": task.fingerprint})
+    return write_result(folder, result.tables(), {**result.receipt, "fingerprint": task.fingerprint})
 
 
 def habits_task(task: ChainTask, out: Path) -> dict[str, Any]:
