@@ -17,7 +17,9 @@ from primitives.version import VERSION
 COMMANDS: Final = (
     "demo",
     "run",
+    "simulate",
     "audit",
+    "score",
     "diff",
     "fuzz",
     "replay",

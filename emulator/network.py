@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from collator.author import CannotAuthor, RelayBlock, author
-from collator.cheats import STRATEGIES, Situation, attempt, equivocates
+from collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
 from emulator.parachain import Pace, Parachain, make_collators
 from emulator.records import (
     AuthorityRecord,
@@ -43,7 +43,7 @@ from runtime.origin import Origin, Root, Signed
 from runtime.pallet_subscriber.apply import Delivery
 from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.parachain_system.block import Candidate, HorizontalMessages, InboundDownwardMessage, InvalidBlock
+from runtime.parachain_system.block import Candidate, HorizontalMessages, InboundDownwardMessage, InvalidBlock, Verdict
 from runtime.parachain_system.execute import BlockOutcome
 from runtime.parachain_system.governance import set_code, transact
 from runtime.parachain_system.validate import RelayContext, validate_block
@@ -133,6 +133,7 @@ class _Tried:
     candidate: Candidate
     unpruned: tuple[tuple[ParaId, int], ...]
     strategy: str | None = None
+    due: tuple[Verdict, ...] = ()
     twin: Candidate | None = None
     """Another block of this author for the same slot."""
 
@@ -397,7 +398,7 @@ class Network:
         if record.outcome is not None:
             self._enact(chain, record.candidate, record.outcome, now, first=first)
         if tried.twin is not None:
-            self._judge(chain, _Tried(tried.twin, tried.unpruned, EQUIVOCATION), now)
+            self._judge(chain, self._second(chain, relay, slot, tried.twin, tried.unpruned), now)
         return record
 
     def _judge(self, chain: Parachain, tried: _Tried, now: _Round) -> BlockRecord:
@@ -422,6 +423,7 @@ class Network:
             outcome,
             refusal,
             tried.strategy,
+            tried.due,
         )
         now.records.append(record)
         return record
@@ -440,10 +442,19 @@ class Network:
                 two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
                 twin = situation.honest if two else None
                 # a strategy that ends in a valid block is no cheat (PS-52)
-                return _Tried(attempted.candidate, situation.proof.unpruned, name if attempted.expected else None, twin)
+                cheat = name if attempted.expected else None
+                return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
             return _Tried(situation.honest, situation.proof.unpruned)
         authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
         return _Tried(authored.candidate, authored.unpruned)
+
+    def _second(
+        self, chain: Parachain, relay: RelayBlock, slot: Slot, twin: Candidate, unpruned: tuple[tuple[ParaId, int], ...]
+    ) -> _Tried:
+        """An author's other block for the same slot, now that the first one was judged."""
+        last = LAST_RELAY_PARENT.get(Storage(chain.state))
+        situation = self._situation(chain, relay, *self.relay.inbound(relay.number, chain.para, last), slot)
+        return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
 
     def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock | None, RelayBlockNumber | None]:
         """The relay parent of a parachain's next block, none when it is not kept, and the last block's."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from primitives.header import Header
 from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from runtime.parachain_system.block import Candidate, InvalidBlock
+from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
 from runtime.parachain_system.execute import BlockOutcome
 from runtime.storage import State
 
@@ -70,6 +70,8 @@ class BlockRecord:
     refusal: InvalidBlock | None
     strategy: str | None = None
     """The cheat that the author followed, if the network was told to cheat: the truth that audits are measured by."""
+    due: tuple[Verdict, ...] = ()
+    """Every verdict that the cheat must meet, in order, worked out from what its author knew and not by judging it."""
 
 
 class Observer(Protocol):

@@ -156,6 +156,12 @@ def read_manifest(path: Path) -> Commit:
     return Commit(body["network"], body["segment"], files, positions, path.name)
 
 
+def committed(root: Path, network: str) -> list[Commit]:
+    """The commits of one network, by segment; a manifest that cannot be read raises `CommitError`."""
+    found = (read_manifest(path) for path in sorted((root / COMMITS).glob(f"{network}-*.json")))
+    return [commit for commit in found if commit.network == network]  # `a-*` finds `a-b` too
+
+
 def canonical_json(body: object) -> bytes:
     """JSON with sorted keys and no spare space: equal values, equal bytes."""
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode() + b"\n"

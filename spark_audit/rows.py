@@ -19,6 +19,7 @@ from runtime.parachain_system.block import (
     InboundDownwardMessage,
     InboundHrmpMessage,
     Inherent,
+    Verdict,
 )
 from runtime.storage import State
 from spark_audit import schema
@@ -124,6 +125,13 @@ def block_row(
         "strategy": record.strategy,
         "source": None,
     }
+
+
+def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
+    """The row of a cheat, `row` being its candidate's and `due` the verdicts that it must meet, at least one."""
+    names = [verdict.value for verdict in due]
+    same = {name: row[name] for name in ("slot", "collator", "strategy")}
+    return {**block_place(row), **same, "verdict": names[0], "due": names}
 
 
 def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) -> list[Row]:

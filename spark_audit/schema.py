@@ -3,7 +3,7 @@
 A table's name and version stand in the metadata of each of its Parquet files and are checked on reading, with the
 columns themselves. Sizes are bytes, heights are block numbers of the chain that a column names.
 
-    history   relay_headers authorities subscriptions checkpoints blocks deliveries nodes
+    history   relay_headers authorities subscriptions checkpoints blocks deliveries nodes truth
     audit     block_measures publisher_measures deliveries findings quarantine
 """
 
@@ -268,6 +268,27 @@ NODES: Final = Table(
     ),
     ("hash",),
     ("network", "segment"),
+)
+
+TRUTH: Final = Table(
+    "truth",
+    1,
+    "One row per cheat that an author was told to try: what an audit must find, and nothing else; never read by one.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        _BLOCK,
+        Column("slot", U64, "slot that the header claims", nullable=True),
+        Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
+        Column("strategy", TEXT, "the cheat, a name of `collator.cheats`"),
+        Column("verdict", TEXT, "the verdict due, a name of PS-52"),
+        Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
+    ),
+    ("chain", "segment", "position"),
+    ("network",),
 )
 
 _LEDGER: Final = (

@@ -10,8 +10,7 @@ from primitives.hashing import blake2_256
 from primitives.types import Hash, ParaId
 from runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
 from spark_audit import schema
-from spark_audit.commit import COMMITS, Commit, CommitError, Part, check_name, write_commit
-from spark_audit.reader import History
+from spark_audit.commit import Commit, CommitError, Part, check_name, committed, write_commit
 from spark_audit.rows import (
     Row,
     block_place,
@@ -20,6 +19,7 @@ from spark_audit.rows import (
     delivery_rows,
     relay_row,
     subscription_row,
+    truth_row,
 )
 
 _CODE: Final = b":code"
@@ -30,10 +30,11 @@ class HistoryWriter:
     """Writes what a network tells into the history at `path`, one commit a segment; use it as a context manager.
 
     A segment is committed when every chain's next checkpoint is there, the last one on leaving. Leaving by an exception
-    drops the open segment: what is committed stays. One writer a network at a time. Raises `CommitError`.
+    drops the open segment: what is committed stays. One writer a network at a time. A writer that is to `resume` is
+    told the same account once more, from its start, and leaves what is committed of it as it is. Raises `CommitError`.
     """
 
-    def __init__(self, path: Path, network: str = "emulator") -> None:
+    def __init__(self, path: Path, network: str = "emulator", *, resume: bool = False) -> None:
         check_name(network)
         self.path = path
         self.network = network
@@ -47,10 +48,15 @@ class HistoryWriter:
         self._blocks: dict[int, list[Row]] = {}
         self._deliveries: dict[int, list[Row]] = {}
         self._nodes: dict[Hash, bytes] = {}
+        self._truth: list[Row] = []
         self._chains: dict[int, _Chain] = {}
         path.mkdir(parents=True, exist_ok=True)
-        if (path / COMMITS).is_dir():
-            self._refuse_to_overwrite(History.open(path))
+        self._committed = {commit.segment: commit for commit in committed(path, network)}
+        if self._committed and not resume:
+            raise CommitError(
+                f"the history at {self.path} already holds {network} up to segment {max(self._committed)}; "
+                "write to another place or under another network name"
+            )
 
     # An observer
 
@@ -101,6 +107,8 @@ class HistoryWriter:
         )
         chain.position += 1
         self._blocks.setdefault(record.chain, []).append(row)
+        if record.due:
+            self._truth.append(truth_row(row, record.due))
         for node in record.candidate.inherent.proof:
             self._nodes[blake2_256(node)] = node
         if record.outcome is not None:
@@ -147,24 +155,18 @@ class HistoryWriter:
             *_by_chain(schema.BLOCKS, self._blocks, name, 256),
             *_by_chain(schema.DELIVERIES, self._deliveries, name, 4096),
             Part(schema.NODES, nodes, name, rows_per_group=_NODES_PER_GROUP),
+            Part(schema.TRUTH, self._truth, name, rows_per_group=4096),
         ]
-        self.commits.append(
-            write_commit(self.path, self.network, segment, [part for part in parts if part.rows], positions)
-        )
-        for rows in (self._relay, self._authorities, self._subscriptions):
+        commit = self._committed.get(segment)
+        if commit is None:
+            parts = [part for part in parts if part.rows]
+            commit = write_commit(self.path, self.network, segment, parts, positions)
+        self.commits.append(commit)
+        for rows in (self._relay, self._authorities, self._subscriptions, self._truth):
             rows.clear()
         for tables in (self._checkpoints, self._blocks, self._deliveries):
             tables.clear()
         self._nodes.clear()
-
-    def _refuse_to_overwrite(self, history: History) -> None:
-        """A network's history is written once, from its start."""
-        last = max((commit.segment for commit in history.commits if commit.network == self.network), default=None)
-        if last is not None:
-            raise CommitError(
-                f"the history at {self.path} already holds {self.network} up to segment {last}; "
-                "write to another place or under another network name"
-            )
 
     def _chain(self, chain: ParaId) -> "_Chain":
         return self._chains.setdefault(chain, _Chain())

@@ -18,9 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_audit.aggregate import BLOCK_FIGURES, PERCENTILES, PUBLISHER_FIGURES
+from spark_audit.mapping import Unit
 from spark_audit.rows import Row
 from spark_audit.spark.session import SparkUnavailable, last_words, start_session
-from spark_audit.spark.units import run_units
+from spark_audit.spark.units import habits, run_units, verify
 from spark_audit.task import Task
 from spark_audit.work import ChainTask, Report
 
@@ -41,11 +42,11 @@ class SparkEngine:
 
     def verify(self, tasks: Sequence[Task], out: Path, report: Report) -> list[dict[str, Any]]:
         """The receipts of all tasks, in their order. Raises `SparkUnavailable` when the job is lost."""
-        return self._run("verify", [task.to_json() for task in tasks], out, report)
+        return self.map(verify, [task.to_json() for task in tasks], out, report)
 
     def habits(self, tasks: Sequence[ChainTask], out: Path) -> list[dict[str, Any]]:
         """The receipts of all chains, in their order. Raises `SparkUnavailable` when the job is lost."""
-        return self._run("habits", [task.to_json() for task in tasks], out, lambda _done: None)
+        return self.map(habits, [task.to_json() for task in tasks], out, lambda _done: None)
 
     def summarize(self, blocks: Sequence[Path], publishers: Sequence[Path]) -> list[Row]:
         """Rows of `summaries` over result files, by SQL. Raises `SparkUnavailable` when the job is lost."""
@@ -69,17 +70,19 @@ class SparkEngine:
         if self.mine:
             self.session.stop()
 
-    def _run(self, kind: str, tasks: list[str], out: Path, report: Report) -> list[dict[str, Any]]:
+    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
+        """The receipts of all tasks, in their order. Raises `SparkUnavailable` when the job is lost."""
         context = self.session.sparkContext
-        shared = context.broadcast(tasks)
+        kind = unit.__name__
+        shared = context.broadcast(list(tasks))
         done = Event()
         watcher = Thread(target=_watch, args=(context, kind, done, report), daemon=True)
         try:
-            context.setJobGroup(kind, f"pubsub audit: {kind}")
+            context.setJobGroup(kind, f"pubsub: {kind}")
             watcher.start()
             # One partition a unit, cut from a range: nothing is shuffled, so a lost executor loses its own units only.
             numbers = self.session.range(0, len(tasks), 1, min(len(tasks), _MOST_PARTITIONS))
-            work = partial(run_units, kind, str(out.resolve()), shared)
+            work = partial(run_units, unit, str(out.resolve()), shared)
             rows = numbers.mapInArrow(work, "at long, receipt string").collect()
         except (PySparkException, Py4JError) as error:
             raise SparkUnavailable(f"the Spark job failed: {error}\n{last_words()}".rstrip()) from error

@@ -1,0 +1,27 @@
+"""`pubsub score`: its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.exits import FINDINGS, INCOMPLETE
+
+
+@click.command(
+    "score",
+    epilog="\b\nExample:\n  pubsub score out/large out/large-audit\n"
+    "\n\b\nExit codes:\n  0 every planted cheat was found and nothing else, 1 not so, 3 the truth is not readable\n",
+)
+@click.argument("history", type=options.FOLDER)
+@click.argument("audit", type=options.FOLDER)
+def command(history: Path, audit: Path) -> None:
+    """Hold the findings of AUDIT, the output of `pubsub audit`, against the cheats that HISTORY says were planted."""
+    from cli.simulate import run_score
+
+    right, whole = run_score(history, audit)
+    if not right:
+        sys.exit(FINDINGS)
+    if not whole:
+        sys.exit(INCOMPLETE)

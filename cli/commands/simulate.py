@@ -1,0 +1,48 @@
+"""`pubsub simulate`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from cli import options
+
+
+@click.command(
+    "simulate",
+    epilog="\b\nExamples:\n  pubsub simulate --networks 4 --blocks 1000 --seed 7 --out out/many --engine python\n"
+    "  pubsub simulate --networks 100 --blocks 4000 --seed 7 --out out/large --master local[2]\n"
+    "  pubsub audit out/large --out out/large-audit --master local[2]\n"
+    "  pubsub score out/large out/large-audit\n",
+)
+@click.option("--networks", type=click.IntRange(min=1), required=True, help="Networks, each a relay chain of its own.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Parachain candidate blocks of each network, refused ones included; a network ends with the relay block in "
+    "which the last of them is judged, and so has a few more.",
+)
+@click.option("--seed", default="0", show_default=True, help="The same seed makes the same networks.")
+@click.option("--out", type=options.OUT, required=True, help="History to make; a run that was ended early is taken up.")
+@click.option(
+    "--cheat-rate",
+    type=click.FloatRange(0, 0.5),
+    default=0.04,
+    show_default=True,
+    help="Share of all turns at which a collator tries to cheat.",
+)
+@options.master
+@options.engine
+def command(  # noqa: PLR0917  # click passes each option by name
+    networks: int, blocks: int, seed: str, out: Path, cheat_rate: float, master: str | None, engine: str
+) -> None:
+    """Make large histories: many networks, one a task, with cheats of every strategy and the truth written beside them.
+
+    The table `truth` says for each cheat its network, chain, block, collator, strategy and the verdict due; the audit
+    never reads it, and `pubsub score` holds an audit against it. Each network has twelve parachains, each of which
+    reads five publishers or more. What is made depends on the seed and on nothing else; networks that are there whole
+    are not made again.
+    """
+    from cli.simulate import run_simulate
+
+    run_simulate(networks, blocks, seed, out, cheat_rate=cheat_rate, master=master, engine=engine)

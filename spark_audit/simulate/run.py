@@ -1,0 +1,149 @@
+"""A whole simulation: the networks that are not there yet, made by either engine, and what all of them came to."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from emulator.seeded import MILLION
+from primitives.errors import PubsubError
+from primitives.hashing import blake2_256
+from primitives.version import VERSION
+from spark_audit.commit import COMMITS, STAGING, canonical_json, write_atomically
+from spark_audit.mapping import Mapper
+from spark_audit.simulate.population import SEGMENT
+from spark_audit.simulate.unit import RECEIPTS, NetworkTask, receipt_path, simulate_unit
+
+PLAN: Final = "plan.json"
+_FORMAT: Final = 1
+
+OnProgress = Callable[[int, int], None]
+"""Told how many networks of how many are done."""
+
+
+class SimulationRefused(PubsubError):
+    """A simulation that cannot be made where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What to simulate: `networks` of `blocks` parachain candidates each, cheats in `cheat_rate` millionths of turns.
+
+    A network ends with the relay block in which its candidate number `blocks` is judged, so it has a few more. Networks
+    follow from `seed` and their number alone: a simulation with more of them contains the one with fewer.
+    """
+
+    networks: int
+    blocks: int
+    seed: str
+    cheat_rate: int = 40_000
+
+    def plan(self) -> dict[str, Any]:
+        """What must be equal for a simulation to be taken up again."""
+        return {
+            "format": _FORMAT,
+            "version": VERSION,
+            "seed": self.seed,
+            "blocks": self.blocks,
+            "cheat_rate": self.cheat_rate,
+            "segment": SEGMENT,
+        }
+
+    def tasks(self) -> list[NetworkTask]:
+        """One a network."""
+        return [NetworkTask(self.seed, number, self.blocks, self.cheat_rate) for number in range(self.networks)]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What a simulation came to, networks made earlier included; `digest` is over all that the networks decided."""
+
+    receipts: tuple[dict[str, Any], ...]
+    made: int
+    """Networks made now; the others were there."""
+
+    @property
+    def digest(self) -> str:
+        """In hex: blake2b-256 of the networks' digests, in their order."""
+        return blake2_256(b"".join(bytes.fromhex(each["digest"]) for each in self.receipts)).hex()
+
+    @property
+    def candidates(self) -> int:
+        """Parachain blocks that were judged."""
+        return sum(each["candidates"] for each in self.receipts)
+
+    @property
+    def cheats(self) -> Counter[str]:
+        """Planted cheats by strategy."""
+        return sum((Counter(each["cheats"]) for each in self.receipts), Counter())
+
+
+def simulate(
+    simulation: Simulation, out: Path, engine: Callable[[], Mapper], progress: OnProgress | None = None
+) -> Simulated:
+    """Make the networks that are not whole at `out` yet; `engine` is opened only if there are any, and closed.
+
+    Raises `SimulationRefused` when `out` holds something else, and what the engine raises. One simulation at a time may
+    write to a folder.
+    """
+    _check(simulation)
+    _prepare(simulation, out)
+    tasks = simulation.tasks()
+    known = [_receipt(out, task) for task in tasks]
+    fresh = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
+    there = len(tasks) - len(fresh)
+    report = progress or (lambda _done, _total: None)
+    report(there, len(tasks))
+    made: list[dict[str, Any]] = []
+    if fresh:
+        runner = engine()
+        try:
+            units = [task.to_json() for task in fresh]
+            made = runner.map(simulate_unit, units, out, lambda done: report(there + done, len(tasks)))
+        finally:
+            runner.close()
+    new = iter(made)
+    receipts = tuple(next(new) if receipt is None else receipt for receipt in known)
+    return Simulated(receipts, len(fresh))
+
+
+def _check(simulation: Simulation) -> None:
+    for name in ("networks", "blocks"):
+        if getattr(simulation, name) < 1:
+            raise SimulationRefused(f"{name} must be 1 or more")
+    if not 0 <= simulation.cheat_rate <= MILLION // 2:
+        raise SimulationRefused("at most half of the turns can be cheats: half of the collators are honest")
+
+
+def _prepare(simulation: Simulation, out: Path) -> None:
+    """Claim the folder for this simulation, and clear away what a killed one was about to write."""
+    path = out / RECEIPTS / PLAN
+    plan = simulation.plan()
+    if path.is_file():
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError:
+            raise SimulationRefused(f"{path}: not JSON; remove {out} and begin again") from None
+        other = [name for name in plan if not isinstance(found, dict) or found.get(name) != plan[name]]
+        if other:
+            raise SimulationRefused(
+                f"{out} holds a simulation with another {', '.join(other)}; name another folder or remove it"
+            )
+        shutil.rmtree(out / STAGING, ignore_errors=True)
+        return
+    if (out / COMMITS).exists():
+        raise SimulationRefused(f"{out} holds a history that was not simulated; name another folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, canonical_json(plan))
+
+
+def _receipt(out: Path, task: NetworkTask) -> dict[str, Any] | None:
+    """The receipt of a network that is whole, none otherwise."""
+    try:
+        receipt = json.loads(receipt_path(out, task).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return receipt if isinstance(receipt, dict) and "digest" in receipt else None

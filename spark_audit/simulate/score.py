@@ -1,0 +1,83 @@
+"""An audit held against the truth: which planted cheats it found, and what it found that nobody planted."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from spark_audit import schema
+from spark_audit.findings import Severity
+from spark_audit.reader import Fault, History, read_file
+from spark_audit.results import Results, read_groups
+
+_PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
+
+Charge = tuple[Any, ...]
+"""Where a block stands, its hash, who answers for it, and the verdict."""
+
+
+@dataclass(slots=True)
+class Score:
+    """A finding is right when block, collator and verdict are those of a planted cheat; severity `info` is apart."""
+
+    planted: Counter[str] = field(default_factory=Counter)
+    """Cheats in the truth, by strategy."""
+    caught: Counter[str] = field(default_factory=Counter)
+    """Of them, those with the right finding."""
+    missed: list[Charge] = field(default_factory=list)
+    wrong: list[Charge] = field(default_factory=list)
+    """Findings that answer to no planted cheat."""
+    faults: list[Fault] = field(default_factory=list)
+    """What of the truth could not be read."""
+
+    @property
+    def recall(self) -> float:
+        """Share of the planted cheats that were found, 1 of none."""
+        return self.caught.total() / self.planted.total() if self.planted else 1.0
+
+    @property
+    def precision(self) -> float:
+        """Share of the findings that are right, 1 of none."""
+        found = self.caught.total() + len(self.wrong)
+        return self.caught.total() / found if found else 1.0
+
+
+def score(history: Path, audit: Path) -> Score:
+    """Hold the findings of the audit at `audit` against the truth in `history`. Raises `CommitError`, `ResultError`."""
+    out = Score()
+    due: dict[Charge, str] = {}
+    for row in _truth(History.open(history), out.faults):
+        due[_charge(row, row["verdict"])] = row["strategy"]
+        out.planted[row["strategy"]] += 1
+    for row in _findings(Results.open(audit)):
+        charge = _charge(row, row["code"])
+        strategy = due.pop(charge, None)
+        if strategy is None:
+            out.wrong.append(charge)
+        else:
+            out.caught[strategy] += 1
+    out.missed = list(due)
+    return out
+
+
+def _charge(row: dict[str, Any], code: str) -> Charge:
+    return (*(row[name] for name in _PLACE), code)
+
+
+def _truth(history: History, faults: list[Fault]) -> Iterator[dict[str, Any]]:
+    for entry in history.files(schema.TRUTH):
+        for unit in read_file(history.root, entry):
+            if isinstance(unit, Fault):
+                faults.append(unit)
+            else:
+                yield from unit.to_pylist()
+
+
+def _findings(results: Results) -> Iterator[dict[str, Any]]:
+    columns = [*_PLACE, "code", "severity"]
+    for path in results.files(schema.FINDINGS):
+        for group in read_groups(path, schema.FINDINGS):
+            for row in group.select(columns).to_pylist():
+                if row["severity"] != Severity.INFO.value:
+                    yield row

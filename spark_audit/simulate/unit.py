@@ -1,0 +1,132 @@
+"""One generated network, from its first block to its receipt: what either engine runs, one a task.
+
+A network's segments join the history one commit each, its truth with them; the receipt comes last and says that the
+network is whole. What was killed before that is made again from its start, and the segments that are there stay: the
+same seed and number give the same account.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from emulator.digest import RunDigest
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from primitives.pubsub import node_cost
+from spark_audit.commit import canonical_json, write_atomically
+from spark_audit.simulate.population import Population
+from spark_audit.store import HistoryWriter
+
+RECEIPTS: Final = "_simulation"
+"""Folder beside the tables: what is simulated, and a receipt for each network that is whole."""
+
+OnBlocks = Callable[[int], None]
+"""Told how many candidates were judged so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTask:
+    """One network of a simulation: it ends with the relay block in which candidate number `blocks` is judged."""
+
+    seed: str
+    number: int
+    blocks: int
+    cheat_rate: int
+
+    @property
+    def population(self) -> Population:
+        """The network itself."""
+        return Population(self.seed, self.number, self.cheat_rate)
+
+    def to_json(self) -> str:
+        """As it travels to a worker."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "NetworkTask":
+        """The inverse of `to_json`."""
+        return NetworkTask(**json.loads(text))
+
+
+@dataclass(slots=True)
+class Tally:
+    """An observer that counts. Bytes are costs of proof nodes; `strategies` are planted cheats by name."""
+
+    candidates: int = 0
+    rejected: int = 0
+    relay_blocks: int = 0
+    strategies: Counter[str] = field(default_factory=Counter)
+    proofs: list[int] = field(default_factory=list)
+    pubsub: list[int] = field(default_factory=list)
+    """Of valid blocks' proofs, the bytes that static keys do not need."""
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Every relay block, genesis included."""
+        self.relay_blocks = record.number
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Nothing to count."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Nothing to count."""
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """Nothing to count."""
+
+    def candidate(self, record: BlockRecord) -> None:
+        """One candidate, whatever became of it."""
+        self.candidates += 1
+        self.rejected += record.refusal is not None
+        if record.due:
+            self.strategies[record.strategy or ""] += 1
+        self.proofs.append(sum(node_cost(len(node)) for node in record.candidate.inherent.proof))
+        if record.outcome is not None:
+            ledger = record.outcome.ledger
+            self.pubsub.append(ledger.proof_bytes - ledger.static_bytes)
+
+
+def simulate_unit(text: str, history: Path) -> dict[str, Any]:
+    """`simulate_network` as engines run it."""
+    return simulate_network(NetworkTask.from_json(text), history)
+
+
+def simulate_network(task: NetworkTask, history: Path, on_blocks: OnBlocks | None = None) -> dict[str, Any]:
+    """Make one network, add it to the history and return its receipt. Raises `CommitError`, `OSError`."""
+    population = task.population
+    tally, digest = Tally(), RunDigest()
+    network = population.network()
+    with HistoryWriter(history, population.name, resume=True) as writer:
+        for observer in (tally, digest, writer):
+            network.observe(observer)
+        while tally.candidates < task.blocks:
+            population.feed(network)
+            network.step()
+            if on_blocks is not None:
+                on_blocks(tally.candidates)
+        network.finish()
+    receipt = {
+        **asdict(task),
+        "network": population.name,
+        "relay_blocks": tally.relay_blocks,
+        "candidates": tally.candidates,
+        "rejected": tally.rejected,
+        "cheats": dict(sorted(tally.strategies.items())),
+        "proof_bytes": sum(tally.proofs),
+        "median_proof": _median(tally.proofs),
+        "median_pubsub_proof": _median(tally.pubsub),
+        "digest": digest.value.hex(),
+    }
+    write_atomically(receipt_path(history, task), canonical_json(receipt))
+    return receipt
+
+
+def receipt_path(history: Path, task: NetworkTask) -> Path:
+    """Where the receipt of a network stands."""
+    return history / RECEIPTS / f"{task.population.name}.json"
+
+
+def _median(figures: list[int]) -> int:
+    """The lower median, 0 of none."""
+    return sorted(figures)[(len(figures) - 1) // 2] if figures else 0
