@@ -90,6 +90,10 @@ def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
     delivered: dict[int, int] = {}
     for delivery in outcome.deliveries:
         delivered[delivery.publisher] = delivered.get(delivery.publisher, 0) + 1
+    delays: dict[int, list[int]] = {}
+    for change in outcome.plan.changes:
+        if change.entry is not None:
+            delays.setdefault(change.para, []).append(row["included_at"] - change.entry.when_inserted)
     place = {name: row[name] for name in ("network", "chain", "segment", "position", "number")}
     return [
         {
@@ -100,6 +104,7 @@ def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
             **{name: getattr(ledger, name) for name in _SUMMED},
             "unpruned_bytes": full.get(ledger.para),
             "deliveries": delivered.get(ledger.para, 0),
+            "delays": sorted(delays.get(ledger.para, ())),
         }
         for ledger in outcome.ledger.publishers
     ]

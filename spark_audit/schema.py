@@ -353,7 +353,7 @@ BLOCK_MEASURES: Final = Table(
 
 PUBLISHER_MEASURES: Final = Table(
     "publisher_measures",
-    1,
+    2,
     "One row per executed block and publisher met in it.",
     (
         _NETWORK,
@@ -367,6 +367,7 @@ PUBLISHER_MEASURES: Final = Table(
         *_LEDGER,
         Column("unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it", nullable=True),
         Column("deliveries", INT, "callbacks for its keys"),
+        Column("delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"),
     ),
     ("segment", "position", "publisher"),
     ("network", "chain"),

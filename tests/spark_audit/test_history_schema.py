@@ -68,7 +68,7 @@ def test_rows_come_back_from_a_file_as_they_were_written(
 def test_a_table_tells_name_version_and_the_meaning_of_every_column(name: str) -> None:
     table = TABLES[name]
     metadata = table.schema.metadata
-    assert metadata == {b"pubsub.table": name.encode(), b"pubsub.version": b"1"}
+    assert metadata == {b"pubsub.table": name.encode(), b"pubsub.version": str(table.version).encode()}
     assert all(field.metadata[b"doc"] for field in table.schema)
     assert set(table.key) | set(table.partitions) <= {column.name for column in table.columns}
 

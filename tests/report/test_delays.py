@@ -1,0 +1,33 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from audit_support import KEYS, SUBSCRIBER, small_network
+
+from emulator.metrics import Metrics
+from emulator.network import Network
+from emulator.parachain import Pace
+from spark_audit import schema
+from spark_audit.audit import audit
+from spark_audit.store import HistoryWriter
+
+
+def test_delays_are_those_that_the_network_saw(tmp_path: Path) -> None:
+    config = small_network().config
+    paces = {SUBSCRIBER: Pace(every=3)}
+    slow = [replace(each, pace=paces.get(each.spec.para_id, each.pace)) for each in config.parachains]
+        replace(each, pace=Pace(every=3)) if each.spec.para_id == SUBSCRIBER else each for each in config.parachains
+    ]
+    network, seen = Network(replace(config, parachains=tuple(slow))), Metrics()
+    with HistoryWriter(tmp_path / "history", "dev") as writer:
+        network.observe(writer)
+        for at in range(12):
+            network.publish(1000, KEYS[at % len(KEYS)], b"value %d" % at)
+            for step in network.step():
+                seen.note(network, step)
+        network.finish()
+    rows = list(audit(tmp_path / "history", tmp_path / "out", engine="python").results.rows(schema.PUBLISHER_MEASURES))
+    found = Counter(delay for row in rows for delay in row["delays"])
+    assert found == seen.subscribers[SUBSCRIBER].latency
+    assert len(found) > 1
+    assert all(row["delays"] == sorted(row["delays"]) for row in rows)
