@@ -16,8 +16,6 @@ def test_delays_are_those_that_the_network_saw(tmp_path: Path) -> None:
     config = small_network().config
     paces = {SUBSCRIBER: Pace(every=3)}
     slow = [replace(each, pace=paces.get(each.spec.para_id, each.pace)) for each in config.parachains]
-        replace(each, pace=Pace(every=3)) if each.spec.para_id == SUBSCRIBER else each for each in config.parachains
-    ]
     network, seen = Network(replace(config, parachains=tuple(slow))), Metrics()
     with HistoryWriter(tmp_path / "history", "dev") as writer:
         network.observe(writer)
