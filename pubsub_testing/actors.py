@@ -1,0 +1,94 @@
+"""Collators and cheats at the network that a test has before it. Trying a block changes nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from collator.cheats import STRATEGIES, attempt
+from emulator.network import Network
+from emulator.parachain import Collator
+from emulator.seeded import MILLION
+from primitives.errors import PubsubError
+from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
+from runtime.parachain_system.execute import BlockOutcome
+from runtime.parachain_system.validate import validate_block
+
+
+class NoSuchCheat(PubsubError):
+    """No strategy has this name."""
+
+
+class NothingToCheat(PubsubError):
+    """The strategy has nothing to do in this situation: no node to leave out, no message to drop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A dishonest candidate: every verdict that was due, and every one found; none of either means that it is valid."""
+
+    candidate: Candidate
+    due: tuple[Verdict, ...]
+    found: tuple[Verdict, ...]
+    refusal: InvalidBlock | None
+
+
+@dataclass(frozen=True, slots=True)
+class Collators:
+    """The authors of a network's parachains."""
+
+    network: Network
+
+    def of(self, para: int) -> tuple[Collator, ...]:
+        """A parachain's collators, in turn order. Raises `UnknownParachain`."""
+        return self.network.parachain(para).collators
+
+    def author(self, para: int) -> Candidate:
+        """The honest block that would come next, sealed. Raises `UnknownParachain`, `CannotAuthor`."""
+        return self.network.situation(para).honest
+
+    def judge(self, para: int, candidate: Candidate) -> BlockOutcome:
+        """What a candidate would make of its parachain. Raises `InvalidBlock` as the relay chain would refuse it."""
+        now = self.network.situation(para)
+        context = now.context(candidate.inherent.relay_parent_number)
+        return validate_block(now.parent, now.state, candidate, context)
+
+
+@dataclass(frozen=True, slots=True)
+class Cheats:
+    """Dishonest authors; strategies are named as in `collator.cheats`, `pubsub fuzz --list` shows them."""
+
+    network: Network
+
+    def attempt(self, para: int, *strategies: str, seed: bytes = b"cheat") -> Judged:
+        """The block that comes of following these strategies now, and what is found against it.
+
+        Raises `NoSuchCheat`, `NothingToCheat`, and as `Collators.author`.
+        """
+        now = self.network.situation(para)
+        tried = attempt(now, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
+        if tried is None:
+            raise NothingToCheat(f"{'+'.join(strategies)} has nothing to do at parachain {para}'s next block")
+        refusal = None
+        try:
+            Collators(self.network).judge(para, tried.candidate)
+        except InvalidBlock as invalid:
+            refusal = invalid
+        found = () if refusal is None else tuple(offence.verdict for offence in refusal.evidence)
+        return Judged(tried.candidate, tried.expected, tuple(dict.fromkeys(found)), refusal)
+
+    def bribe(self, para: int, collator: int, *strategies: str, rate: float = 1.0) -> None:
+        """Have a collator, by its place in the turn order, cheat in this share of its turns from now on.
+
+        Raises `NoSuchCheat`, `UnknownParachain`, `IndexError`.
+        """
+        chain = self.network.parachain(para)
+        changed = list(chain.collators)
+        changed[collator] = replace(changed[collator], strategies=tuple(_known(strategies)), rate=round(rate * MILLION))
+        chain.collators = tuple(changed)
+
+
+def _known(strategies: Iterable[str]) -> list[str]:
+    names = list(strategies)
+    for name in names:
+        if name not in STRATEGIES:
+            raise NoSuchCheat(f"no strategy is called {name!r}; there are {', '.join(STRATEGIES)}")
+    return names

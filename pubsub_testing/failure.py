@@ -1,0 +1,198 @@
+"""What a failing test is shown of its networks: each chain's last block with its ledger, and what it changed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from emulator.network import Network
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from emulator.state_diff import child_name, differing_entries, key_name
+from primitives.hashing import twox_128
+from primitives.types import ParaId
+from runtime.events import Event, decode_records
+from runtime.pallet_subscriber.apply import Delivery
+from runtime.parachain_system.ledger import Ledger, PublisherLedger
+from runtime.storage import State
+from runtime.system import EVENTS
+
+_MOST_LINES: Final = 20
+"""Of deliveries, events or keys; how many more there are is said."""
+
+_MOST_CHAINS: Final = 8
+_MOST_BYTES: Final = 40
+
+_SYSTEM: Final = twox_128(b"System")
+"""Pallet System writes its rows in every block; they are no news."""
+
+
+@dataclass(slots=True)
+class LastBlocks:
+    """An observer that remembers each chain's newest candidate and the states around its newest valid block."""
+
+    network: Network
+    records: dict[ParaId, BlockRecord] = field(default_factory=dict)
+    states: dict[ParaId, tuple[State, State]] = field(default_factory=dict)
+    numbers: dict[ParaId, int] = field(default_factory=dict)
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """The relay chain keeps its blocks itself."""
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Not shown."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Not shown."""
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """Where a chain stands when it is first observed."""
+        self.states.setdefault(record.chain, (record.state, record.state))
+
+    def candidate(self, record: BlockRecord) -> None:
+        """The newest one."""
+        self.records[record.chain] = record
+        if record.outcome is not None:
+            before = self.states[record.chain][1]
+            self.states[record.chain] = (before, record.outcome.state)
+            self.numbers[record.chain] = record.candidate.header.number
+
+
+class Watch:
+    """The networks that the running test was handed, the newest of each name."""
+
+    __slots__ = ("_handed",)
+
+    def __init__(self) -> None:
+        self._handed: dict[str, LastBlocks] = {}
+
+    def hand_out(self, name: str, network: Network) -> None:
+        """Remember what happens in a network from now on."""
+        last = LastBlocks(network)
+        network.observe(last)
+        self._handed[name] = last
+
+    def take_back(self, network: Network) -> None:
+        """A network that was only handed out to make something to start from is not the test's."""
+        self._handed = {name: last for name, last in self._handed.items() if last.network is not network}
+
+    def clear(self) -> None:
+        """The test is over."""
+        self._handed.clear()
+
+    def sections(self) -> Iterator[tuple[str, str]]:
+        """Titles and texts for the report of a test that failed."""
+        for name, last in self._handed.items():
+            if last.records:
+                yield f"pubsub {name}: last blocks", "\n".join(_blocks(last))
+                yield f"pubsub {name}: state diff", "\n".join(_changes(last))
+
+
+def _blocks(last: LastBlocks) -> Iterator[str]:
+    header = last.network.relay.header
+    yield f"relay block {header.number}, state root 0x{header.state_root.hex()}"
+    events = decode_records(last.network.relay.state.top.get(EVENTS) or b"\x00")
+    yield from _some(_event(record.event) for record in events)
+    newest = sorted(last.records.values(), key=lambda record: (-record.included_at, record.chain))
+    for record in newest[:_MOST_CHAINS]:
+        yield from _block(record)
+    if len(newest) > _MOST_CHAINS:
+        yield f"… and {len(newest) - _MOST_CHAINS} more parachains"
+
+
+def _block(record: BlockRecord) -> Iterator[str]:
+    inherent = record.candidate.inherent
+    said = "valid" if record.refusal is None else "REFUSED"
+    cheat = f", by the cheat {record.strategy}" if record.strategy is not None else ""
+    yield (
+        f"parachain {record.chain} block {record.candidate.header.number}, in relay block {record.included_at} "
+        f"on {inherent.relay_parent_number}: {said}{cheat}"
+    )
+    if record.refusal is not None:
+        yield from (f"  {offence.verdict.value}: {offence.detail}" for offence in record.refusal.evidence)
+    if record.outcome is not None:
+        yield from ledger_lines(record.outcome.ledger)
+        yield from _some(_delivery(delivery) for delivery in record.outcome.deliveries)
+
+
+def ledger_lines(ledger: Ledger) -> Iterator[str]:
+    """A block's ledger in bytes, and a table of its publishers."""
+    yield (
+        f"  budget {ledger.budget:,}, used {ledger.used:,}, messages {ledger.messages_bytes:,}, "
+        f"static keys {ledger.static_bytes:,}, maps {ledger.map_charges:,}"
+    )
+    yield (
+        f"  proof {ledger.proof_bytes:,} in {ledger.proof_nodes:,} nodes, own state {ledger.own_state_bytes:,} "
+        f"(of it cache {ledger.cache_state_bytes:,})"
+    )
+    names = [column.name for column in fields(PublisherLedger)]
+    rows = [names, *([_cell(getattr(publisher, name)) for name in names] for publisher in ledger.publishers)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(names))]
+    for row in rows if ledger.publishers else ():
+        yield "  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _delivery(delivery: Delivery) -> str:
+    what = "removed" if delivery.value is None else f"{_short(delivery.value)}, {delivery.ttl_state}"
+    failed = ", the handler FAILED" if delivery.failed else ""
+    return f"  delivered {delivery.publisher} 0x{delivery.key.hex()}: {what}{failed}"
+
+
+def _event(event: Event) -> str:
+    values = ((name, getattr(event, name)) for name, _ in event.CODECS)
+    inner = ", ".join(f"{name}={_short(value) if isinstance(value, bytes) else value}" for name, value in values)
+    return f"  {event.PALLET}::{type(event).__name__}({inner})"
+
+
+def _changes(last: LastBlocks) -> Iterator[str]:
+    relay = last.network.relay
+    now = relay.header.number
+    before = relay.block(now - 1)
+    if before is not None:
+        yield f"relay block {now - 1} → {now}"
+        yield from state_lines(before.state, relay.state)
+    newest = sorted(last.numbers, key=lambda para: (-last.records[para].included_at, para))
+    for para in newest[:_MOST_CHAINS]:
+        number = last.numbers[para]
+        yield f"parachain {para} block {number - 1} → {number}"
+        yield from state_lines(*last.states[para])
+
+
+def state_lines(before: State, after: State) -> Iterator[str]:
+    """The keys that two states hold differently, those of child tries included; of System's rows none, of all some."""
+
+    def lines() -> Iterator[str]:
+        for key, old, new in differing_entries(before.top, after.top):
+            if not key.startswith(_SYSTEM):
+                yield f"  {key_name(key)}: {_short(old)} → {_short(new)}"
+        for child in sorted({**before.children, **after.children}):
+            mine, theirs = dict(before.child_entries(child)), dict(after.child_entries(child))
+            for key in sorted({**mine, **theirs}):
+                if mine.get(key) != theirs.get(key):
+                    yield f"  {child_name(child)}, 0x{key.hex()}: {_short(mine.get(key))} → {_short(theirs.get(key))}"
+
+    if before.root() == after.root():
+        yield "  nothing changed"
+    yield from _some(lines())
+
+
+def _short(value: bytes | None) -> str:
+    if value is None:
+        return "nothing"
+    return f"0x{value.hex()}" if len(value) <= _MOST_BYTES else f"0x{value[:_MOST_BYTES].hex()}… ({len(value)} bytes)"
+
+
+def _some(lines: Iterable[str]) -> Iterator[str]:
+    """The first of them, and how many more there are."""
+    more = 0
+    for at, line in enumerate(lines):
+        if at < _MOST_LINES:
+            yield line
+        else:
+            more += 1
+    if more:
+        yield f"  … and {more} more"

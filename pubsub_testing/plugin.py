@@ -1,0 +1,152 @@
+"""What pytest loads by itself: fixtures, a marker, options, and what a failing test is shown.
+
+Importing this module loads nothing of the emulator: a run that uses no fixture of it pays for one small file.
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from emulator.network import Network
+    from emulator.parachain import Parachain
+    from emulator.relay_chain import RelayChain
+    from emulator.simulation import Simulation
+    from primitives.types import ParaId
+    from pubsub_testing.actors import Cheats, Collators
+    from pubsub_testing.networks import Frozen, Networks
+
+MARKER: Final = "pubsub_scenario"
+UPDATE: Final = "--proof-snapshot-update"
+
+_NETWORKS: Final = pytest.StashKey["Networks"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of `proof_snapshot`."""
+    group = parser.getgroup("pubsub", "publish-subscribe emulator")
+    group.addoption(
+        UPDATE, action="store_true", default=False, help="write the files of `proof_snapshot` instead of checking them"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, so that `--strict-markers` knows it."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(file, blocks=None): pubsub_simulation and pubsub_network are this scenario after so many relay "
+        "blocks, or at its end; a .toml file beside the test or below the root folder, or the name of a bundled one",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that failed is shown its networks' last blocks, with their ledgers, and what they changed."""
+    report = yield
+    networks = item.config.stash.get(_NETWORKS, None)
+    if report.failed and networks is not None:
+        report.sections.extend(networks.watch.sections())
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """The next test has networks of its own."""
+    networks = item.config.stash.get(_NETWORKS, None)
+    if networks is not None:
+        networks.watch.clear()
+
+
+@pytest.fixture(scope="session")
+def pubsub_networks(pytestconfig: pytest.Config) -> "Iterator[Networks]":
+    """Builds and keeps what tests start from: `of`, `build`, `scenario`, `freeze`."""
+    from pubsub_testing.networks import Networks
+
+    pytestconfig.stash[_NETWORKS] = Networks()
+    yield pytestconfig.stash[_NETWORKS]
+    del pytestconfig.stash[_NETWORKS]
+
+
+@pytest.fixture(scope="session")
+def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
+    """What every `pubsub_network` starts from; override it, at any scope, with a network of your own.
+
+    By default parachain 1000 publishes, and 2000 subscribes to its key `key_from_data(b"key")`.
+    """
+    from primitives.pubsub import key_from_data
+
+    return pubsub_networks.of([1000], {2000: {1000: [key_from_data(b"key")]}})
+
+
+@pytest.fixture
+def pubsub_simulation(request: pytest.FixtureRequest, pubsub_networks: "Networks") -> "Simulation":
+    """The scenario that the marker `pubsub_scenario` names, this test's own: `step()` goes on with its traffic."""
+    from primitives.errors import PubsubError
+    from pubsub_testing.networks import find_scenario
+
+    mark = request.node.get_closest_marker(MARKER)
+    if mark is None:
+        pytest.fail(f"pubsub_simulation needs @pytest.mark.{MARKER}(file, blocks=…)", pytrace=False)
+    file, blocks = _scenario_arguments(*mark.args, **mark.kwargs)
+    try:
+        scenario = find_scenario(file, (request.path.parent, request.config.rootpath))
+        return pubsub_networks.scenario(scenario, blocks).fork()
+    except PubsubError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+def _scenario_arguments(file: str | Path, blocks: int | None = None) -> tuple[str, int | None]:
+    return str(file), blocks
+
+
+@pytest.fixture
+def pubsub_network(request: pytest.FixtureRequest) -> "Network":
+    """A network of this test's own: a fork of `pubsub_base`, or the marker's scenario."""
+    if request.node.get_closest_marker(MARKER) is not None:
+        return _simulated(request.getfixturevalue("pubsub_simulation"))
+    from emulator.simulation import Simulation
+    from pubsub_testing.networks import Frozen
+
+    base = request.getfixturevalue("pubsub_base")
+    if not isinstance(base, Frozen):
+        pytest.fail(
+            "pubsub_base must be frozen, or tests would share it: pubsub_networks.freeze(network)", pytrace=False
+        )
+    fork: Network | Simulation = base.fork()
+    return fork.network if isinstance(fork, Simulation) else fork
+
+
+def _simulated(simulation: "Simulation") -> "Network":
+    return simulation.network
+
+
+@pytest.fixture
+def pubsub_relay_chain(pubsub_network: "Network") -> "RelayChain":
+    """The relay chain of `pubsub_network`."""
+    return pubsub_network.relay
+
+
+@pytest.fixture
+def pubsub_parachains(pubsub_network: "Network") -> "Mapping[ParaId, Parachain]":
+    """The parachains of `pubsub_network` by id."""
+    return pubsub_network.parachains
+
+
+@pytest.fixture
+def pubsub_collators(pubsub_network: "Network") -> "Collators":
+    """The authors in `pubsub_network`: have the next block authored, have a candidate judged."""
+    from pubsub_testing.actors import Collators
+
+    return Collators(pubsub_network)
+
+
+@pytest.fixture
+def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
+    """Dishonest authors in `pubsub_network`: attempt a cheat on the next block, or bribe a collator."""
+    from pubsub_testing.actors import Cheats
+
+    return Cheats(pubsub_network)

@@ -1,0 +1,122 @@
+"""The plugin's fixtures, used here as anybody would use them."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from emulator.network import Network, UnknownParachain
+from emulator.parachain import Parachain
+from emulator.relay_chain import RelayChain
+from emulator.simulation import Simulation
+from primitives.pubsub import ValidFor, key_from_data
+from primitives.types import ParaId
+from pubsub_testing.actors import Cheats, Collators, NoSuchCheat, NothingToCheat
+from pubsub_testing.networks import Frozen, Networks
+from runtime.parachain_system.block import InvalidBlock, Verdict
+
+KEY = key_from_data(b"key")
+
+
+def test_a_published_value_arrives(pubsub_network: Network) -> None:
+    pubsub_network.publish(1000, KEY, b"7.42", ttl=100)
+    [delivery] = pubsub_network.step(3)[-1].deliveries(2000)
+    assert (delivery.value, delivery.ttl_state) == (b"7.42", ValidFor(100))
+
+
+def test_all_fixtures_of_a_test_speak_of_one_network(
+    pubsub_network: Network,
+    pubsub_relay_chain: RelayChain,
+    pubsub_parachains: Mapping[ParaId, Parachain],
+    pubsub_collators: Collators,
+    pubsub_cheats: Cheats,
+) -> None:
+    assert pubsub_relay_chain is pubsub_network.relay
+    assert pubsub_parachains is pubsub_network.parachains
+    assert pubsub_collators.network is pubsub_network
+    assert pubsub_cheats.network is pubsub_network
+
+
+@pytest.mark.parametrize("again", range(3))
+def test_every_test_starts_from_the_base(pubsub_network: Network, pubsub_base: Frozen[Network], again: int) -> None:
+    del again
+    assert pubsub_network.number == pubsub_base.number == 0
+    pubsub_network.publish(1000, KEY, b"seen by nobody else")
+    pubsub_network.step(4)
+    assert pubsub_base.number == 0
+    assert pubsub_base.fork().step(4)[-1].deliveries(2000) == ()
+
+
+def test_what_is_frozen_stays_as_it_was(pubsub_networks: Networks, pubsub_network: Network) -> None:
+    pubsub_network.publish(1000, KEY, b"before")
+    pubsub_network.step(2)
+    frozen = pubsub_networks.freeze(pubsub_network, "two blocks on")
+    root = pubsub_network.relay.header.state_root
+    pubsub_network.step(5)
+    assert repr(frozen) == "Frozen(two blocks on, relay block 2)"
+    assert frozen.fork().relay.header.state_root == root
+    assert [delivery.value for delivery in frozen.fork().step()[0].deliveries(2000)] == [b"before"]
+
+
+def test_a_collator_s_block_is_judged_and_changes_nothing(pubsub_network: Network, pubsub_collators: Collators) -> None:
+    pubsub_network.publish(1000, KEY, b"value")
+    pubsub_network.step(2)
+    candidate = pubsub_collators.author(2000)
+    outcome = pubsub_collators.judge(2000, candidate)
+    assert [delivery.value for delivery in outcome.deliveries] == [b"value"]
+    assert len(pubsub_collators.of(2000)) == 2
+    [record] = [record for record in pubsub_network.step()[0].records if record.chain == 2000]
+    assert record.candidate.encode() == candidate.encode()
+    with pytest.raises(InvalidBlock):
+        pubsub_collators.judge(2000, candidate)
+    with pytest.raises(UnknownParachain):
+        pubsub_collators.author(4000)
+
+
+def test_a_cheat_meets_the_verdict_that_is_due(pubsub_network: Network, pubsub_cheats: Cheats) -> None:
+    pubsub_network.publish(1000, KEY, b"value")
+    pubsub_network.step(2)
+    judged = pubsub_cheats.attempt(2000, "omit-node")
+    assert judged.refusal is not None
+    assert judged.found == judged.due != ()
+    assert pubsub_cheats.attempt(2000, "drop-and-restore").refusal is None
+    assert pubsub_network.step()[0].refused == ()
+    with pytest.raises(NothingToCheat, match="drop-message has nothing to do at parachain 2000's next block"):
+        pubsub_cheats.attempt(2000, "drop-message")
+    with pytest.raises(NoSuchCheat, match="no strategy is called 'omit'"):
+        pubsub_cheats.attempt(2000, "omit")
+
+
+def test_a_bribed_collator_cheats_in_its_turns(pubsub_network: Network, pubsub_cheats: Cheats) -> None:
+    pubsub_cheats.bribe(2000, 1, "wrong-state-root")
+    refused = [record.refusal for step in pubsub_network.step(6) for record in step.refused]
+    assert [refusal.verdict for refusal in refused if refusal is not None] == [Verdict.STATE_ROOT_MISMATCH] * 3
+    with pytest.raises(NoSuchCheat):
+        pubsub_cheats.bribe(2000, 0, "be-nice")
+
+
+def test_networks_are_built_with_the_collators_wanted(pubsub_networks: Networks) -> None:
+    frozen = pubsub_networks.of(
+        [1000], {2000: {1000: [KEY]}, 3000: {1000: [KEY]}}, collators={3000: [(), ("bad-parent", "no-seal"), ()]}
+    )
+    network = frozen.fork()
+    assert [len(network.parachain(para).collators) for para in (1000, 2000, 3000)] == [1, 2, 3]
+    refused = [record for step in network.step(6) for record in step.refused]
+    assert {record.chain for record in refused} == {3000}
+    assert len(refused) == 2
+
+
+@pytest.mark.pubsub_scenario("demo", blocks=3)
+def test_a_scenario_stands_where_it_was_asked_to(pubsub_simulation: Simulation, pubsub_network: Network) -> None:
+    assert pubsub_network is pubsub_simulation.network
+    assert pubsub_network.number == 3
+    assert pubsub_simulation.step().number == 4
+
+
+@pytest.mark.pubsub_scenario("demo", blocks=5)
+@pytest.mark.parametrize("again", range(2))
+def test_a_scenario_is_run_once_and_forked(pubsub_network: Network, pubsub_networks: Networks, again: int) -> None:
+    del again
+    assert pubsub_network.number == 5
+    pubsub_network.step()
+    [runs] = pubsub_networks._runs.values()
+    assert [runs[number].number for number in sorted(runs)] == sorted(runs)
