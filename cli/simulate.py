@@ -42,6 +42,8 @@ def show_simulated(simulated: Simulated) -> None:
         f"{len(receipts):,} networks{again}: {simulated.candidates:,} parachain blocks, {rejected:,} of them refused, "
         f"{cheats.total():,} planted cheats, {relay:,} relay blocks"
     )
+    seconds = sum(each["cpu_seconds"] for each in receipts)
+    click.echo(f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a parachain block")
     whole = median_low(each["median_proof"] for each in receipts)
     pubsub = median_low(each["median_pubsub_proof"] for each in receipts)
     total = size(sum(each["proof_bytes"] for each in receipts))

@@ -84,8 +84,8 @@ class Population:
         if stream.one_in(2):
             for _ in range(2):
                 network.send_downward(_FIRST + _ORDERED, stream.take(stream.between(0, 60)))
-        for sender in (0, 1):
-            if stream.one_in(2):
+        if stream.one_in(2):
+            for sender in (0, 1):
                 network.send(_FIRST + sender, _FIRST + _CALLED, stream.take(stream.between(1, 60)))
 
     def _spec(self, at: int, para: ParaId, publishers: list[ParaId]) -> RuntimeSpec:
