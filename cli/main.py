@@ -26,6 +26,7 @@ COMMANDS: Final = (
     "experiment",
     "fixtures",
     "import-relay-proofs",
+    "proof-snapshot",
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
 

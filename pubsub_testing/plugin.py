@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from primitives.types import ParaId
     from pubsub_testing.actors import Cheats, Collators
     from pubsub_testing.networks import Frozen, Networks
+    from pubsub_testing.snapshot import ProofSnapshot
 
 MARKER: Final = "pubsub_scenario"
 UPDATE: Final = "--proof-snapshot-update"
@@ -150,3 +151,12 @@ def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
     from pubsub_testing.actors import Cheats
 
     return Cheats(pubsub_network)
+
+
+@pytest.fixture
+def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
+    """Checks what proofs weigh: `proof_snapshot(pubsub_simulation, tolerance="2%")`; the option keeps what is now."""
+    from pubsub_testing.snapshot import ProofSnapshot
+
+    test = f"{request.path.stem}-{request.node.name}"
+    return ProofSnapshot(request.path.parent, test, bool(request.config.getoption(UPDATE)))

@@ -1,0 +1,39 @@
+"""`pubsub proof-snapshot`: its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.exits import FINDINGS
+
+
+@click.command(
+    "proof-snapshot",
+    epilog="\b\nExamples:\n  pubsub proof-snapshot prices.toml --out prices.proof-snapshot\n"
+    "  pubsub proof-snapshot prices.toml --check prices.proof-snapshot --tolerance 2%\n"
+    "  pubsub proof-snapshot prices.toml --check prices.proof-snapshot --diff\n"
+    "\n\b\nExit codes:\n  0 written, or within the tolerance, 1 exceeded\n",
+)
+@click.argument("scenario")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write what proofs weigh to.")
+@click.option("--check", "kept", type=options.FILE, help="File to hold what proofs weigh against.")
+@click.option("--tolerance", default="0%", show_default=True, help="The share by which a size may grow.")
+@click.option("--diff", is_flag=True, help="With --check: show every figure that changed, within the tolerance too.")
+def command(scenario: str, out: Path | None, kept: Path | None, tolerance: str, *, diff: bool) -> None:
+    """Keep what the proofs of SCENARIO weigh in a small text file, or see whether they have become bigger.
+
+    SCENARIO is a TOML file or the name of one that comes with the project. A count that changed, such as of deliveries,
+    is always an excess: other work was done.
+    """
+    from cli.proof_snapshot import check_snapshot, write_snapshot
+
+    if (out is None) == (kept is None):
+        raise click.UsageError("give either --out or --check")
+    if diff and kept is None:
+        raise click.UsageError("--diff goes with --check")
+    if out is not None:
+        write_snapshot(scenario, out)
+    elif kept is not None and check_snapshot(scenario, kept, tolerance, diff=diff):
+        sys.exit(FINDINGS)

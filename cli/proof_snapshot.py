@@ -1,0 +1,61 @@
+"""`pubsub proof-snapshot`: what a scenario's proofs weigh, kept in a file and held against it."""
+
+from pathlib import Path
+
+import click
+
+from cli.run import find_scenario
+from cli.screen import stage, table
+from emulator.scenario import Scenario
+from emulator.simulation import Simulation
+from pubsub_testing.proof_sizes import Change, ProofSizes, compare, parse_tolerance, read_sizes, scenario_hash, verdict
+
+
+def write_snapshot(name: str, out: Path) -> None:
+    """Measure a scenario and keep what its proofs weigh."""
+    scenario = find_scenario(name)
+    sizes = _measure(scenario)
+    sizes.write(out)
+    click.echo(f"written: {out}, {_total(sizes)}")
+
+
+def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> bool:
+    """Measure a scenario and say what exceeds what is kept by more than the tolerance; whether something does."""
+    share = parse_tolerance(tolerance)
+    kept = read_sizes(kept_in)
+    scenario = find_scenario(name)
+    if scenario_hash(scenario) != kept.scenario_hash:
+        click.echo(
+            f"{kept_in}: of another scenario than {scenario.name}, or of an earlier version of it; --out keeps this"
+        )
+        return True
+    now = _measure(scenario)
+    changes = compare(kept, now, share)
+    shown = changes if diff else [change for change in changes if change.exceeds]
+    if shown:
+        table(f"{scenario.name}: kept in {kept_in}, and now", ("", "kept", "now", "change", ""), map(_row, shown))
+    found = verdict(kept, now, share)
+    if found:
+        click.echo(
+            f"{len(found)} of {len(now.figures)} figures exceed the tolerance of {tolerance}; --out keeps what is now"
+        )
+    else:
+        click.echo(f"{kept_in}: within {tolerance}, {_total(now)}")
+    return bool(found)
+
+
+def _measure(scenario: Scenario) -> ProofSizes:
+    simulation = Simulation(scenario)
+    with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
+        return ProofSizes.of(simulation, advance)
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    kept, now = ("-" if figure is None else f"{figure:,}" for figure in (change.kept, change.now))
+    return change.name, kept, now, change.share, "exceeds" if change.exceeds else ""
+
+
+def _total(sizes: ProofSizes) -> str:
+    whole = sum(figure for name, figure in sizes.figures.items() if name.endswith(".proof_bytes"))
+    blocks = sum(figure for name, figure in sizes.figures.items() if name.endswith(".blocks"))
+    return f"{whole:,} bytes of proof in {blocks:,} blocks"

@@ -1,0 +1,256 @@
+"""What the proofs of a run weigh, kept in a `.proof-snapshot` file: text that diffs well, in TOML.
+
+    format = 1
+    scenario = "price feed"
+    scenario_hash = "0x…"           # blake2-256 of what the scenario says; comments and defaults do not count
+    relay_blocks = 60
+
+    [3000]                          # a parachain
+    blocks = 58                     # counts: where one differs, other work was done, and sizes do not compare
+    …
+    proof_bytes = 58_231            # sizes: may grow within a tolerance
+    …
+
+    [3000.publishers.1000]
+    child_node_bytes = 9_120
+
+A run is deterministic, so equal code gives an equal file on every machine; a tolerance is for changes that are meant.
+"""
+
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from emulator.scenario import Scenario
+from emulator.simulation import Simulation
+from primitives.errors import PubsubError
+from primitives.hashing import blake2_256
+from primitives.types import ParaId
+
+FORMAT: Final = 1
+SUFFIX: Final = ".proof-snapshot"
+
+COUNTS: Final = ("blocks", "refused", "delivered", "removed", "relay_blocks")
+SIZES: Final = ("proof_bytes", "proof_nodes", "largest_proof_bytes", "static_bytes", "own_state_bytes")
+PUBLISHER_SIZES: Final = ("top_path_bytes", "child_node_bytes", "value_bytes")
+
+
+class BadSnapshot(PubsubError):
+    """A `.proof-snapshot` file that cannot be read; the message names file and field."""
+
+
+class BadTolerance(PubsubError):
+    """Not a share such as `2%`."""
+
+
+@dataclass(slots=True)
+class ProofSizes:
+    """An observer that adds up what blocks cost: `figures` by a dotted name such as `3000.publishers.1000.value_bytes`.
+
+    Bytes of nodes are costs, SCALE length prefix included.
+    """
+
+    scenario: str = ""
+    scenario_hash: str = ""
+    figures: dict[str, int] = field(default_factory=dict)
+    _subscribers: set[ParaId] = field(default_factory=set)
+
+    @staticmethod
+    def of(simulation: Simulation, progress: Callable[[int], None] | None = None) -> "ProofSizes":
+        """Those of a scenario from where it stands to its end; it is run."""
+        sizes = ProofSizes(simulation.scenario.name, scenario_hash(simulation.scenario))
+        simulation.network.observe(sizes)
+        simulation.run(progress)
+        return sizes
+
+    # An observer
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Count it."""
+        self.figures["relay_blocks"] = record.number
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Nothing to weigh."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """A parachain that never subscribes proves nothing of publishers, and is left out."""
+        if record.items:
+            self._subscribers.add(record.chain)
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """Nothing to weigh."""
+
+    def candidate(self, record: BlockRecord) -> None:
+        """Weigh a valid block, count a refused one."""
+        if record.chain not in self._subscribers:
+            return
+        chain = str(record.chain)
+        if record.outcome is None:
+            self._add(f"{chain}.refused", 1)
+            return
+        ledger, deliveries = record.outcome.ledger, record.outcome.deliveries
+        removed = sum(delivery.value is None for delivery in deliveries)
+        self._add(f"{chain}.blocks", 1)
+        self._add(f"{chain}.delivered", len(deliveries) - removed)
+        self._add(f"{chain}.removed", removed)
+        for name in ("proof_bytes", "proof_nodes", "static_bytes", "own_state_bytes"):
+            self._add(f"{chain}.{name}", getattr(ledger, name))
+        largest = f"{chain}.largest_proof_bytes"
+        self.figures[largest] = max(self.figures.get(largest, 0), ledger.proof_bytes)
+        for publisher in ledger.publishers:
+            for name in PUBLISHER_SIZES:
+                self._add(f"{chain}.publishers.{publisher.para}.{name}", getattr(publisher, name))
+
+    def _add(self, name: str, count: int) -> None:
+        self.figures[name] = self.figures.get(name, 0) + count
+
+    # A file
+
+    def text(self) -> str:
+        """As it stands in a file."""
+        lines = ["# What proofs weigh; written by `pubsub proof-snapshot` or the fixture `proof_snapshot`."]
+        lines.append(f"format = {FORMAT}")
+        if self.scenario:
+            lines += [f"scenario = {_quoted(self.scenario)}", f'scenario_hash = "{self.scenario_hash}"']
+        tables: dict[str, dict[str, int]] = {}
+        for name, figure in self.figures.items():
+            table, _, last = name.rpartition(".")
+            tables.setdefault(table, {})[last] = figure
+        for table in sorted(tables, key=_by_number):
+            lines += ["", f"[{table}]"] if table else []
+            order = (*COUNTS, *SIZES, *PUBLISHER_SIZES)
+            lines += [f"{name} = {tables[table].get(name, 0):_}" for name in order if name in tables[table]]
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: Path) -> None:
+        """Write the file whole, or leave what is there. Raises `OSError`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(self.text())
+            Path(part).chmod(0o644)
+            Path(part).replace(path)
+        finally:
+            Path(part).unlink(missing_ok=True)
+
+
+def read_sizes(path: Path) -> ProofSizes:
+    """What a file holds. Raises `BadSnapshot`, `OSError`."""
+    try:
+        data = tomllib.loads(path.read_bytes().decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSnapshot(f"{path}: not a proof snapshot: {error}") from None
+    found = data.pop("format", None)
+    if found != FORMAT:
+        raise BadSnapshot(f"{path}: format is {found!r}, this program reads {FORMAT}")
+    scenario, digest = data.pop("scenario", ""), data.pop("scenario_hash", "")
+    if not isinstance(scenario, str) or not isinstance(digest, str):
+        raise BadSnapshot(f"{path}: scenario and scenario_hash must be strings")
+    sizes = ProofSizes(scenario, digest)
+    _flatten(path, "", data, sizes.figures)
+    return sizes
+
+
+def _flatten(path: Path, table: str, data: Mapping[str, Any], into: dict[str, int]) -> None:
+    for name, value in data.items():
+        full = f"{table}.{name}" if table else name
+        if isinstance(value, dict):
+            _flatten(path, full, value, into)
+        elif isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise BadSnapshot(f"{path}: {full} is {value!r}, not a count or a size")
+        elif name not in (*COUNTS, *SIZES, *PUBLISHER_SIZES):
+            raise BadSnapshot(f"{path}: {full} is no field of a proof snapshot")
+        else:
+            into[full] = value
+
+
+def scenario_hash(scenario: Scenario) -> str:
+    """The same as long as the scenario says the same."""
+    said = scenario.model_dump_json(exclude_defaults=True, exclude={"description"})
+    return "0x" + blake2_256(said.encode()).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One figure that is not what it was; `kept` or `now` is none where it is not there."""
+
+    name: str
+    kept: int | None
+    now: int | None
+    exceeds: bool
+
+    @property
+    def share(self) -> str:
+        """The change in per cent of what was kept."""
+        if not self.kept or self.now is None:
+            return "new" if self.now else "gone"
+        return f"{100 * (self.now - self.kept) / self.kept:+.1f} %"
+
+    def __str__(self) -> str:
+        kept, now = ("-" if figure is None else f"{figure:,}" for figure in (self.kept, self.now))
+        return f"{self.name}: {kept} → {now} ({self.share})"
+
+
+def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Change]:
+    """Every figure that changed, in the order of the file.
+
+    A size exceeds the tolerance when it grew by a larger share; a count, whenever it changed: other work was done.
+    """
+    changes = []
+    for name in dict.fromkeys([*kept.figures, *now.figures]):
+        before, after = kept.figures.get(name), now.figures.get(name)
+        if before == after:
+            continue
+        if name.rpartition(".")[2] in COUNTS or before is None or after is None:
+            exceeds = (before or 0) != (after or 0)
+        else:
+            exceeds = after > before * (1 + tolerance)
+        changes.append(Change(name, before, after, exceeds))
+    return sorted(changes, key=lambda change: _by_number(change.name))
+
+
+def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]:
+    """Why `now` is not acceptable where `kept` was expected, line by line; nothing when it is."""
+    if kept.scenario_hash != now.scenario_hash:
+        return [f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an earlier version of it"]
+    return [str(change) for change in compare(kept, now, tolerance) if change.exceeds]
+
+
+def parse_tolerance(text: str) -> Fraction:
+    """The share that `2%`, `0.5 %` or `0` says. Raises `BadTolerance`."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        share = Fraction(number) / 100
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if share < 0 or ("%" not in text and share):
+        raise BadTolerance(f"{text!r} is not a tolerance; write a share such as 2%")
+    return share
+
+
+def _by_number(name: str) -> tuple[tuple[int, str], ...]:
+    """Parachains by id, and what is counted before what is weighed."""
+    return tuple((int(part), "") if part.isdecimal() else (_rank(part), part) for part in name.split("."))
+
+
+_ORDER: Final = ("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES)
+
+
+def _rank(part: str) -> int:
+    return _ORDER.index(part) if part in _ORDER else len(_ORDER)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    escaped = "".join(
+        f"\\u{ord(char):04x}" if ord(char) < 0x20 or char == "\x7f" else f"\\{char}" if char in '"\\' else char
+        for char in text
+    )
+    return f'"{escaped}"'

@@ -1,0 +1,46 @@
+"""The fixture `proof_snapshot`: proofs of a test's network against those that its folder keeps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from emulator.simulation import Simulation
+from pubsub_testing.proof_sizes import SUFFIX, ProofSizes, parse_tolerance, read_sizes, verdict
+
+FOLDER = "__proof_snapshots__"
+
+
+class ProofsGrew(AssertionError):
+    """What was kept and what is there now differ by more than the tolerance, or nothing was kept yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofSnapshot:
+    """Call it with what was measured; `--proof-snapshot-update` keeps that instead of checking it."""
+
+    folder: Path
+    test: str
+    update: bool
+
+    def __call__(self, measured: Simulation | ProofSizes, tolerance: str = "0%", name: str = "") -> None:
+        """Check proof sizes: of a scenario, which is run to its end, or of what a `ProofSizes` observed.
+
+        `name` tells several of one test apart. Raises `ProofsGrew`, `BadTolerance`, `BadSnapshot`.
+        """
+        share = parse_tolerance(tolerance)
+        now = ProofSizes.of(measured) if isinstance(measured, Simulation) else measured
+        path = self.path(name)
+        if self.update:
+            now.write(path)
+            return
+        if not path.exists():
+            raise ProofsGrew(f"{path} is not there yet: --proof-snapshot-update writes it")
+        found = verdict(read_sizes(path), now, share)
+        if found:
+            lines = "\n".join(f"  {line}" for line in found)
+            raise ProofsGrew(f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is now:\n{lines}")
+
+    def path(self, name: str = "") -> Path:
+        """Where this test's snapshot of that name is kept."""
+        stem = quote(f"{self.test}-{name}" if name else self.test, safe="[]- ")
+        return self.folder / FOLDER / f"{stem}{SUFFIX}"
