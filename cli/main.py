@@ -17,6 +17,7 @@ from primitives.version import VERSION
 COMMANDS: Final = (
     "demo",
     "run",
+    "step",
     "simulate",
     "audit",
     "score",

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
 OUT: Final = click.Path(file_okay=False, path_type=Path)
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -21,3 +22,18 @@ master: Final = click.option(
     "--master", default=None, help="Spark master; without one, Spark runs inside of this program."
 )
 new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty.")
+
+
+def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the scenarios that come with the project, and files."""
+    from emulator.scenario_file import bundled_scenarios
+
+    named = [CompletionItem(name) for name in bundled_scenarios() if name.startswith(incomplete)]
+    return [*named, CompletionItem(incomplete, type="file")]
+
+
+def complete_strategy(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of cheating strategies."""
+    from collator.cheats import STRATEGIES
+
+    return [name for name in STRATEGIES if name.startswith(incomplete)]

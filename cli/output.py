@@ -1,4 +1,4 @@
-"""Output folders that are there whole or not at all."""
+"""Output folders and files that are there whole or not at all."""
 
 import shutil
 import tempfile
@@ -42,3 +42,18 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
             staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one go, in the place of an older one.
+
+    Raises `OSError` as the disk does; the older one stays then.
+    """
+    handle, staging = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123  # a handle, not a path
+            file.write(text)
+        Path(staging).chmod(0o644)
+        Path(staging).replace(path)
+    finally:
+        Path(staging).unlink(missing_ok=True)

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
+
+from cli.pages import Grid, Line
 
 PLAIN_WIDTH: Final = 140
 """Columns of a table that goes to a file or a pipe."""
@@ -24,6 +28,32 @@ def _ignore(done: int, total: int | None = None, what: str | None = None) -> Non
     """Nobody is watching."""
 
 
+def _columns() -> tuple[ProgressColumn, ...]:
+    return TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn()
+
+
+@contextmanager
+def bar() -> Iterator[Advance]:
+    """A bar on a terminal that appears with the first advance, and leaves nothing behind."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _ignore
+        return
+    progress = Progress(*_columns(), console=console, transient=True)
+    task = progress.add_task("")
+
+    def advance(done: int, total: int | None = None, what: str | None = None) -> None:
+        if not progress.live.is_started:
+            progress.start()
+        progress.update(task, completed=done, total=total, description=what)
+
+    try:
+        yield advance
+    finally:
+        if progress.live.is_started:
+            progress.stop()
+
+
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
     """A stage with a bar on a terminal, and one plain line on standard error elsewhere."""
@@ -32,8 +62,7 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
         click.echo(said, err=True)
         yield _ignore
         return
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
+    with Progress(*_columns(), console=console) as progress:
         task = progress.add_task(said, total=total)
 
         def advance(done: int, total: int | None = None, what: str | None = None) -> None:
@@ -44,18 +73,68 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
         progress.update(task, completed=finished.total or 1, total=finished.total or 1, description=said)
 
 
+def show(page: Line | Grid) -> None:
+    """A page of a session."""
+    if isinstance(page, Line):
+        click.echo(page.text)
+    else:
+        table(page.title, page.header, page.rows)
+
+
+GAP: Final = 2
+"""Blanks between two columns."""
+
+
 def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table on standard output: names on the left, figures on the right."""
-    shown = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for at, name in enumerate(header):
-        shown.add_column(name, justify="left" if at == 0 else "right", overflow="fold")
-    for row in rows:
-        shown.add_row(*(cell if isinstance(cell, str) else f"{cell:,}" for cell in row))
+    """A table on standard output: names on the left, figures on the right.
+
+    One that is too wide is broken between words, and where that does not do, into several that all begin with the first
+    column: no word and no figure is ever broken, unless it alone is wider than the screen.
+    """
+    names = tuple(header)
+    cells = [tuple(cell if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
     console = Console()
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
-    console.print(shown)
-    click.echo()
+    if title:
+        console.print(Text(title, style="bold"))
+    for columns, widths in _layout(names, cells, console.width):
+        shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        for at, width in zip(columns, widths, strict=True):
+            figures = at > 0 and all(_is_figure(row[at]) for row in cells)
+            side: Literal["left", "right"] = "right" if figures else "left"
+            shown.add_column(Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width)
+        for row in cells:
+            shown.add_row(*(Text(row[column]) for column in columns))
+        console.print(shown)
+        click.echo()
+
+
+def _is_figure(cell: str) -> bool:
+    """Whether a cell is a figure, perhaps with a unit, and not prose."""
+    return cell in ("", "-") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
+
+
+def _layout(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Which columns stand beside each other, and how wide each is; the first column is in every part."""
+    texts = [[names[at], *(row[at] for row in cells)] for at in range(len(names))]
+    wanted = [max(map(cell_len, column)) for column in texts]
+    least = [max((cell_len(word) for text in column for word in text.split()), default=0) for column in texts]
+    left = list(range(1, len(names)))
+    while True:
+        columns = [0]
+        room = width - least[0]
+        while left and (len(columns) == 1 or room >= GAP + least[left[0]]):
+            columns.append(left.pop(0))
+            room -= GAP + least[columns[-1]]
+        widths = [min(least[at], width) for at in columns]
+        for place, at in enumerate(columns):  # what is free goes to the first columns that want it
+            more = min(max(room, 0), wanted[at] - least[at])
+            widths[place] += max(more, 0)
+            room -= max(more, 0)
+        yield columns, widths
+        if not left:
+            return
 
 
 def files(title: str, entries: Iterable[tuple[object, str]]) -> None:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
 from collator.cheats import STRATEGIES
 from emulator.seeded import MILLION
@@ -36,7 +36,11 @@ def _millionths(value: Any) -> Any:
     return round(value * MILLION)
 
 
-Share = Annotated[int, BeforeValidator(_millionths)]
+def _share(millionths: int) -> float:
+    return millionths / MILLION
+
+
+Share = Annotated[int, BeforeValidator(_millionths), PlainSerializer(_share, when_used="json")]
 Count = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=U32_MAX)]
 Block = Annotated[RelayBlockNumber, Field(strict=True, ge=1, le=U32_MAX)]
@@ -244,6 +248,10 @@ class Scenario(Model):
                     raise Misplaced((field, at), f"para {para} stands there more than once")
                 seen.append(para)
         return seen
+
+    def document(self) -> dict[str, Any]:
+        """What a file that describes this scenario holds, without what says no more than a default."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
     def group_of(self, para: ParaId) -> PublisherGroup | None:
         """The group that a publisher belongs to."""

@@ -58,6 +58,15 @@ def parse_scenario(text: str, file: str) -> Scenario:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(file, (_syntax_problem(str(error)),)) from error
+    return _validated(document, file, text)
+
+
+def parse_document(document: object, file: str) -> Scenario:
+    """The scenario that an already parsed document describes, `Scenario.document`'s inverse. Raises `ScenarioError`."""
+    return _validated(document, file, "")
+
+
+def _validated(document: object, file: str, text: str) -> Scenario:
     try:
         return Scenario.model_validate(document)
     except ValidationError as error:

@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from types import ModuleType
 from typing import Final
 
+from emulator.storage_items import name_of
 from primitives.hashing import blake2_256
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from primitives.types import Hash
-from runtime import babe, dmp, hrmp, paras, registrar, session, system
-from runtime.balances import pallet as balances
-from runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from runtime.message_queue import types as message_queue
-from runtime.pallet_pubsub import storage as broadcaster
-from runtime.pallet_subscriber import handler as consumer
-from runtime.pallet_subscriber import storage as subscriber
-from runtime.parachain_system import genesis
+from primitives.pubsub import derive_child_key
+from primitives.storage_keys import CHILD_STORAGE_PREFIX, relay_dispatch_queue_remaining_capacity
+from primitives.types import Hash, ParaId
 from runtime.parachain_system.governance import CODE
 from runtime.storage import State
 from trie import Trie
@@ -33,6 +25,7 @@ _KINDS: Final = {
     HASHED_BRANCH: "branch with a detached value",
 }
 _HASH: Final = 32
+_CAPACITY: Final = relay_dispatch_queue_remaining_capacity(ParaId(0))[:-4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +83,7 @@ def diff_states(a: State, b: State) -> StateDifference | None:
 
 def differing_entries(a: Trie, b: Trie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
     """Every key that two tries hold differently, ascending, with both values; none where a trie has no such key."""
-    mine, theirs = a.items(), b.items()
-    left, right = next(mine, None), next(theirs, None)
-    while left is not None or right is not None:
-        if right is None or (left is not None and left[0] < right[0]):
-            if left is not None:
-                yield left[0], left[1], None
-            left = next(mine, None)
-        elif left is None or right[0] < left[0]:
-            yield right[0], None, right[1]
-            right = next(theirs, None)
-        else:
-            if left[1] != right[1]:
-                yield left[0], left[1], right[1]
-            left, right = next(mine, None), next(theirs, None)
+    return a.differences(b)
 
 
 def diff_nodes(a: Trie, b: Trie, key: bytes) -> NodeDifference:
@@ -158,29 +138,27 @@ def _partial(parts: Parts) -> str:
     return text[1:] if parts.nibbles & 1 else text
 
 
-@lru_cache(maxsize=1)
-def _names() -> dict[bytes, str]:
-    names = {}
-    parachain: tuple[ModuleType, ...] = (subscriber, genesis, system, consumer)
-    relay: tuple[ModuleType, ...] = (broadcaster, message_queue, hrmp, dmp, paras, registrar, session, balances, babe)
-    for module in (*parachain, *relay):
-        for item in vars(module).values():
-            if isinstance(item, StorageValue | StorageMap | StorageDoubleMap):
-                names[item.prefix] = f"{item.pallet}.{item.item}"
-    return names
-
-
 def key_name(key: bytes) -> str:
     """A storage key in words, a parachain's or the relay chain's: pallet, item, and what follows its prefix."""
     if key == CODE:
         return ":code"
     if key.startswith(CHILD_STORAGE_PREFIX):
-        return f"root of child trie {key[len(CHILD_STORAGE_PREFIX) :]!r}"
-    name = _names().get(key[:32])
+        return f"root of {child_name(key[len(CHILD_STORAGE_PREFIX) :])}"
+    if key.startswith(_CAPACITY):
+        return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
+    name = name_of(key)
     if name is None:
         return "a key of no known pallet"
     rest = key[32:]
     return f"{name}[0x{rest.hex()}]" if rest else name
+
+
+def child_name(child_storage_key: bytes) -> str:
+    """A child trie in words: by its publisher's id, or by its storage key when it is no publisher's."""
+    prefix = derive_child_key(ParaId(0))[:-4]
+    if child_storage_key.startswith(prefix) and len(child_storage_key) == len(prefix) + 4:
+        return f"child trie {int.from_bytes(child_storage_key[-4:], 'little')}"
+    return f"child trie 0x{child_storage_key.hex()}"
 
 
 def differing_fields(a: dict[str, object], b: dict[str, object]) -> list[tuple[str, object, object]]:

@@ -1,0 +1,32 @@
+"""`pubsub step`: its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli import options
+
+
+@click.command(
+    "step",
+    epilog="\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step attack.json\n"
+    "  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' | pubsub step demo\n"
+    "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
+)
+@click.argument("scenario", shell_complete=options.complete_scenario)
+def command(scenario: str) -> None:
+    """Step through the network of SCENARIO in a terminal session.
+
+    Build blocks one by one or until something happens; publish, subscribe, cheat; look into storage, tries, caches and
+    ledgers; keep snapshots, branch, compare. SCENARIO is a TOML file, the name of a scenario that comes with the
+    project, or a file that `write` made in a session. Without a terminal, commands are read from standard input, one a
+    line; the first that cannot be done ends the script with exit code 2.
+    """
+    from cli.run import find_scenario
+    from cli.session import Session
+    from cli.session.terminal import resume, run_session
+
+    path = Path(scenario)
+    session = resume(path) if path.suffix == ".json" else Session(find_scenario(scenario))
+    sys.exit(run_session(session))

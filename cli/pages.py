@@ -1,0 +1,74 @@
+"""What commands have to show, as plain values: lines, tables, and how far a longer work is. `cli.screen` shows them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Final
+
+from runtime.events import Event
+
+PREVIEW: Final = 32
+"""Bytes of a value that a table shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of prose."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table; cells are text or whole numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """How far a work is that goes on: `done` units, of `total` if that is known."""
+
+    what: str
+    done: int
+    total: int | None = None
+
+
+Shown = Line | Grid | Doing
+
+
+def words(value: object, most: int | None = PREVIEW) -> str:
+    """Any value of the runtime in words: bytes in hex, at most `most` of them, records with their fields' names."""
+    if value is None:
+        return "none"
+    if isinstance(value, bytes):
+        cut = value if most is None or len(value) <= most else value[:most]
+        return f"0x{cut.hex()}" + ("" if len(cut) == len(value) else f"… ({len(value):,} bytes)")
+    if isinstance(value, Enum):
+        return value.name if isinstance(value.value, int) else str(value.value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{words(key, most)}: {words(each, most)}" for key, each in value.items()) + "}"
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return ", ".join(f"{name} {words(each, most)}" for name, each in zip(value._fields, value, strict=True))
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(words(each, most) for each in value) + "]"
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ", ".join(f"{each.name} {words(getattr(value, each.name), most)}" for each in fields(value))
+        name = f"{value.PALLET}.{type(value).__name__}" if isinstance(value, Event) else ""
+        return f"{name}({inside})" if name else f"({inside})"
+    return str(value)
+
+
+def printable(value: bytes, most: int = PREVIEW) -> str:
+    """A published value: as text where it is text, else in hex."""
+    try:
+        text = value.decode("ascii")
+    except UnicodeDecodeError:
+        text = ""
+    if text and text.isprintable() and not text.startswith("0x"):
+        return text if len(text) <= most else f"{text[:most]}… ({len(text):,} bytes)"
+    return words(value, most) if value else "(empty)"

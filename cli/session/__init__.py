@@ -1,0 +1,14 @@
+"""A session over a network, for terminals, scripts and Python: `Session` takes lines and gives pages.
+
+command.py   what a command is: arguments, help, what it does
+session.py   the session: network, journal, snapshots and branches
+going.py, acting.py, looking.py, moments.py    the commands
+table.py     all of them in one table, with help and completion
+saved.py     a session in a file
+terminal.py  a terminal, or a script on standard input
+"""
+
+from cli.session.command import CommandError
+from cli.session.session import Session
+
+__all__ = ["CommandError", "Session"]

@@ -1,0 +1,227 @@
+"""Commands that do something to the network: publish, subscribe, cheat, order. What they ask for happens with steps."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Final
+
+from cli.pages import Line, Shown, words
+from cli.session.command import Command, CommandError, Given, Kind, Parameter
+from cli.session.session import Session, number, value
+from collator.cheats import STRATEGIES
+from emulator.parachain import Parachain
+from emulator.seeded import MILLION
+from primitives.types import ParaId
+from runtime.pallet_subscriber.config import merge_subscriptions
+from runtime.parachain_system.governance import subscriber_call, transact
+
+PUBLISHER_ID: Final = "a publisher's id is a whole number"
+
+
+def _para(session: Session, text: str) -> Parachain:
+    return session.chain(number(text, "a parachain's id is a whole number"))
+
+
+def _subscriber(session: Session, text: str) -> Parachain:
+    chain = _para(session, text)
+    if chain.pace.on_demand:
+        raise CommandError(f"{chain.para} only publishes: it builds blocks when it has something to send")
+    return chain
+
+
+def _publish(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _para(session, given.one("PARA"))
+    key, data = session.key(given.one("KEY")), value(given.one("VALUE"))
+    ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for ever")
+    session.network.publish(chain.para, key, data, ttl)
+    life = f"valid for {ttl} blocks" if ttl else "valid for ever"
+    yield Line(
+        f"{chain.para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): sent in relay block "
+        f"{session.network.number + 1}, executed in {session.network.number + 2}"
+    )
+    limit = session.network.config.relay.pubsub.max_value_length
+    if len(data) > limit:
+        yield Line(f"the relay chain takes values of up to {limit:,} bytes: it will refuse this one")
+
+
+def _delete(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _para(session, given.one("PUBLISHER"))
+    keys = [session.key(text) for text in given.many("KEY")]
+    session.network.delete(chain.para, keys)
+    yield Line(f"{len(keys)} key{'s' * (len(keys) > 1)} of {chain.para} to be deleted in relay block {_next(session)}")
+
+
+def _next(session: Session) -> int:
+    return session.network.number + 1
+
+
+def _subscribe(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _subscriber(session, given.one("SUBSCRIBER"))
+    publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
+    spec = session.spec(chain.para)
+    keys = [session.key(text) for text in given.many("KEY")]
+    before = [(para, list(held)) for para, held in spec.subscriptions.items()]
+    after = merge_subscriptions([*before, (publisher, keys)])
+    session.order_spec(replace(spec, subscriptions=after))
+    yield Line(f"{chain.para} will subscribe to {len(after[publisher])} keys of {publisher}: {_arrives(session)}")
+
+
+def _unsubscribe(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _subscriber(session, given.one("SUBSCRIBER"))
+    publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
+    spec = session.spec(chain.para)
+    held = spec.subscriptions.get(publisher)
+    if held is None:
+        raise CommandError(f"{chain.para} subscribes to nothing of {publisher}")
+    dropped = frozenset(session.key(text) for text in given.many("KEY")) or frozenset(held)
+    for key in sorted(dropped.difference(held)):
+        raise CommandError(f"{chain.para} does not subscribe to {session.key_name(key)} of {publisher}")
+    kept = [key for key in held if key not in dropped]
+    others = [(para, list(keys)) for para, keys in spec.subscriptions.items() if para != publisher]
+    session.order_spec(replace(spec, subscriptions=merge_subscriptions([*others, (publisher, kept)])))
+    yield Line(f"{chain.para} will subscribe to {len(kept)} keys of {publisher}: {_arrives(session)}")
+
+
+def _arrives(session: Session) -> str:
+    return f"the message goes out in relay block {_next(session)} and counts from the parachain block after its arrival"
+
+
+def _strategies(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in STRATEGIES:
+            near = ", ".join(get_close_matches(name, STRATEGIES, n=3, cutoff=0))
+            raise CommandError(f"no strategy is called {name!r}; near to it are {near}; `strategies` lists all")
+    return names
+
+
+def _cheat(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _para(session, given.one("PARA"))
+    names = _strategies(given.one("STRATEGY"))
+    count = len(chain.collators)
+    at = given.maybe("COLLATOR")
+    chosen = _turn(session, chain) if at is None else number(at, f"COLLATOR is a number from 1 to {count}", 1) - 1
+    if chosen >= count:
+        raise CommandError(f"{chain.para} has {count} collators; COLLATOR is a number from 1 to {count}, not {at}")
+    rate = _share(given.maybe("RATE") or "1")
+    chain.collators = tuple(
+        replace(each, strategies=names, rate=rate) if index == chosen else each
+        for index, each in enumerate(chain.collators)
+    )
+    often = "whenever it is its turn" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
+    yield Line(f"collator {chosen + 1} of {count} of {chain.para} now tries {', '.join(names)}, {often}")
+
+
+def _turn(session: Session, chain: Parachain) -> int:
+    """The collator who authors first in the parachain's next turn: collator N mod n in relay block N."""
+    block = session.network.number + 1
+    while block % chain.pace.every:
+        block += 1
+    return block % len(chain.collators)
+
+
+def _share(text: str) -> int:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1
+    if not 0 <= share <= 1:
+        raise CommandError(f"RATE is a share from 0 to 1, not {text!r}")
+    return round(share * MILLION)
+
+
+def _honest(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _para(session, given.one("PARA"))
+    chain.collators = tuple(replace(each, strategies=()) for each in chain.collators)
+    yield Line(f"all {len(chain.collators)} collators of {chain.para} are honest from now on")
+
+
+def _order(session: Session, given: Given) -> Iterator[Shown]:
+    chain = _subscriber(session, given.one("SUBSCRIBER"))
+    publisher = number(given.one("PUBLISHER"), PUBLISHER_ID)
+    call = given.one("CALL")
+    session.network.send_downward(chain.para, transact(subscriber_call(call, publisher)))
+    yield Line(f"governance sends {chain.para} the call {call}({words(publisher)}) in relay block {_next(session)}")
+
+
+_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
+_PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER)
+_KEYS: Final = Parameter("KEY", Kind.KEY, many=True)
+
+ACTING: Final = (
+    Command(
+        "publish",
+        "Have a parachain publish a key.",
+        _publish,
+        (
+            Parameter("PARA", Kind.PUBLISHER),
+            Parameter("KEY", Kind.KEY),
+            Parameter("VALUE", Kind.VALUE),
+            Parameter("TTL", Kind.NUMBER, optional=True),
+        ),
+        "TTL is in relay blocks; without one, or with 0, the entry is valid for ever.\n"
+        "Key 3 of a scenario's publisher 1000 has the name 1000/3.",
+        ("publish 1000 DOT/USD 7.42", "publish 1000 1000/3 0x00ff 25"),
+        changes=True,
+    ),
+    Command(
+        "delete",
+        "Have keys of a publisher deleted, by its manager or, for a system para, by root.",
+        _delete,
+        (_PUBLISHER, _KEYS),
+        examples=("delete 1000 DOT/USD", "delete 2000 2000/0 2000/1"),
+        changes=True,
+    ),
+    Command(
+        "subscribe",
+        "Add keys to what a subscriber reads.",
+        _subscribe,
+        (_SUBSCRIBER, _PUBLISHER, _KEYS),
+        "Governance sends the subscriber a new runtime with the subscriptions it has and these.",
+        ("subscribe 3000 1000 DOT/USD",),
+        changes=True,
+    ),
+    Command(
+        "unsubscribe",
+        "Take keys from what a subscriber reads, or all keys of a publisher.",
+        _unsubscribe,
+        (_SUBSCRIBER, _PUBLISHER, Parameter("KEY", Kind.KEY, optional=True, many=True)),
+        examples=("unsubscribe 3000 1000 DOT/USD", "unsubscribe 3000 1000"),
+        changes=True,
+    ),
+    Command(
+        "cheat",
+        "Put a cheating collator in the place of an honest one.",
+        _cheat,
+        (
+            Parameter("PARA", Kind.PARA),
+            Parameter("STRATEGY", Kind.STRATEGY),
+            Parameter("COLLATOR", Kind.NUMBER, optional=True),
+            Parameter("RATE", Kind.SHARE, optional=True),
+        ),
+        "COLLATOR counts from 1; without one it is the collator whose turn is next.\n"
+        "RATE is how often it cheats when it is its turn, 1 unless given. `honest` ends it.",
+        ("cheat 3000 omit-node", "cheat 3000 omit-node,stale-root 2 0.5"),
+        changes=True,
+    ),
+    Command(
+        "honest",
+        "Make all collators of a parachain honest.",
+        _honest,
+        (Parameter("PARA", Kind.PARA),),
+        examples=("honest 3000",),
+        changes=True,
+    ),
+    Command(
+        "order",
+        "Have governance send a subscriber a call about a publisher.",
+        _order,
+        (
+            _SUBSCRIBER,
+            Parameter("CALL", Kind.WORD, words=("clear_publisher_cache", "redeliver", "enable_publisher")),
+            _PUBLISHER,
+        ),
+        examples=("order 3000 redeliver 1000",),
+        changes=True,
+    ),
+)

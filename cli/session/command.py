@@ -1,0 +1,133 @@
+"""What a command of a session is: its name, what follows it, its help, and what it does.
+
+Help, completion and documentation are made from these values; nothing is said twice.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from cli.pages import Shown
+from primitives.errors import PubsubError
+
+if TYPE_CHECKING:
+    from cli.session.session import Session
+
+
+class CommandError(PubsubError):
+    """A command that cannot be done; nothing has changed."""
+
+
+class Kind(Enum):
+    """What stands in an argument's place: it decides what completion offers."""
+
+    PARA = "a parachain's id"
+    SUBSCRIBER = "the id of a parachain that subscribes"
+    PUBLISHER = "the id of a parachain that publishes"
+    CHAIN = "`relay` or a parachain's id"
+    KEY = "a key: its name as text, or 32 bytes as 0x and 64 digits"
+    VALUE = "a value: text, or bytes as 0x and digits"
+    NUMBER = "a whole number"
+    SHARE = "a share from 0 to 1"
+    STRATEGY = "the name of a cheating strategy; several with a comma between them"
+    ITEM = "a storage item as Pallet.Item, or a raw key as 0x and digits"
+    MOMENT = "the name of a snapshot or branch, or `now`"
+    NAME = "a name of your choice"
+    FILE = "a file"
+    COMMAND = "a command"
+    WORD = "one of the words given"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument: `words` are all that it may be where that is a closed list."""
+
+    name: str
+    kind: Kind
+    optional: bool = False
+    many: bool = False
+    words: tuple[str, ...] = ()
+
+    def usage(self) -> str:
+        """As in a line of usage."""
+        shown = f"{self.name}…" if self.many else self.name
+        return f"[{shown}]" if self.optional else shown
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments of one line, by the parameters' names."""
+
+    words: Mapping[str, tuple[str, ...]]
+
+    def one(self, name: str) -> str:
+        """An argument that must be there."""
+        return self.words[name][0]
+
+    def maybe(self, name: str) -> str | None:
+        """An argument that may be there."""
+        found = self.words.get(name, ())
+        return found[0] if found else None
+
+    def many(self, name: str) -> tuple[str, ...]:
+        """All of an argument that may stand there several times."""
+        return self.words.get(name, ())
+
+
+Run = Callable[["Session", Given], Iterator[Shown]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `changes` says that it moves or alters the network: such lines make up a session's journal."""
+
+    name: str
+    summary: str
+    run: Run
+    parameters: tuple[Parameter, ...] = ()
+    details: str = ""
+    examples: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = field(default=())
+    changes: bool = False
+
+    def usage(self) -> str:
+        """`name ARGUMENT [ARGUMENT]`."""
+        return " ".join((self.name, *(parameter.usage() for parameter in self.parameters)))
+
+    def read(self, arguments: Sequence[str]) -> Given:
+        """The words after the name, told apart. Raises `CommandError` for too few, too many, or wrong ones."""
+        found: dict[str, tuple[str, ...]] = {}
+        left = list(arguments)
+        for parameter in self.parameters:
+            if not left:
+                if not parameter.optional:
+                    raise CommandError(f"{parameter.name} is missing: {self.usage()}")
+                break
+            taken = tuple(left) if parameter.many else (left[0],)
+            del left[: len(taken)]
+            for word in taken if parameter.words else ():
+                if word not in parameter.words:
+                    raise CommandError(f"{word!r} is none of {', '.join(parameter.words)}: {self.usage()}")
+            found[parameter.name] = taken
+        if left:
+            raise CommandError(f"{left[0]!r} is one word too many: {self.usage()}")
+        return Given(found)
+
+    def help(self) -> tuple[str, ...]:
+        """Everything about it, as lines."""
+        lines = [f"{self.usage()}", f"  {self.summary}"]
+        lines += [f"  {line}" for line in self.details.splitlines()]
+        if self.parameters:
+            lines.append("")
+            wide = max(len(parameter.name) for parameter in self.parameters)
+            for parameter in self.parameters:
+                what = " | ".join(parameter.words) if parameter.words else parameter.kind.value
+                optional = "; may be left out" if parameter.optional else ""
+                several = "; several may follow" if parameter.many else ""
+                lines.append(f"  {parameter.name:{wide}}  {what}{several}{optional}")
+        if self.aliases:
+            lines += ["", f"  also: {', '.join(self.aliases)}"]
+        if self.examples:
+            lines += ["", "  examples:", *(f"    {example}" for example in self.examples)]
+        return tuple(lines)

@@ -1,0 +1,149 @@
+"""Commands that build blocks: one by one, up to a height, up to something that happens."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from cli.pages import Doing, Line, Shown
+from cli.session.command import Command, CommandError, Given, Kind, Parameter
+from cli.session.session import Session, number
+from emulator.network import Step
+from runtime.pallet_pubsub.events import DataPublished, KeyExpired
+from runtime.parachain_system.block import Verdict
+from runtime.parachain_system.execute import BlockOutcome
+
+MOST: Final = 1000
+"""Blocks after which `until` gives up, unless told otherwise."""
+
+
+def told(step: Step) -> Line:
+    """A relay block in one line."""
+    valid = [record for record in step.records if record.outcome is not None]
+    deliveries = [each for record in valid if record.outcome is not None for each in record.outcome.deliveries]
+    parts = [_count(len(valid), "parachain block")]
+    if step.refused:
+        verdicts = Counter(record.refusal.verdict.value for record in step.refused if record.refusal is not None)
+        named = ", ".join(name if times == 1 else f"{name} {times}" for name, times in sorted(verdicts.items()))
+        parts.append(f"{len(step.refused)} refused ({named})")
+    published = sum(isinstance(event, DataPublished) for event in step.events)
+    expired = sum(isinstance(event, KeyExpired) for event in step.events)
+    removed = sum(delivery.value is None for delivery in deliveries)
+    parts += [f"{published} published"] if published else []
+    parts += [f"{expired} expired"] if expired else []
+    parts += [f"{len(deliveries) - removed} delivered"] if len(deliveries) > removed else []
+    parts += [f"{removed} removed"] if removed else []
+    return Line(f"relay block {step.number}: {', '.join(parts)}")
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _step(session: Session, given: Given) -> Iterator[Shown]:
+    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number from 1 on", 1)
+    yield from _build(session, blocks)
+
+
+def _to(session: Session, given: Given) -> Iterator[Shown]:
+    now = session.network.number
+    target = number(given.one("BLOCK"), "BLOCK is the height of a relay block")
+    if target <= now:
+        raise CommandError(f"the network stands at relay block {now}; `restore` and `branch` go back")
+    yield from _build(session, target - now)
+
+
+def _build(session: Session, blocks: int) -> Iterator[Shown]:
+    for done in range(1, blocks + 1):
+        yield told(session.advance())
+        yield Doing("building blocks", done, blocks)
+
+
+_HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
+
+
+def _until(session: Session, given: Given) -> Iterator[Shown]:
+    what, detail = given.one("WHAT"), given.maybe("WHICH")
+    most = number(given.maybe("MOST") or str(MOST), "MOST is a number of blocks from 1 on", 1)
+    happened = _condition(session, what, None if detail == "any" else detail)
+    for done in range(1, most + 1):
+        step = session.advance()
+        if happened(step):
+            yield told(step)
+            return
+        yield Doing(f"waiting for a {what}", done, most)
+    raise CommandError(
+        f"no such {what} within {most} blocks; the network stands at relay block {session.network.number}"
+    )
+
+
+def _condition(session: Session, what: str, which: str | None) -> Callable[[Step], bool]:
+    """What `until` waits for. Raises `CommandError` for a name that nothing has."""
+    if what == "verdict":
+        known = [verdict.value for verdict in Verdict]
+        if which is not None and which not in known:
+            raise CommandError(f"no verdict is called {which!r}; there are {', '.join(known)}")
+        return lambda step: any(
+            record.refusal is not None and which in (None, record.refusal.verdict.value) for record in step.refused
+        )
+    if what == "event":
+        if which is None:
+            raise CommandError("which event? For instance: until event KeyExpired")
+        name = which.rpartition(".")[2]
+        return lambda step: (
+            any(type(event).__name__ == name for event in step.events)
+            or any(
+                type(each.event).__name__ == name
+                for record in step.records
+                if record.outcome is not None
+                for each in record.outcome.events
+            )
+        )
+    para = None if which is None else session.chain(number(which, "WHICH is a parachain's id")).para
+
+    def outcomes(step: Step) -> Iterator[BlockOutcome]:
+        for record in step.records:
+            if record.outcome is not None and para in (None, record.chain):
+                yield record.outcome
+
+    if what == "stop":
+        return lambda step: any(outcome.plan.cursor is not None for outcome in outcomes(step))
+    gone = what == "removal"
+    return lambda step: any((each.value is None) == gone for outcome in outcomes(step) for each in outcome.deliveries)
+
+
+GOING: Final = (
+    Command(
+        "step",
+        "Build relay blocks, one unless told otherwise.",
+        _step,
+        (Parameter("BLOCKS", Kind.NUMBER, optional=True),),
+        "Each does what the scenario says happens in it, and what you asked for since the last one.\n"
+        "Beyond the scenario's last block its publishers go on as before.",
+        ("step", "step 10", "n"),
+        ("n", "next"),
+    ),
+    Command(
+        "to",
+        "Build relay blocks up to a height.",
+        _to,
+        (Parameter("BLOCK", Kind.NUMBER),),
+        examples=("to 100",),
+    ),
+    Command(
+        "until",
+        "Build relay blocks until something happens; the block in which it does is the last one built.",
+        _until,
+        (
+            Parameter("WHAT", Kind.WORD, words=_HAPPENINGS),
+            Parameter("WHICH", Kind.WORD, optional=True),
+            Parameter("MOST", Kind.NUMBER, optional=True),
+        ),
+        "verdict [NAME]    a parachain block is refused\n"
+        "delivery [PARA]   a subscriber is given a value\n"
+        "removal [PARA]    a subscriber is told that a key is gone\n"
+        "stop [PARA]       a walk stops at its budget\n"
+        "event NAME        an event is deposited, on any chain\n"
+        f"WHICH may be `any`. It gives up after MOST blocks, {MOST} unless told otherwise.",
+        ("until verdict", "until verdict OmittedBelowBudget", "until delivery 3000", "until event KeyExpired 50"),
+    ),
+)

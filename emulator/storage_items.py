@@ -1,0 +1,83 @@
+"""Every storage item by name, of the relay chain and of a parachain, for whoever wants to look into a state."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, Final
+
+from runtime import babe, configuration, dmp, events, host_configuration, hrmp, paras, registrar, session, system
+from runtime.balances import pallet as balances
+from runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from runtime.message_queue import types as message_queue
+from runtime.pallet_pubsub import storage as broadcaster
+from runtime.pallet_subscriber import handler as consumer
+from runtime.pallet_subscriber import storage as subscriber
+from runtime.parachain_system import genesis
+from runtime.storage import Storage
+
+Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
+
+_RELAY: Final[tuple[ModuleType, ...]] = (
+    system,
+    events,
+    babe,
+    balances,
+    session,
+    host_configuration,
+    configuration,
+    paras,
+    dmp,
+    hrmp,
+    registrar,
+    message_queue,
+    broadcaster,
+)
+_PARACHAIN: Final[tuple[ModuleType, ...]] = (system, events, genesis, subscriber, consumer)
+
+
+@lru_cache(maxsize=1)
+def relay_items() -> Mapping[str, Item]:
+    """The relay chain's, as `Pallet.Item`, in the order of their names."""
+    return _items(_RELAY)
+
+
+@lru_cache(maxsize=1)
+def parachain_items() -> Mapping[str, Item]:
+    """A parachain's, as `relay_items`."""
+    return _items(_PARACHAIN)
+
+
+def _items(modules: tuple[ModuleType, ...]) -> dict[str, Item]:
+    found = {
+        f"{item.pallet}.{item.item}": item
+        for module in modules
+        for item in vars(module).values()
+        if isinstance(item, StorageValue | StorageMap | StorageDoubleMap)
+    }
+    return {name: found[name] for name in sorted(found)}
+
+
+def rows(storage: Storage, item: Item) -> Iterator[tuple[tuple[object, ...], object]]:
+    """What is stored under an item, as (keys, value) in storage-key order; a value has no keys.
+
+    Nothing comes where nothing is stored: defaults are not shown.
+    """
+    if isinstance(item, StorageValue):
+        if item.exists(storage):
+            yield (), item.get(storage)
+    elif isinstance(item, StorageMap):
+        for key, value in item.items(storage):
+            yield (key,), value
+    else:
+        for key1, key2, value in item.rows(storage):
+            yield (key1, key2), value
+
+
+@lru_cache(maxsize=1)
+def _prefixes() -> Mapping[bytes, str]:
+    return {item.prefix: name for name, item in (*relay_items().items(), *parachain_items().items())}
+
+
+def name_of(key: bytes) -> str | None:
+    """The item that a full storage key belongs to, on whichever chain; none when it is no item's."""
+    return _prefixes().get(key[:32])

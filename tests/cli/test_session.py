@@ -1,0 +1,347 @@
+"""A session takes lines and gives pages; no terminal is needed to try all of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.pages import Doing, Grid, Line
+from cli.session import CommandError, Session
+from cli.session.table import COMMANDS, complete, find
+from emulator.scenario import Scenario
+from emulator.scenario_file import parse_scenario
+from primitives.errors import PubsubError
+from runtime.parachain_system.block import Verdict
+
+SCENARIO = """
+name = "tiny"
+seed = "tiny"
+relay_blocks = 30
+
+[[publishers]]
+paras = [1000, 2100]
+keys = 4
+update_rate = 0.3
+
+[[subscribers]]
+name = "reader"
+para = 3000
+subscribe = [{ publishers = "all", missing_keys = 1 }]
+"""
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return parse_scenario(SCENARIO, "tiny.toml")
+
+
+@pytest.fixture
+def session(scenario: Scenario) -> Session:
+    return Session(scenario)
+
+
+@pytest.fixture(scope="module")
+def stepped() -> Session:
+    """Stands at relay block 4, for tests that must not move it."""
+    session = Session(parse_scenario(SCENARIO, "tiny.toml"))
+    _do(session, "step 4", "save kept")
+    return session
+
+
+def _do(session: Session, *lines: str) -> str:
+    """All that the lines showed, as text."""
+    out: list[str] = []
+    for line in lines:
+        for page in session.execute(line):
+            match page:
+                case Line(text):
+                    out.append(text)
+                case Grid(title, header, rows):
+                    out += [title, " | ".join(header), *(" | ".join(map(str, row)) for row in rows)]
+                case Doing():
+                    pass
+    return "\n".join(out)
+
+
+def _hash(session: Session) -> bytes:
+    return session.network.relay.header.hash()
+
+
+def test_what_is_published_in_a_session_is_delivered_with_its_ttl_and_shown_by_name(session: Session) -> None:
+    _do(session, "step 3", "subscribe 3000 1000 DOT/USD", "step 3", "publish 1000 DOT/USD 7.42 25")
+    shown = _do(session, "step 3", "deliveries 3000 1")
+    assert "| 1000 | DOT/USD | 7.42 | 2" in shown
+    assert "DOT/USD | 4 | 7.42" in _do(session, "child 1000 DOT/USD")
+    assert "value: 0x372e3432" in _do(session, "child 1000 DOT/USD")
+
+
+def test_a_deleted_key_is_reported_gone(session: Session) -> None:
+    _do(session, "step 4", "unsubscribe 3000 1000", "step 3", "delete 2100 2100/0", "until removal 3000 5")
+    assert "| 2100 | 2100/0 | removed" in _do(session, "deliveries 3000 1")
+
+
+def test_unsubscribing_takes_single_keys_or_all_of_a_publisher(session: Session) -> None:
+    _do(session, "step 3", "unsubscribe 3000 1000 1000/0", "unsubscribe 3000 2100", "step 3")
+    shown = _do(session, "subscriptions 3000")
+    assert "1000 | 4 | 1000/1" in shown
+    assert "2100" not in shown
+
+
+def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: Session) -> None:
+    _do(session, "step 4", "cheat 3000 omit-node 1", "publish 1000 1000/0 changed")
+    assert "omit-node" in _do(session, "collators 3000")
+    assert "refused (OmittedBelowBudget" in _do(session, "until verdict OmittedBelowBudget 20")
+    assert f"3000 | {session.chain(3000).header.number}" in _do(session, "verdicts 3000")
+    _do(session, "honest 3000", "save now-honest", "step 6")
+    assert not any(step.refused for step in session.steps[-6:])
+
+
+def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(session: Session) -> None:
+    for blocks in (3, 1):
+        _do(session, f"step {blocks}", "honest 3000", "cheat 3000 stranger", "step")
+        [refused] = session.steps[-1].refused
+        assert refused.refusal is not None
+        assert refused.refusal.verdict is Verdict.BAD_SEAL
+
+
+def test_a_restored_snapshot_and_a_branch_go_on_to_the_same_bytes(session: Session) -> None:
+    _do(session, "step 3", "publish 1000 DOT 1", "save a", "step 4")
+    straight = _hash(session)
+    _do(session, "restore a", "step 4")
+    assert _hash(session) == straight
+    _do(session, "branch other a", "publish 1000 DOT 2", "step 4")
+    assert _hash(session) != straight
+    _do(session, "switch main")
+    assert _hash(session) == straight
+    shown = _do(session, "diff main other")
+    assert "relay | 7 | 7" in shown
+    assert "the first difference on relay" in shown
+    assert _do(session, "diff main now").endswith("equal: every key of every chain")
+
+
+def test_a_difference_can_be_asked_for_by_chain(session: Session) -> None:
+    _do(session, "step 3", "save a", "step")
+    assert "the first difference on 3000" in _do(session, "diff a now 3000")
+    with pytest.raises(CommandError, match="no chain is called '9'; there are relay, 1000"):
+        _do(session, "diff a now 9")
+
+
+def test_a_session_written_to_a_file_comes_back_to_the_same_block(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "attack.json"
+    lines = ("step 2", "step 2", "publish 1000 'two words' 0x00ff 9", "cheat 3000 omit-node 1 0.5", "until delivery")
+    _do(session, *lines, "subscribe 3000 1000 'two words'", "step 3", f"write {path}")
+    document = json.loads(path.read_text())
+    assert document["commands"][0] == "step 4"
+    assert document["scenario"]["publishers"][0]["update_rate"] == 0.3
+    again = Session(parse_scenario(SCENARIO.replace("tiny", "other"), "other.toml"))
+    _do(again, "save gone", f"load {path}")
+    assert _hash(again) == _hash(session)
+    assert again.journal == session.journal
+    assert not again.snapshots
+    _do(again, "step 3")
+    _do(session, "step 3")
+    assert _hash(again) == _hash(session)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("hash", "0x00", r"hash: its commands lead to relay block 2, 0x.*, not to 2, 0x00"),
+        ("block", 3, "hash: its commands lead to relay block 2"),
+        ("commands", ["step 2", "fly"], r"commands.2: there is no command 'fly'"),
+        ("commands", "step 2", "commands: not a list of lines"),
+        ("scenario", {"name": "x"}, "seed: "),
+        ("format", "other", "format: not 'pubsub-session/1'"),
+    ],
+)
+def test_a_file_that_is_no_session_changes_nothing_and_is_named_with_the_field(
+    session: Session, tmp_path: Path, field: str, value: object, complaint: str
+) -> None:
+    path = tmp_path / "bad.json"
+    _do(session, "step 2", f"write {path}", "step 1")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    before = _hash(session)
+    with pytest.raises(PubsubError, match=rf"bad\.json: (.|\n)*{complaint}"):
+        _do(session, f"load {path}")
+    assert _hash(session) == before
+
+
+def test_whoever_stops_taking_pages_interrupts_after_the_last_whole_block(session: Session, scenario: Scenario) -> None:
+    pages = session.execute("step 20")
+    for page in pages:
+        if page == Doing("building blocks", 3, 20):
+            break
+    pages.close()
+    assert session.network.number == 3
+    assert session.journal == ["step 3"]
+    straight = Session(scenario)
+    _do(straight, "step 7")
+    _do(session, "step 4")
+    assert _hash(session) == _hash(straight)
+
+
+def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _do(session, "step 3")
+    before, journal = _hash(session), list(session.journal)
+
+    def fail(*_arguments: object) -> None:
+        raise PubsubError("in the middle")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(session.network.relay), "build", fail)
+        with pytest.raises(PubsubError, match="in the middle"):
+            _do(session, "step")
+    assert (_hash(session), session.journal) == (before, journal)
+    straight = Session(session.scenario)
+    _do(straight, "step 5")
+    _do(session, "step 2")
+    assert _hash(session) == _hash(straight)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("stepp", "there is no command 'stepp'; did you mean step"),
+        ("step 0", "BLOCKS is a whole number from 1 on, not '0'"),
+        ("step -1", "BLOCKS is a whole number"),
+        ("step 1 2", "'2' is one word too many: step"),
+        ("to 0", "stands at relay block 4"),
+        ("until rain", "'rain' is none of verdict, delivery"),
+        ("until verdict Bad", "no verdict is called 'Bad'; there are BadSeal"),
+        ("until delivery 77", "there is no parachain 77"),
+        ("publish", "PARA is missing: publish PARA KEY VALUE"),
+        ("publish 77 k v", "there is no parachain 77; there are 1000"),
+        ("publish 1000 k v -1", "TTL is a number of relay blocks, 0 for ever, not '-1'"),
+        ("publish 1000 k v 99999999999", "a ttl is a number of relay blocks"),
+        ("publish 1000 0x00 v", "a key has 32 bytes, not 1"),
+        ("publish 1000 k 0xabc", "a value in hex is 0x and an even number of digits"),
+        ("delete 1000", "KEY is missing"),
+        ("subscribe 1000 2100 k", "1000 only publishes"),
+        ("unsubscribe 3000 1000 other", "does not subscribe to other of 1000"),
+        ("unsubscribe 3000 77", "subscribes to nothing of 77"),
+        ("cheat 3000 omit-nod", "near to it are omit-node"),
+        ("cheat 3000 omit-node 9", "has 2 collators"),
+        ("cheat 3000 omit-node 1 often", "RATE is a share from 0 to 1"),
+        ("order 3000 dance 1000", "'dance' is none of clear_publisher_cache"),
+        ("events relay 7", "relay blocks 1 to 4 are remembered, not 7"),
+        ("ledger 3000 9", "relay blocks 1 to 4 are remembered"),
+        ("storage 3000 Nothing", "no item is called 'Nothing'"),
+        ("storage relay 0xzz", "a storage key in hex"),
+        ("child 3000", "has nothing published"),
+        ("child 1000 other", "has published nothing under other"),
+        ("cache 3000 77", "subscribes to nothing of 77"),
+        ("restore a", "no snapshot is called 'a'; there are kept"),
+        ("switch a", "no branch is called 'a'; there are main"),
+        ("branch main", "a branch is called main"),
+        ("save now", "choose another name"),
+        ("forget main", "the branch that the session stands on"),
+        ("diff a", "there is no snapshot or branch 'a'; there are kept, main"),
+        ("load nothing.json", "nothing.json: No such file"),
+        ("write /nowhere/x.json", "/nowhere"),
+        ("help fly", "there is no command 'fly'"),
+        ("publish 1000 'k v", "No closing quotation"),
+    ],
+)
+def test_errors_name_what_is_wrong_and_change_nothing(stepped: Session, line: str, complaint: str) -> None:
+    before, journal = _hash(stepped), list(stepped.journal)
+    with pytest.raises(PubsubError, match=complaint):
+        _do(stepped, line)
+    assert (_hash(stepped), stepped.journal) == (before, journal)
+
+
+def test_waiting_for_what_does_not_happen_ends_after_so_many_blocks(session: Session) -> None:
+    with pytest.raises(CommandError, match="no such event within 2 blocks; the network stands at relay block 2"):
+        _do(session, "until event NoSuchEvent 2")
+    assert session.journal == ["step 2"]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_help_and_examples_that_it_can_read(stepped: Session, command: object) -> None:
+    found = find(command.name)  # type: ignore[attr-defined]  # parametrize gives objects
+    assert found.examples
+    for example in found.examples:
+        name, *arguments = example.replace("'", "").split()
+        assert find(name) is found
+        found.read(arguments)
+        assert example in _do(stepped, f"help {found.name}")
+    assert found.summary in _do(stepped, "help")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "status",
+        "headers",
+        "headers relay",
+        "headers 3000",
+        "events",
+        "events 3000",
+        "events relay 2",
+        "deliveries",
+        "verdicts",
+        "ledger 3000",
+        "ledger 3000 3",
+        "storage relay",
+        "storage 3000",
+        "storage relay Broadcaster.PublishedKeys",
+        "storage relay broadcaster::publishedkeys 1000",
+        "storage 3000 ProcessedRoots",
+        "storage relay 0x3a6368696c645f73746f726167653a64656661756c743a707562737562e8030000",
+        "child",
+        "child 1000",
+        "cache 3000",
+        "cache 3000 1000",
+        "cursor",
+        "subscriptions",
+        "collators",
+        "strategies",
+        "snapshots",
+        "# only a comment",
+        "",
+    ],
+)
+def test_looking_shows_something_and_changes_nothing(stepped: Session, line: str) -> None:
+    before, journal, state = _hash(stepped), list(stepped.journal), stepped.chain(3000).state.root()
+    shown = _do(stepped, line)
+    assert bool(shown) == (not line.startswith("#") and bool(line))
+    assert (_hash(stepped), stepped.journal, stepped.chain(3000).state.root()) == (before, journal, state)
+
+
+def test_a_ledger_is_that_of_the_block_asked_for(session: Session) -> None:
+    _do(session, "step 5")
+    record = next(each for each in session.steps[2].records if each.chain == 3000)
+    assert record.outcome is not None
+    shown = _do(session, "ledger 3000 3")
+    assert f"block {record.candidate.header.number} of 3000, in relay block 3" in shown
+    assert f"proof | {record.outcome.ledger.proof_bytes}\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("che", ["cheat"]),
+        ("cheat ", ["1000", "2100", "3000"]),
+        ("cheat 3000 omit-v", ["omit-value"]),
+        ("cheat 3000 omit-node,omit-v", ["omit-node,omit-value"]),
+        ("ledger ", ["3000"]),
+        ("events re", ["relay"]),
+        ("publish 1000 1000/", ["1000/0", "1000/1", "1000/2", "1000/3", "1000/never/0"]),
+        ("delete 1000 1000/0 1000/3", ["1000/3"]),
+        ("storage relay Broadcaster.Pub", ["Broadcaster.PublishedKeys"]),
+        ("storage 3000 Subscriber.ProcessingC", ["Subscriber.ProcessingCursor"]),
+        ("until del", ["delivery"]),
+        ("restore ", ["now", "main", "kept"]),
+        ("help snap", ["snapshots"]),
+        ("status ", []),
+        ("nothing ", []),
+    ],
+)
+def test_completion_offers_what_may_stand_there(stepped: Session, line: str, offered: list[str]) -> None:
+    assert complete(stepped, line) == offered
+
+
+def test_quit_ends_it(session: Session) -> None:
+    _do(session, "quit")
+    assert session.over
