@@ -10,6 +10,7 @@ from primitives.hashing import blake2_256
 from primitives.types import EMPTY_TRIE_ROOT, Hash
 from trie.bulk import build
 from trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
+from trie.difference import Difference, differences
 from trie.nodes import NIBBLE, Node, Owner, encode_stale
 
 
@@ -208,6 +209,15 @@ class Trie:
     def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
         """The keys of `items`."""
         return (key for key, _ in self.items(prefix, after))
+
+    def differences(self, other: "Trie") -> Iterator[Difference]:
+        """Every key that two tries hold differently, ascending, with both values; none where a trie has no such key.
+
+        What forks share is not looked into. Shows both tries as they were when this was called.
+        """
+        self._owner = Owner()
+        other._owner = Owner()  # noqa: SLF001  # of its own kind
+        return differences(self._root, other._root)  # noqa: SLF001  # as above
 
     def root(self) -> Hash:
         """The Merkle root; encodes and hashes only what changed since it was last asked for."""
