@@ -53,13 +53,12 @@ class Race:
         gc.freeze()
         times: list[float] = []
         bases: list[float] = []
-        for _ in range(self.pairs):
-            start = process_time()
-            self.work()
-            middle = process_time()
-            self.against()
-            bases.append(process_time() - middle)
-            times.append(middle - start)
+        for pair in range(self.pairs):
+            # Who comes first finds colder caches; that is each one's turn.
+            for work, taken in ((self.work, times), (self.against, bases))[:: -1 if pair & 1 else 1]:
+                start = process_time()
+                work()
+                taken.append(process_time() - start)
         gc.unfreeze()
         ratio = median(time / base for time, base in zip(times, bases, strict=True))
         target = self.target if PURE or self.compiled_target is None else self.compiled_target

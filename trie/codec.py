@@ -57,6 +57,13 @@ ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head i
 CHILDREN: Final = bytes(bitmap.bit_count() for bitmap in range(1 << 16))
 """How many bits a bitmap has. As quick as asking the number in pure Python, and ten times as quick compiled."""
 
+HIGH_BITS: Final = [1 << (byte >> 4) for byte in range(256)]
+LOW_BITS: Final = [1 << (byte & 15) for byte in range(256)]
+"""The bit of a byte's high or low nibble in a bitmap."""
+
+CHILD_AT: Final = [4 + 33 * before for before in range(16)]
+"""Where a child's hash stands in a branch of hashes without partial key and value, by how many stand before it."""
+
 COMPACT_32: Final = 0x80
 """The compact length 32, which stands before every child hash."""
 

@@ -12,7 +12,17 @@ from itertools import islice
 from primitives.hashing import blake2_256
 from primitives.storage_keys import child_root_key
 from primitives.types import EMPTY_TRIE_ROOT
-from trie.codec import CHILDREN, EMPTY_NODE, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, new_hasher
+from trie.codec import (
+    CHILD_AT,
+    CHILDREN,
+    EMPTY_NODE,
+    HASH_LENGTHS,
+    HASHED_LEAF_HEADS,
+    HIGH_BITS,
+    LOW_BITS,
+    ODD_HASHED_LEAF_HEADS,
+    new_hasher,
+)
 from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
 from trie.nibbles import shared, shared_nibbles
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
@@ -101,29 +111,30 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     # The way to the previous key, as far as this one goes it too: nodes, where each starts, and the bitmap of those
     # that are branches of hashes.
     trail = [(node, 0, branch_of_hashes(node))]
-    heads = HASHED_LEAF_HEADS
-    odd_heads = ODD_HASHED_LEAF_HEADS
-    lengths = HASH_LENGTHS
+    # Every name of the inner loop is a local one: that alone is a tenth of it.
+    heads, odd_heads, tabled = HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, len(HASHED_LEAF_HEADS)
+    high_bits, low_bits = HIGH_BITS, LOW_BITS
+    children, child_at, lengths = CHILDREN, CHILD_AT, HASH_LENGTHS
     before = 0
     key = wanted[0]
     name = root
     depth = 0
     try:
         for key, after in zip(wanted, _shared_with_next(wanted), strict=True):
-            while trail[-1][1] > before:
+            while (way := trail[-1])[1] > before:
                 trail.pop()
             before = after
-            node, depth, bitmap = trail[-1]
+            node, depth, bitmap = way
             end = 2 * len(key)
             while True:
                 if bitmap:
                     if depth == end:
                         break
                     byte = key[depth >> 1]
-                    bit = 1 << (byte & 15 if depth & 1 else byte >> 4)
+                    bit = low_bits[byte] if depth & 1 else high_bits[byte]
                     if not bitmap & bit:
                         break
-                    pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
+                    pos = child_at[children[bitmap & (bit - 1)]]
                     name = node[pos : pos + 32]
                     depth += 1
                 else:
@@ -151,10 +162,10 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     head = node[0]
                     if head == 0x80:
                         bitmap = node[1] | node[2] << 8
-                        count = CHILDREN[bitmap]
+                        count = children[bitmap]
                         if size != 3 + 33 * count or node[3::33] != lengths[count]:
                             bitmap = 0
-                    elif head < 0x40 and end - depth < len(heads):
+                    elif head < 0x40 and end - depth < tabled:
                         at = depth >> 1
                         if depth & 1:
                             expected = odd_heads[end - depth][key[at] & 15] + key[at + 1 :]
@@ -175,7 +186,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
 def _shared_with_next(keys: list[bytes]) -> list[int]:
     """How many nibbles each of the sorted `keys` shares with the next; -1 for the last."""
     size = len(keys[0])
-    if all(len(key) == size for key in keys):
+    if len(set(map(len, keys))) == 1:
         out = shared_nibbles(keys, size, regular=True)
     else:
         out = [shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]

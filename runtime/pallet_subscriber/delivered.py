@@ -112,6 +112,8 @@ class PackedReader(DeliveredReader):
 
     def read(self, at: int) -> LastDelivered | None:
         """What was last delivered of `keys[at]`."""
+        if self._at == at:
+            return self._row
         number = at // PACK
         row = self._packs.get(number)
         if row is None:
@@ -121,7 +123,9 @@ class PackedReader(DeliveredReader):
             self._meter.used += cost
             self.charges += cost
             row = self._packs[number] = _current(stored, self._keys, number)
-        return _cell(row, at)
+        self._at = at
+        self._row = _cell(row, at)
+        return self._row
 
 
 def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> LastDelivered | None:

@@ -33,7 +33,7 @@ from runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter,
 from runtime.pallet_subscriber.view import Item, SubscriberView
 from runtime.parachain_system.static_keys import StaticValues, read_static_keys
 from trie import BadNode
-from trie.codec import CHILDREN
+from trie.codec import BRANCH, CHILD_AT, CHILDREN, HIGH_BITS, LOW_BITS
 from trie.nibbles import shared
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
@@ -196,7 +196,7 @@ class _Walk:
                 return
             child = self.children.get(para)
             if child is None:
-                child = self.children[para] = _ChildWalk(self, publisher)
+                child = self.children[para] = _ChildWalk(self.view, self.meter, self.out.changes, publisher)
             publisher.cache.end = high
             before = self.meter.used - child.charged_beside_nodes()
             try:
@@ -258,6 +258,9 @@ def _shared_with_next(keys: tuple[PubsubKey, ...]) -> tuple[int, ...]:
 _COVERED: Final = INLINE + 1
 """A descent's outcome beside those of `step`: the state vouches for the item."""
 
+_BRANCH: Final = bytes((BRANCH,))
+_NOWHERE: Final[Mapping[int, int]] = {}
+
 _NIBBLES: Final = 2 * KEY_LENGTH
 _NO_LIMIT: Final = 1 << 32
 """More nodes than any path has."""
@@ -273,16 +276,16 @@ class _ChildWalk:
     `descend` takes the step through a branch of hashes by itself, and a cache is told only what it makes use of.
     """
 
-    def __init__(self, walk: _Walk, publisher: PublisherPlan) -> None:
-        self.walk = walk
-        self.meter = walk.meter
+    def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
+        self.meter = meter
+        self.changes = changes
         self.publisher = publisher
         self.root = publisher.root or EMPTY_TRIE_ROOT
         self.cache = publisher.cache
         self.keeps_nodes = publisher.cache.keeps_nodes
         self.keeps_references = publisher.cache.keeps_references
-        self.delivered = walk.view.delivered(walk.meter, publisher.para, publisher.keys)
-        self.max_depth = _NO_LIMIT if walk.spec.max_trie_depth is None else walk.spec.max_trie_depth
+        self.delivered = view.delivered(meter, publisher.para, publisher.keys)
+        self.max_depth = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
         self.shared_with_next = _shared_with_next(publisher.keys)
         self.trail: list[tuple[bytes, int, int]] = []
         self.last = 0
@@ -301,7 +304,7 @@ class _ChildWalk:
         row = self.delivered.read(at)
         if kind == ABSENT:
             if row is not None:
-                self.walk.out.changes.append(Change(publisher.para, key, row.entry_hash, None))
+                self.changes.append(Change(publisher.para, key, row.entry_hash, None))
         else:
             entry_hash = Hash(payload) if kind == DETACHED else blake2_256(payload)
             if row is None or row.entry_hash != entry_hash:
@@ -310,7 +313,7 @@ class _ChildWalk:
                     entry = PublishedEntry.decode(data)
                 except ScaleError:
                     raise Disabled(DisableReason.UNDECODABLE) from None
-                self.walk.out.changes.append(Change(publisher.para, key, entry_hash, entry))
+                self.changes.append(Change(publisher.para, key, entry_hash, entry))
         publisher.resolved += 1
         if self.keeps_references:
             self.cache.resolved(at)
@@ -336,14 +339,18 @@ class _ChildWalk:
         node, start, bitmap = trail[-1]
         length = len(trail)
         shared_with_next = self.shared_with_next[at]
-        alone_from = cache.alone_from(at) if keeps_references else _NO_LIMIT
+        alone_from, places = _NO_LIMIT, _NOWHERE
+        if keeps_references:
+            alone_from, places = cache.alone_from(at), cache.places(at)
         while True:
             if bitmap and start < _NIBBLES:
                 byte = key[start >> 1]
-                bit = 1 << (byte & 15 if start & 1 else byte >> 4)
+                bit = LOW_BITS[byte] if start & 1 else HIGH_BITS[byte]
                 if bitmap & bit:
-                    pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
-                    kind, payload, depth = CHILD, node[pos : pos + 32], start + 1
+                    pos = CHILD_AT[CHILDREN[bitmap & (bit - 1)]]
+                    payload = node[pos : pos + 32]
+                    kind = CHILD
+                    depth = start + 1
                 else:
                     kind, payload, depth = ABSENT, b"", start
             else:
@@ -353,9 +360,10 @@ class _ChildWalk:
                     raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
                 reference: Hash = payload  # type: ignore[assignment]  # a call of the NewType costs as much as the step
                 if keeps_references:
-                    covered = cache.covers(at, start, depth, reference, b"")
-                    if covered:
-                        return _COVERED, b"", covered
+                    if depth in places or depth > start + 1:
+                        covered = cache.covers(at, start, depth, reference, b"")
+                        if covered:
+                            return _COVERED, b"", covered
                     if depth >= alone_from:
                         row = self.delivered.read(at)
                         if row is None:
@@ -383,7 +391,7 @@ class _ChildWalk:
                 return kind, payload, 0
             start = depth
             length += 1
-            bitmap = branch_of_hashes(node)
+            bitmap = branch_of_hashes(node) if node[:1] == _BRANCH else 0
             if start <= shared_with_next:
                 trail.append((node, start, bitmap))
 

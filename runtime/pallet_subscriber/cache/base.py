@@ -1,13 +1,15 @@
 """The interface of a cache, and the policy `none`, which is that interface and nothing else."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from primitives.pubsub import KEY_LENGTH
 from primitives.types import Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber.meter import Meter
 from runtime.pallet_subscriber.view import SubscriberView
 from runtime.storage import Storage
+
+_NOWHERE: Final[Mapping[int, int]] = {}
 
 
 class Cache:
@@ -46,6 +48,11 @@ class Cache:
         """The bytes of a node of the child trie; called after the stop rule, at most once a node."""
         del node_hash
         return None
+
+    def places(self, at: int) -> Mapping[int, int]:
+        """The nibbles of `keys[at]` at which `covers` has something to compare; elsewhere it need not be asked."""
+        del at
+        return _NOWHERE
 
     def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
         """How many items from `keys[at]` on stand resolved because of what begins at nibble `depth` of that key.

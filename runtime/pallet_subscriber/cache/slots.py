@@ -133,6 +133,10 @@ class SlotCache(Cache):
         self._seen: dict[int, Hash | None] = {}
         self._done: dict[int, int] = {}
 
+    def places(self, at: int) -> Mapping[int, int]:
+        """Where the slots above the key stand."""
+        return self._layout.paths[at]
+
     def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
         """Compare the slot at this position, if there is one; note those that the parent node spans."""
         path = self._layout.paths[at]
