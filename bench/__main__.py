@@ -18,7 +18,7 @@ from typing import Any, Final
 HERE: Final = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures what stands there
 
-from bench import chains, outer, tries  # noqa: E402  # after the path
+from bench import chains, outer, peer, tries  # noqa: E402  # after the path
 from bench.measure import PURE, Result  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
@@ -29,9 +29,9 @@ def build() -> str:
     return "pure" if PURE else "compiled"
 
 
-def measured(only: list[str], *, quick: bool) -> Iterator[Result]:
+def measured(only: list[str], *, quick: bool, peers: bool) -> Iterator[Result]:
     """Every line whose name contains one of `only`, or all of them."""
-    for race in chain(tries.races(), chains.races(), outer.history()):
+    for race in chain(tries.races(), chains.races(), outer.history(), peer.races() if peers else ()):
         if not only or any(part in race.name for part in only):
             yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()
     if not only or any(part in "pubsub --help" for part in only):
@@ -75,6 +75,9 @@ def main() -> int:
     )
     parser.add_argument("--only", nargs="+", default=[], help="parts of names")
     parser.add_argument("--quick", action="store_true", help="a quarter of the pairs")
+    parser.add_argument(
+        "--no-peer", action="store_true", help="without smoldot, which needs Node.js and is fetched once"
+    )
     parser.add_argument("--json", type=Path, help="write the lines there too")
     parser.add_argument("--check", action="store_true", help="compare with the kept table")
     parser.add_argument("--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)")
@@ -83,7 +86,7 @@ def main() -> int:
     print(f"{build()} build, CPython {platform.python_version()}, {platform.machine()}; CPU time, medians of pairs\n")
     print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|")
     results: list[Result] = []
-    for result in measured(given.only, quick=given.quick):
+    for result in measured(given.only, quick=given.quick, peers=not given.no_peer):
         results.append(result)
         print(row(result), flush=True)
     if given.json is not None:
