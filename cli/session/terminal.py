@@ -16,7 +16,7 @@ import click
 
 from cli.exits import INTERRUPTED, USAGE
 from cli.pages import Doing
-from cli.screen import bar, show, stage
+from cli.screen import bar, show
 from cli.session import saved
 from cli.session.command import Kind
 from cli.session.session import Session
@@ -149,7 +149,7 @@ def _history() -> "History":
 def resume(path: Path) -> Session:
     """The session in a file that `write` made. Raises `CommandError`, `ScenarioError`."""
     made: list[Session] = []
-    with stage(f"playing {path} again") as advance:
+    with bar() as advance:
         for page in saved.read(path, made):
             if isinstance(page, Doing):
                 advance(page.done, page.total, page.what)
