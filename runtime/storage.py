@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sortedcontainers import SortedList
 
-from primitives.errors import DefensiveFailure
+from primitives.errors import DefensiveFailure, PubsubError
 from primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from primitives.types import Hash
 from trie import Trie
@@ -22,6 +22,10 @@ STATE_VERSION: Final = 1
 """Values over 32 bytes are detached from their nodes."""
 
 Entries = Iterable[tuple[bytes, bytes]]
+
+
+class ProtectedKey(PubsubError):
+    """A write where only child roots stand; `sp_io` refuses it too, silently. A handler's own fault if it tries."""
 
 
 class State:
@@ -226,15 +230,15 @@ class Storage:
         return self.get(key) is not None
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a value. Raises `DefensiveFailure` under the prefix of child roots, which follow from child storage."""
+        """Set a value. Raises `ProtectedKey` under the prefix of child roots, which follow from child storage."""
         if key.startswith(CHILD_STORAGE_PREFIX):
-            raise DefensiveFailure(f"a child root cannot be written: {key.hex()}")
+            raise ProtectedKey(f"a child root cannot be written: {key.hex()}")
         self._set(self._top, key, value)
 
     def kill(self, key: bytes) -> None:
-        """Remove a value if there is one. Raises `DefensiveFailure` as `put` does."""
+        """Remove a value if there is one. Raises `ProtectedKey` as `put` does."""
         if key.startswith(CHILD_STORAGE_PREFIX):
-            raise DefensiveFailure(f"a child root cannot be removed: {key.hex()}")
+            raise ProtectedKey(f"a child root cannot be removed: {key.hex()}")
         self._set(self._top, key, None)
 
     def iter_prefix(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
@@ -254,9 +258,10 @@ class Storage:
         """Remove at most `limit` entries under `prefix`, in key order; returns how many were removed.
 
         Unlike `sp_io::storage::clear_prefix`, entries written in this block count against the limit as any other.
+        Raises `ProtectedKey` where child roots could be among them.
         """
         if CHILD_STORAGE_PREFIX.startswith(prefix) or prefix.startswith(CHILD_STORAGE_PREFIX):
-            raise DefensiveFailure("child roots cannot be removed by prefix")
+            raise ProtectedKey("child roots cannot be removed by prefix")
         return self._clear(self.state.top, self._top, prefix, limit, top=True)
 
     # Child storage

@@ -19,7 +19,7 @@ from support.world import (
 
 from primitives.errors import DefensiveFailure, ScaleError
 from primitives.hashing import blake2_256
-from primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data, key_from_hash, ttl_state
+from primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data, key_from_hash, publisher_root_key, ttl_state
 from primitives.scale import encode_compact
 from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 from primitives.weights import Weight
@@ -391,6 +391,21 @@ def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
     step = subscriber.block(Relay(1, {1000: filled(keys)}), handler=handler)
     assert [d.failed for d in step.deliveries] == [fails, fails]
     assert bool(list(subscriber.storage.iter_prefix(b"written "))) is not fails
+
+
+class WritesAChildRoot(Recorder):
+    """Tries to forge what a child trie says."""
+
+    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl: Any) -> None:
+        super().on_data_updated(context, publisher, key, value, ttl)
+        context.storage.put(publisher_root_key(publisher), bytes(32))
+
+
+def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid() -> None:
+    """PS-66: no handler can make a block that its own chain cannot build."""
+    step = one().block(Relay(1, {1000: {KEY: entry()}}), handler=WritesAChildRoot())
+    assert [d.failed for d in step.deliveries] == [True]
+    assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, KEY)]
 
 
 def test_a_failure_of_our_own_is_nobodys_to_catch() -> None:
