@@ -1,0 +1,132 @@
+// What is shown of the block that was chosen.
+
+const MOST_ROWS = 200;
+
+async function candidateView(run, block, go) {
+  const detail = await run.detail(block);
+  const { chain } = block;
+  const parent = detail.parent || parentHash(block);
+  const verdict = block.verdict
+    ? element("span", { class: "badge refused" }, `✕ ${block.verdict}`)
+    : element("span", { class: "badge valid" }, "✓ valid");
+  const head = element(
+    "div",
+    { class: "title" },
+    element("h2", {}, `${run.chainName(chain.id)} · block ${block.number} `, verdict),
+    element("div", { class: "steps" }, stepButton(run, block, -1, go), stepButton(run, block, 1, go)),
+  );
+  const relay = run.relayAt.get(block.relay);
+  const about = facts([
+    ["judged in", relay ? link(`relay block ${block.relay}`, () => go(`r${block.relay}`)) : `relay block ${block.relay}`],
+    ["relay parent", `block ${block.parent}, storage root ${short(detail.relayRoot)}`],
+    ["slot", `${block.slot}, turn of collator ${block.author + 1} of ${chain.collators.length}, ${short(chain.collators[block.author] || "")}`],
+    ["hash", `0x${block.hash}`],
+    ["parent", `0x${parent}`],
+    ["state root", `0x${detail.root}`],
+    ["messages", detail.messages[0] + detail.messages[1] ? `${detail.messages[0]} downward, ${detail.messages[1]} horizontal` : null],
+    ["cache policy", chain.subscribes ? chain.cache : null],
+  ]);
+  const parts = [head, about];
+  if (block.verdict) parts.push(evidence(run, block, detail));
+  if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor stands where the next block goes on."));
+  parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
+  parts.push(section(`Proof: ${plural(block.nodes, "node")}`, trieView(run, detail)));
+  if (detail.deliveries && detail.deliveries.length) parts.push(section(`Deliveries: ${detail.deliveries.length}`, deliveries(run, detail.deliveries)));
+  if (detail.changes) parts.push(section("What it wrote", changes(detail.changes)));
+  if (detail.events && detail.events.length) parts.push(section(`Events: ${detail.events.length}`, lines(detail.events)));
+  return element("article", { "data-block": `c${block.at}` }, ...parts);
+}
+
+async function relayView(run, number, go) {
+  const block = run.relayAt.get(number);
+  const detail = await run.relayDetail(block);
+  const judged = run.candidates.filter((each) => each.relay === number);
+  const list = element("ul", { class: "links" });
+  for (const each of judged) {
+    list.append(element("li", {}, link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)), each.verdict ? element("span", { class: "badge refused" }, each.verdict) : ` ${plural(each.keys.length, "delivery", "deliveries")}`));
+  }
+  return element(
+    "article",
+    { "data-block": `r${number}` },
+    element("div", { class: "title" }, element("h2", {}, `Relay block ${number}`)),
+    facts([
+      ["hash", `0x${block.hash}`],
+      ["state root", `0x${block.root}`],
+      ["published", block.keys.length ? block.keys.map((each) => run.keyName(each).name).join(", ") : "nothing"],
+    ]),
+    section(`Candidates: ${judged.length}`, judged.length ? list : element("p", { class: "hint" }, "None was judged in this block.")),
+    detail.messages.length ? section(`Upward messages: ${detail.messages.length}`, lines(detail.messages)) : null,
+    detail.events.length ? section(`Events: ${detail.events.length}`, lines(detail.events)) : null,
+  );
+}
+
+// The hash of the newest valid block before this one, which may be from before the record starts.
+function parentHash(block) {
+  for (let at = block.place - 1; at >= 0; at--) {
+    const before = block.chain.blocks[at];
+    if (!before.verdict) return before.hash;
+  }
+  return block.chain.first;
+}
+
+function evidence(run, block, detail) {
+  const list = element("ol", { class: "evidence" });
+  for (const [verdict, words, subjects] of detail.evidence) {
+    const item = element("li", {}, element("b", {}, verdict), ` ${run.verdicts[verdict] || ""}`, element("p", {}, words));
+    if (subjects.length) item.append(fold(`About ${plural(subjects.length, "string")} of bytes`, lines(subjects.slice(0, MOST_ROWS).map((each) => `0x${each}`)), subjects.length <= 2));
+    list.append(item);
+  }
+  const cheat = block.strategy ? element("p", { class: "hint" }, `The network was told to have this author cheat: ${block.strategy}.`) : null;
+  return element("section", { class: "card refusal" }, element("h3", {}, "Why it was refused"), list, cheat);
+}
+
+function deliveries(run, rows) {
+  const shown = rows.slice(0, MOST_ROWS).map(([key, size, value, ttl, failed]) => {
+    const { para, name } = run.keyName(key);
+    const what = size === null ? "removed" : failed ? "updated, handler failed" : "updated";
+    return [run.chainName(para), name, what, size === null ? "" : value, size === null ? "" : bytes(size), ttl];
+  });
+  return more(rows.length, table(["publisher", "key", "", "value", "size", "lifetime"], shown));
+}
+
+function changes(rows) {
+  const cells = (found) => found.map(([item, where, before, after]) => [item.replace(".", "​."), where, before || "–", after || "–"]);
+  const head = ["storage item", "of", "before", "after"];
+  const remembered = rows.filter((row) => !row[4]);
+  const kept = rows.filter((row) => row[4]);
+  return element(
+    "div",
+    {},
+    remembered.length ? table(head, cells(remembered)) : element("p", { class: "hint" }, "Nothing but the block's own bookkeeping."),
+    kept.length ? fold(`Bookkeeping of every block (${kept.length})`, table(head, cells(kept)), false) : null,
+  );
+}
+
+function lines(texts) {
+  const list = element("ul", { class: "lines" });
+  for (const text of texts.slice(0, MOST_ROWS)) list.append(element("li", {}, text));
+  return more(texts.length, element("div", { class: "scroll tall", tabindex: "0" }, list));
+}
+
+function more(count, shown) {
+  return count > MOST_ROWS ? element("div", {}, shown, element("p", { class: "hint" }, `${(count - MOST_ROWS).toLocaleString("en")} more are not shown.`)) : shown;
+}
+
+function section(title, ...content) {
+  return element("section", { class: "card" }, element("h3", {}, title), ...content);
+}
+
+function note(text) {
+  return element("p", { class: "note" }, text);
+}
+
+function link(text, act) {
+  return element("button", { type: "button", class: "link", onclick: act }, text);
+}
+
+function stepButton(run, block, by, go) {
+  const other = block.chain.blocks[block.place + by];
+  const attributes = { type: "button", "aria-label": by < 0 ? "Block before" : "Block after", onclick: () => other && go(`c${other.at}`) };
+  if (!other) attributes.disabled = "";
+  return element("button", attributes, by < 0 ? "←" : "→");
+}

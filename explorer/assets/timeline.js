@@ -1,0 +1,77 @@
+// Blocks along time: a column for each relay block, a row for each chain, a square for each candidate.
+
+const CELL = 12;
+const SIDE = 9;
+
+class Timeline {
+  constructor(run, host, go) {
+    Object.assign(this, { run, host, go });
+    this.first = run.relay.length ? run.relay[0].number : 0;
+    this.strip = element("div", { class: "strip", tabindex: "0", role: "group", "aria-label": "Blocks along time; arrow keys move from block to block" });
+    this.names = element("div", { class: "names" });
+    host.append(this.names, this.strip);
+    this.strip.addEventListener("click", (event) => {
+      const mark = event.target.closest("[data-c],[data-r]");
+      if (mark) go(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`);
+    });
+  }
+
+  show(chains) {
+    this.chains = chains;
+    const { run, first } = this;
+    let y = 22;
+    let marks = "";
+    let labels = "";
+    for (const number of run.relayAt.keys()) {
+      const x = (number - first) * CELL;
+      marks += `<rect class="relay" data-r="${number}" x="${x + 1}" y="2" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
+      if (number % 10 === 0) marks += `<text x="${x + 5}" y="20" text-anchor="middle">${number}</text>`;
+    }
+    labels += `<span style="top:1px" title="relay chain">relay</span>`;
+    for (const chain of chains) {
+      const counts = new Map();
+      let most = 1;
+      y += 4;
+      for (const block of chain.blocks) {
+        const count = counts.get(block.relay) || 0;
+        counts.set(block.relay, count + 1);
+        most = Math.max(most, count + 1);
+        marks += this.square(block, (block.relay - first) * CELL + 1, y + count * (SIDE + 2));
+      }
+      const label = escaped(run.chainName(chain.id));
+      labels += `<span style="top:${y - 1}px" title="${label}">${label}</span>`;
+      y += most * (SIDE + 2);
+    }
+    const width = run.relay.length * CELL + 4;
+    this.names.innerHTML = labels;
+    this.names.style.height = `${y + 6}px`;
+    this.strip.innerHTML = `<svg width="${width}" height="${y + 6}" role="img" aria-label="${plural(run.candidates.length, "candidate")}">${marks}</svg>`;
+    this.squares = new Map();
+    for (const mark of this.strip.querySelectorAll("[data-c],[data-r]")) this.squares.set(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`, mark);
+  }
+
+  square(block, x, y) {
+    const kind = block.verdict ? "refused" : block.stopped ? "stopped" : block.keys.length ? "delivers" : "quiet";
+    const words = `${this.run.chainName(block.chain.id)}, block ${block.number}: ${block.verdict || (block.keys.length ? plural(block.keys.length, "delivery", "deliveries") : "nothing new")}`;
+    const body = `<rect x="${x}" y="${y}" width="${SIDE}" height="${SIDE}" rx="2"/>`;
+    const cross = block.verdict ? `<path d="M${x + 2} ${y + 2}l${SIDE - 4} ${SIDE - 4}m0-${SIDE - 4}l-${SIDE - 4} ${SIDE - 4}"/>` : "";
+    return `<g class="${kind}" data-c="${block.at}"><title>${escaped(words)}</title>${body}${cross}</g>`;
+  }
+
+  select(name) {
+    if (this.selected) this.selected.classList.remove("here");
+    const mark = (this.selected = this.squares.get(name));
+    if (!mark) return;
+    mark.classList.add("here");
+    const box = mark.getBBox();
+    const view = this.strip;
+    if (box.x < view.scrollLeft + 20 || box.x > view.scrollLeft + view.clientWidth - 40) view.scrollLeft = box.x - view.clientWidth / 2;
+  }
+
+  // Dims all squares but those that a search found; none given ends that.
+  light(found) {
+    this.strip.classList.toggle("dim", found !== null);
+    for (const mark of this.strip.querySelectorAll(".hit")) mark.classList.remove("hit");
+    if (found) for (const name of found) this.squares.get(name)?.classList.add("hit");
+  }
+}

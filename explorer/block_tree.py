@@ -1,0 +1,127 @@
+"""A block's proof as a trie: which of it was read for whom, what the parachain remembered, what was left for later."""
+
+from bisect import bisect_left
+from itertools import accumulate
+
+from emulator.records import BlockRecord
+from explorer.tree import Asked, Below, Drawn, Fate, Sources, draw
+from explorer.words import Names, static_labels
+from primitives.hashing import blake2_256
+from primitives.pubsub import node_cost, publisher_root_key
+from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from runtime.pallet_subscriber.plan import Plan, PublisherPlan
+from runtime.pallet_subscriber.view import Item
+from runtime.parachain_system.static_keys import fixed_keys
+
+
+def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None) -> list[Drawn]:
+    """The proof of a candidate as `plan` read it; without one, as nodes under the root that it claims.
+
+    `start` is the cursor that the walk began at: what it left unread tells what it did not get to from what it skipped.
+    """
+    inherent = record.candidate.inherent
+    proof = {blake2_256(node): node for node in inherent.proof}
+    root = record.relay_storage_root or inherent.relay_parent_storage_root
+    if plan is None:
+        return draw(root, Asked((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof))
+    own = {
+        name: node
+        for publisher in plan.publishers.values()
+        for name, node in publisher.walked.items()
+        if name not in proof
+    }
+    static = static_nodes(plan)
+
+    def used(name: Hash) -> Fate:
+        if name in plan.taken:
+            return Fate.STATIC if name in static else Fate.PROVEN
+        return Fate.UNUSED if plan.missing is None else Fate.WAITING  # cut short, a walk cannot tell
+
+    return draw(root, _top(record.chain, plan, names, _Reach(plan, start)), Sources(proof, own, used))
+
+
+def static_nodes(plan: Plan) -> frozenset[Hash]:
+    """The nodes that the static keys took: the walk takes them first (PS-44)."""
+    costs = accumulate(node_cost(len(node)) for node in plan.taken.values())
+    return frozenset(name for name, cost in zip(plan.taken, costs, strict=True) if cost <= plan.static_bytes)
+
+
+def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> Asked:
+    labels = static_labels(para, (*fixed_keys(para), *plan.statics.values))
+    below: dict[str, Below] = {}
+    owners: dict[str, PublisherPlan] = {}
+    for publisher in plan.publishers.values():
+        key = publisher_root_key(publisher.para).hex()
+        labels[key] = f"publisher {names.chain(publisher.para)}"
+        below[key] = _child(publisher, names, reach)
+        owners[key] = publisher
+    keys = tuple(sorted(labels))
+
+    def fate(reference: bytes, low: int, high: int) -> Fate:
+        if reach.is_missing(reference):
+            return Fate.MISSING
+        met = [owners[key] for key in keys[low:high] if key in owners]
+        return Fate.PRUNED if any(publisher.disabled for publisher in met) else Fate.WAITING
+
+    return Asked(keys, labels, below, fate)
+
+
+def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
+    labels = {key.hex(): names.key(key) for key in publisher.keys}
+    keys = publisher.keys
+
+    def fate(reference: bytes, low: int, high: int) -> Fate:
+        if reach.is_missing(reference):
+            return Fate.MISSING
+        if publisher.disabled is not None:
+            return Fate.PRUNED
+        return Fate.REMEMBERED if reach.visited(publisher, low, high) else Fate.WAITING
+
+    asked = Asked(tuple(key.hex() for key in keys), labels, fate=fate)
+    if publisher.disabled is not None:
+        return Below(asked, Fate.PRUNED, f"disabled: {publisher.disabled.value}")
+    if publisher.unchanged:
+        return Below(asked, Fate.REMEMBERED, "root as processed: nothing of it is read")
+    return Below(asked, None, "no keys" if publisher.root == EMPTY_TRIE_ROOT else "root moved")
+
+
+class _Reach:
+    """How far a walk came, in the rotation that begins at the cursor."""
+
+    def __init__(self, plan: Plan, start: Item | None) -> None:
+        self.missing = None if plan.missing is None else plan.missing.node_hash
+        self.start: Item = start or (ParaId(0), PubsubKey(b""))
+        self.end = plan.cursor or _cut_at(plan)
+
+    def is_missing(self, reference: bytes) -> bool:
+        """Whether the walk was cut short by this very node."""
+        return reference == self.missing
+
+    def visited(self, publisher: PublisherPlan, low: int, high: int) -> bool:
+        """Whether the walk came by all of a publisher's keys `[low, high)`."""
+        if self.end is None or publisher.complete:
+            return True
+        begun, ended = _place(publisher, self.start), _place(publisher, self.end)
+        if self.start <= self.end:
+            return begun <= low and high <= ended
+        return begun <= low or high <= ended
+
+
+def _place(publisher: PublisherPlan, item: Item) -> int:
+    """How many of a publisher's keys come before an item."""
+    para, key = item
+    if para != publisher.para:
+        return 0 if para < publisher.para else len(publisher.keys)
+    return bisect_left(publisher.keys, key)
+
+
+def _cut_at(plan: Plan) -> Item | None:
+    """The item at which a walk lacked a node; none when it lacked none, or had come to no item yet."""
+    if plan.missing is None:
+        return None
+    met = list(plan.publishers.values())
+    for publisher in reversed(met):
+        key = PubsubKey(plan.missing.key)
+        if key in publisher.keys:
+            return publisher.para, key
+    return (met[-1].para, met[-1].keys[0]) if met else None

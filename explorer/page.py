@@ -1,0 +1,95 @@
+"""The page of a run: one HTML file that asks for nothing, with the run's records in it, compressed.
+
+    index      opened with the page: chains, keys, one row a candidate and a relay block
+    d<chain>-  details of a chain's candidates, 48 to a part
+    r          details of relay blocks, 64 to a part
+    n          nodes by number: hash, length, bytes; 1,024 to a part
+
+A part is JSON, deflated, in base64; the browser opens it when something of it is looked at. Names that come from
+outside stand in these parts or are escaped, and the page's own scripts put them up as text.
+"""
+
+import base64
+import zlib
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any, Final
+
+from explorer.recorder import Recorder, as_json
+from explorer.svg import asset, glyphs, legend
+from explorer.words import VERDICTS
+from primitives.types import ParaId
+from primitives.version import VERSION
+
+DETAILS: Final = 48
+RELAY_DETAILS: Final = 64
+NODES: Final = 1024
+_SCRIPTS: Final = ("data.js", "trie.js", "timeline.js", "ledger.js", "detail.js", "search.js", "main.js")
+
+
+def write_page(recorder: Recorder, title: str, description: str = "") -> str:
+    """The page of what a recorder was told; the same records give the same text."""
+    parts = "".join(
+        f'<script type="application/octet-stream" id="{name}">{_packed(content)}</script>\n'
+        for name, content in _parts(recorder, title, description)
+    )
+    pieces = {
+        "title": escape(title),
+        "style": asset("trie.css") + asset("page.css"),
+        "legend": legend(),
+        "parts": parts,
+        "script": "".join(asset(name) for name in _SCRIPTS),
+    }
+    page = asset("page.html")
+    for name, piece in pieces.items():
+        page = page.replace(f"<!--{name}-->", piece, 1)
+    return page
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 6)).decode("ascii")
+
+
+def _parts(recorder: Recorder, title: str, description: str) -> Iterator[tuple[str, bytes]]:
+    yield "index", as_json(_index(recorder, title, description))
+    by_chain: dict[ParaId, list[bytes]] = {}
+    for row, detail in zip(recorder.index, recorder.details, strict=True):
+        by_chain.setdefault(row[0], []).append(detail)
+    for chain, details in by_chain.items():
+        yield from _split(f"d{chain}-", details, DETAILS)
+    yield from _split("r", recorder.relay_details, RELAY_DETAILS)
+    nodes = (as_json([name.hex(), length, kept.hex()]) for name, (_, length, kept) in recorder.nodes.items())
+    yield from _split("n", nodes, NODES)
+
+
+def _split(name: str, rows: Iterable[bytes], most: int) -> Iterator[tuple[str, bytes]]:
+    every = list(rows)
+    for number, start in enumerate(range(0, len(every), most)):
+        yield f"{name}{number}", b"[" + b",".join(every[start : start + most]) + b"]"
+
+
+def _index(recorder: Recorder, title: str, description: str) -> dict[str, Any]:
+    names = recorder.names
+    return {
+        "title": title,
+        "description": description,
+        "version": VERSION,
+        "chains": [
+            {
+                "id": chain.para,
+                "name": names.chains.get(chain.para, ""),
+                "subscribes": chain.subscribes,
+                "cache": chain.cache,
+                "collators": [key.hex() for key in chain.collators],
+                "first": chain.first.hex() if chain.first else "",
+            }
+            for chain in sorted(recorder.chains.values(), key=lambda each: (not each.subscribes, each.para))
+        ],
+        "keys": [[para, key.hex(), names.keys.get(key, "")] for para, key in recorder.keys.numbers],
+        "strategies": list(recorder.strategies.numbers),
+        "verdicts": {verdict.value: words for verdict, words in VERDICTS.items()},
+        "relay": recorder.relay_blocks,
+        "candidates": recorder.index,
+        "glyphs": glyphs(),
+        "parts": {"details": DETAILS, "relay": RELAY_DETAILS, "nodes": NODES},
+    }

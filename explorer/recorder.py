@@ -1,0 +1,272 @@
+"""A run as the explorer's page needs it: an observer that turns each record into rows at once and keeps no state of it.
+
+index      one row a candidate and a relay block: what the time line draws and the search finds
+details    by candidate: ledger, drawing, deliveries, evidence, state changes, events
+nodes      every node and value drawn, once each, by its hash
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from emulator.relay_chain import RelayChain
+from explorer.block_tree import draw_block
+from explorer.changes import state_changes
+from explorer.svg import arrange, packed
+from explorer.tree import Drawn, Shape
+from explorer.words import Names, event_words, preview, ttl_words
+from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
+from runtime import system
+from runtime.events import Event, decode_records
+from runtime.pallet_pubsub.events import DataPublished
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.plan import Plan
+from runtime.pallet_subscriber.view import Item, SubscriberView
+from runtime.parachain_system.block import encode_messages
+from runtime.parachain_system.execute import runtime_spec
+from runtime.parachain_system.ledger import Ledger, make_ledger, own_state_bytes
+from runtime.parachain_system.validate import judge_proof
+from runtime.storage import State, Storage
+
+Json = dict[str, Any]
+
+VALUE_BYTES: Final = 32
+"""Of a value, what is kept: the page says how long it is."""
+
+
+class Walked(NamedTuple):
+    """How a candidate's proof was read, and from which cursor on."""
+
+    plan: Plan
+    ledger: Ledger
+    start: Item | None
+
+
+@dataclass(slots=True)
+class Chain:
+    """What is known of a parachain: its collators, whether it ever subscribed to anything, and where it stands."""
+
+    para: ParaId
+    collators: tuple[bytes, ...] = ()
+    cache: str = ""
+    subscribes: bool = False
+    head: Hash = EMPTY_TRIE_ROOT
+    """The hash of its newest block."""
+    first: Hash | None = None
+    """The hash of the block that the record starts after."""
+    state: State = field(default_factory=State)
+
+
+class Table:
+    """Things that are numbered when they are first seen."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+
+    def number(self, thing: Any) -> int:
+        """The thing's number."""
+        return self.numbers.setdefault(thing, len(self.numbers))
+
+
+class Recorder:
+    """An observer; `relay`, where it is given, tells what happened in each relay block."""
+
+    def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
+        self.names = names or Names()
+        self.relay = relay
+        self.chains: dict[ParaId, Chain] = {}
+        self.relay_blocks: list[Json] = []
+        self.relay_details: list[bytes] = []
+        self.index: list[list[Any]] = []
+        self.details: list[bytes] = []
+        self.keys = Table()
+        self.strategies = Table()
+        self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
+        """By hash: number, length, and the bytes that are kept (of a value the first, of a bare reference none)."""
+
+    # An observer
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """A relay block, with its events and messages where the relay chain is at hand."""
+        published, events, messages = self._relay_events(record.number)
+        self.relay_blocks.append(
+            {"number": record.number, "hash": record.hash.hex(), "root": record.storage_root.hex(), "keys": published}
+        )
+        self.relay_details.append(as_json({"events": events, "messages": messages}))
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """The collators of a chain."""
+        self._chain(record.chain).collators = record.keys
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Whether a chain subscribes to anything."""
+        if record.items:
+            self._chain(record.chain).subscribes = True
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """Where a chain stands."""
+        chain = self._chain(record.chain)
+        chain.head, chain.state = record.header.hash(), record.state
+        chain.first = chain.first or chain.head
+        chain.cache = runtime_spec(Storage(record.state)).cache.value
+
+    def candidate(self, record: BlockRecord) -> None:
+        """A candidate, and all that the page shows of it."""
+        chain = self._chain(record.chain)
+        walked = walk_again(record, chain.state)
+        outcome, refusal = record.outcome, record.refusal
+        deliveries = () if outcome is None else outcome.deliveries
+        keys = [self.keys.number((each.publisher, each.key)) for each in deliveries]
+        header, inherent = record.candidate.header, record.candidate.inherent
+        ledger = None if walked is None else walked.ledger
+        self.index.append(
+            [
+                record.chain,
+                header.number,
+                record.included_at,
+                inherent.relay_parent_number,
+                header.aura_slot(),
+                None if refusal is None else refusal.verdict.value,
+                record.candidate.hash().hex(),
+                None if record.strategy is None else self.strategies.number(record.strategy),
+                len(inherent.proof),
+                0 if ledger is None else ledger.used,
+                0 if ledger is None else ledger.budget,
+                int(walked is not None and walked.plan.cursor is not None),
+                keys,
+            ]
+        )
+        self.details.append(as_json(self._detail(record, chain, walked, keys)))
+        if outcome is not None:
+            chain.state, chain.head = outcome.state, record.candidate.hash()
+
+    # Helpers
+
+    def _detail(self, record: BlockRecord, chain: Chain, walked: Walked | None, keys: list[int]) -> Json:
+        header, inherent = record.candidate.header, record.candidate.inherent
+        outcome, refusal = record.outcome, record.refusal
+        drawing = arrange(draw_block(record, walked and walked.plan, self.names, walked and walked.start))
+        out: Json = {
+            "parent": None if header.parent_hash == chain.head else header.parent_hash.hex(),
+            "root": header.state_root.hex(),
+            "relayRoot": inherent.relay_parent_storage_root.hex(),
+            "messages": [len(inherent.downward), sum(len(each) for _, each in inherent.horizontal)],
+            "ledger": None if walked is None else ledger_json(walked, record.unpruned),
+            "drawing": packed(drawing),
+            "nodes": [self._node(each.place) for each in drawing.placed],
+        }
+        if refusal is not None:
+            out["evidence"] = [
+                [each.verdict.value, each.detail, [_subject(part) for part in each.subject]]
+                for each in refusal.evidence
+            ]
+        if outcome is not None:
+            out["deliveries"] = [
+                [
+                    key,
+                    None if each.value is None else len(each.value),
+                    "" if each.value is None else preview(each.value, 16),
+                    ttl_words(each.ttl_state),
+                    int(each.failed),
+                ]
+                for key, each in zip(keys, outcome.deliveries, strict=True)
+            ]
+            out["changes"] = [
+                [each.item, each.where, each.before, each.after, int(each.bookkeeping)]
+                for each in state_changes(chain.state, outcome.state, self.names)
+            ]
+            out["events"] = [event_words(each.event, self.names) for each in outcome.events]
+        return out
+
+    def _chain(self, para: ParaId) -> Chain:
+        return self.chains.setdefault(para, Chain(para))
+
+    def _node(self, place: Drawn) -> int:
+        """The number of a place's node, -1 where it has none of its own."""
+        if place.hash is None:
+            return -1
+        known = self.nodes.get(place.hash)
+        if known is not None and (known[2] or place.data is None):
+            return known[0]
+        number = len(self.nodes) if known is None else known[0]
+        data = place.data or b""
+        self.nodes[place.hash] = number, len(data), data[:VALUE_BYTES] if place.shape is Shape.VALUE else data
+        return number
+
+    def _relay_events(self, number: RelayBlockNumber) -> tuple[list[int], list[str], list[str]]:
+        kept = None if self.relay is None else self.relay.block(number)
+        if kept is None:
+            return [], [], []
+        data = Storage(kept.state).get(system.EVENTS)
+        found: list[Event] = [] if data is None else [each.event for each in decode_records(data)]
+        published = [
+            self.keys.number((each.publisher, PubsubKey(each.key))) for each in found if isinstance(each, DataPublished)
+        ]
+        messages = [f"from {self.names.chain(each.para)}: {each.execution.outcome}" for each in kept.executions]
+        return published, [event_words(each, self.names) for each in found], messages
+
+
+def as_json(thing: Any) -> bytes:
+    """Compact JSON. Details are kept so: hundreds of thousands of small objects would slow every step of the run."""
+    return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def walk_again(record: BlockRecord, state: State) -> Walked | None:
+    """How a candidate's proof was read on `state`, its parent's; none where the relay chain has no such block.
+
+    Of a valid block this is on record. A refused one is walked again as far as that goes: its ledger is what it would
+    have cost.
+    """
+    storage = Storage(state)
+    start = items.PROCESSING_CURSOR.get(storage)
+    if record.outcome is not None:
+        return Walked(record.outcome.plan, record.outcome.ledger, start)
+    if record.relay_storage_root is None:
+        return None
+    inherent = record.candidate.inherent
+    spec = runtime_spec(storage)
+    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    storage.start_recording()
+    view = SubscriberView(storage, spec)
+    plan, _ = judge_proof(view, record.relay_storage_root, inherent.proof, spec.budget(weight))
+    return Walked(plan, make_ledger(plan, weight, own_state_bytes(state, storage.recorded or ())), start)
+
+
+def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
+    """The ledger of a block (PS-70); publishers with what their full proof would have weighed."""
+    ledger = walked.ledger
+    full = dict(unpruned)
+    return {
+        "budget": ledger.budget,
+        "used": ledger.used,
+        "messages": ledger.messages_bytes,
+        "static": ledger.static_bytes,
+        "maps": ledger.map_charges,
+        "proof": ledger.proof_bytes,
+        "nodes": ledger.proof_nodes,
+        "ownState": ledger.own_state_bytes,
+        "cacheState": ledger.cache_state_bytes,
+        "full": ledger.static_bytes + sum(full.values()),
+        "publishers": [
+            [
+                each.para,
+                "unchanged" if each.unchanged else "complete" if each.complete else "open",
+                each.top_path_bytes,
+                each.child_node_bytes,
+                each.value_bytes,
+                each.row_charges,
+                each.cache_charges,
+                each.cached_bytes,
+                full.get(each.para, 0),
+            ]
+            for each in ledger.publishers
+        ],
+    }
+
+
+def _subject(part: bytes) -> str:
+    return part.hex() if len(part) <= 64 else f"{part[:64].hex()}… ({len(part)} B)"

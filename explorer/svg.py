@@ -1,0 +1,237 @@
+"""Drawings of tries as SVG: each row is a path, read from the root at the left to what it proves at the right.
+
+A branch is a square of sixteen cells, one for each child: row by row 0–3, 4–7, 8–b, c–f. Leaves are discs, detached
+values diamonds, references whose node is not there hollow rings. Colours say what became of a node, see `tree.Fate`;
+they stand in `trie.css`, which pages bring along and a drawing on its own carries itself.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+from typing import Final
+
+from explorer.tree import Drawn, Fate, Shape
+from explorer.words import short
+
+COLUMN: Final = 36
+ROW: Final = 22
+_MARGIN: Final = 12
+_LETTER: Final = 6.7
+"""Width of a letter of a label: a little more than that of most fonts at 11 pixels."""
+
+_CELLS: Final = tuple(f"M{4 * (at % 4) - 8} {4 * (at // 4) - 8}h3.4v3.4h-3.4z" for at in range(16))
+
+_SHAPES: Final = {
+    Shape.LEAF: '<circle r="5"/>',
+    Shape.EMPTY: '<circle r="5"/>',
+    Shape.VALUE: '<path d="M0-6.5 6.5 0 0 6.5-6.5 0z"/>',
+    Shape.STUB: '<circle class="o" r="4.5"/>',
+    Shape.AGAIN: '<path class="o" d="M-5 3a5 5 0 0 1 9-4M4-6v5h-5"/>',
+    Shape.ABSENT: '<path class="o" d="M-4-4 4 4M4-4-4 4"/>',
+    Shape.MALFORMED: '<path d="M0-6 6 5H-6z"/>',
+}
+
+LEGEND: Final = (
+    (Fate.PROVEN, Shape.BRANCH, "proven"),
+    (Fate.STATIC, Shape.BRANCH, "proven anyway, for the static keys"),
+    (Fate.PROVEN, Shape.LEAF, "leaf"),
+    (Fate.PROVEN, Shape.VALUE, "value"),
+    (Fate.REMEMBERED, Shape.STUB, "remembered: unread, or from the cache"),
+    (Fate.WAITING, Shape.STUB, "left for a later block"),
+    (Fate.PRUNED, Shape.STUB, "pruned: a hash only"),
+    (Fate.MISSING, Shape.STUB, "missing"),
+    (Fate.UNUSED, Shape.LEAF, "not needed"),
+    (Fate.PROVEN, Shape.ABSENT, "keys proven absent"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A drawn place with its column and row; `parent` is none at a root."""
+
+    place: Drawn
+    column: int
+    row: int
+    parent: "Placed | None"
+
+
+def layout(trees: Iterable[Drawn]) -> list[Placed]:
+    """Columns by depth; a first child stands in its parent's row, every other one in a row of its own.
+
+    What has a name keeps its row to itself and its values: a trie below it begins in the next row.
+    """
+    out: list[Placed] = []
+    rows = 0
+    for tree in trees:
+        stack: list[tuple[Drawn, int, Placed | None, bool]] = [(tree, 0, None, False)]
+        while stack:
+            place, column, parent, same_row = stack.pop()
+            rows += not same_row
+            here = Placed(place, column, rows - 1, parent)
+            out.append(here)
+            children = list(enumerate(place.children))
+            stack.extend(
+                (child, column + 1, here, at == 0 and not (place.label and child.shape in _OPEN))
+                for at, child in reversed(children)
+            )
+    return out
+
+
+_OPEN: Final = (Shape.BRANCH, Shape.LEAF, Shape.MALFORMED, Shape.AGAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Everything drawn, in order, and what is written at the end of each row: what is proven, and a fainter note."""
+
+    placed: tuple[Placed, ...]
+    texts: tuple[tuple[str, str], ...]
+
+
+def arrange(trees: Iterable[Drawn]) -> Drawing:
+    """Lay tries out, one below the other."""
+    placed = layout(trees)
+    rows: list[list[Drawn]] = []
+    for each in placed:
+        if each.row == len(rows):
+            rows.append([])
+        rows[each.row].append(each.place)
+    texts = tuple(
+        (
+            " · ".join(place.label for place in places if place.label),
+            " · ".join(place.note for place in places if place.note),
+        )
+        for places in rows
+    )
+    return Drawing(tuple(placed), texts)
+
+
+def render(drawing: Drawing) -> str:
+    """The drawing as SVG that stands alone, with its colours and tooltips."""
+    edges: list[str] = []
+    nodes: list[str] = []
+    ends = [0] * len(drawing.texts)
+    for at, each in enumerate(drawing.placed):
+        place = each.place
+        x, y = _x(each), _y(each.row)
+        ends[each.row] = max(ends[each.row], x + 14)
+        if each.parent is not None:
+            edges.append(_edge(each.parent, each))
+        if nibble := nibble_of(each):
+            nodes.append(f'<text class="n" x="{x - 17}" y="{y - 3}">{nibble}</text>')
+        nodes.append(
+            f'<g class="{place.fate.value}" data-n="{at}" transform="translate({x} {y})">'
+            f"<title>{escape(describe(place))}</title>{_glyph(place)}</g>"
+        )
+    width = 0.0
+    for row, (label, note) in enumerate(drawing.texts):
+        width = max(width, ends[row] + _LETTER * (len(label) + len(note) + 3))
+        faint = f'<tspan class="t">{" · " if label and note else ""}{escape(note)}</tspan>' if note else ""
+        if label or note:
+            nodes.append(f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(label)}{faint}</text>')
+    height, across = len(drawing.texts) * ROW + 2, int(width + _MARGIN)
+    return (
+        f'<svg class="trie" xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}" '
+        f'viewBox="0 0 {across} {height}" role="img" aria-label="trie of {len(drawing.placed)} places">'
+        f'<style>{asset("trie.css")}</style><path class="e" d="{"".join(edges)}"/>{"".join(nodes)}</svg>'
+    )
+
+
+def nibble_of(each: Placed) -> str:
+    """The nibble that leads from a branch to this place, as a hex digit; empty where none does."""
+    if each.parent is None or each.parent.place.shape is not Shape.BRANCH or each.place.shape is Shape.ABSENT:
+        return ""
+    grown = len(each.place.path) > len(each.parent.place.path) + len(each.parent.place.partial)
+    return each.place.path[-1] if grown else ""
+
+
+def packed(drawing: Drawing) -> dict[str, object]:
+    """The drawing as a page carries it and paints it by itself: a letter for each place, a text for each row.
+
+    `fresh` says which places begin a row, a column is its distance from the letter 0, `cells` are those of branches.
+    """
+    placed = drawing.placed
+    rows = [-1, *(each.row for each in placed)]
+    return {
+        "shapes": "".join(each.place.shape.value for each in placed),
+        "fates": "".join(each.place.fate.value for each in placed),
+        "columns": "".join(chr(ord("0") + each.column) for each in placed),
+        "fresh": "".join("1" if each.row > before else "0" for before, each in zip(rows, placed, strict=False)),
+        "nibbles": "".join(nibble_of(each) or "-" for each in placed),
+        "cells": "".join(each.place.cells for each in placed if each.place.shape is Shape.BRANCH),
+        "texts": [[label, note] if note else label for label, note in drawing.texts],
+    }
+
+
+def glyphs() -> dict[str, object]:
+    """What a page needs to paint drawings: sizes, the cells of a branch, the other shapes."""
+    return {
+        "column": COLUMN,
+        "row": ROW,
+        "margin": _MARGIN,
+        "letter": _LETTER,
+        "cells": list(_CELLS),
+        "shapes": {shape.value: glyph for shape, glyph in _SHAPES.items()},
+        "shapeNames": {shape.value: shape.name.lower() for shape in Shape},
+        "fateNames": {fate.value: fate.name.lower() for fate in Fate},
+    }
+
+
+def _x(each: Placed) -> int:
+    return each.column * COLUMN + _MARGIN
+
+
+def _y(row: int) -> int:
+    return row * ROW + _MARGIN
+
+
+def describe(place: Drawn) -> str:
+    """A place in one line."""
+    words = [place.shape.name.lower(), place.fate.name.lower()]
+    if place.hash is not None:
+        words.append(short(place.hash))
+    if place.data is not None:
+        words.append(f"{len(place.data)} B")
+    if place.path or place.partial:
+        words.append(f"at {place.path or 'the root'}{f' + {place.partial}' if place.partial else ''}")
+    return ", ".join([*words, *(text for text in (place.label, place.note) if text)])
+
+
+def legend() -> str:
+    """What shapes and colours mean, as HTML."""
+    entries = (
+        f'<span><svg class="trie" width="20" height="20" viewBox="-10 -10 20 20" aria-hidden="true">'
+        f'<g class="{fate.value}">{_glyph(Drawn(shape, fate, cells=fate.value * 16))}</g></svg>{escape(words)}</span>'
+        for fate, shape, words in LEGEND
+    )
+    return f'<div class="legend">{"".join(entries)}</div>'
+
+
+def _glyph(place: Drawn) -> str:
+    if place.shape is Shape.BRANCH:
+        return _branch(place.cells)
+    return _SHAPES[place.shape]
+
+
+@lru_cache(maxsize=4096)
+def _branch(cells: str) -> str:
+    paths = []
+    for letter in dict.fromkeys(cells):
+        data = "".join(_CELLS[at] for at, cell in enumerate(cells) if cell == letter)
+        paths.append(f'<path class="{"z" if letter == "." else letter}" d="{data}"/>')
+    return "".join(paths)
+
+
+def _edge(parent: Placed, child: Placed) -> str:
+    x, y, end = _x(parent), _y(child.row), _x(child) - 9
+    if parent.row == child.row:
+        return f"M{x + 9} {y}H{end}"
+    return f"M{x} {_y(parent.row) + 9}V{y}H{end}"
+
+
+@lru_cache(maxsize=8)
+def asset(name: str) -> str:
+    """A file that comes with this package."""
+    return (files("explorer") / "assets" / name).read_text(encoding="utf-8")

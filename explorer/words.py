@@ -1,0 +1,170 @@
+"""What things are called in front of people: chains, keys, storage, verdicts, lifetimes, events."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Final
+
+from emulator.scenario import Scenario, published_key
+from emulator.state_diff import key_name
+from primitives import storage_keys
+from primitives.pubsub import Infinite, TtlState, ValidFor
+from primitives.types import ParaId, PubsubKey
+from runtime.events import Event
+from runtime.pallet_subscriber import storage as items
+from runtime.parachain_system.block import Verdict
+from runtime.parachain_system.static_keys import fixed_keys
+
+VERDICTS: Final[Mapping[Verdict, str]] = {
+    Verdict.BAD_SEAL: "The author is not the collator whose turn it was, or did not sign this block.",
+    Verdict.BAD_PARENT: "The block does not follow its parent.",
+    Verdict.RELAY_PARENT_DECREASED: "The relay parent is older than that of the block before.",
+    Verdict.MESSAGES_MISREPORTED: "The messages are not those that wait on the relay chain, or weigh something else.",
+    Verdict.DUPLICATE_NODE: "A proof node is listed more than once.",
+    Verdict.UNSORTED_PROOF: "The proof nodes are not in ascending order.",
+    Verdict.ROOT_MISMATCH: "The proof is of another relay state than the relay parent's.",
+    Verdict.OMITTED_BELOW_BUDGET: "A node that the walk needs was left out, although the budget was not used up.",
+    Verdict.UNUSED_NODES: "The proof holds nodes that the walk does not take.",
+    Verdict.STATE_ROOT_MISMATCH: "Executing the block gives another state root than it claims.",
+}
+
+_FIXED: Final = (
+    "Configuration.ActiveConfig",
+    "Babe.CurrentSlot",
+    "Dmp.DownwardMessageQueueHeads",
+    ":relay_dispatch_queue_remaining_capacity",
+    "Hrmp.HrmpIngressChannelsIndex",
+    "Hrmp.HrmpEgressChannelsIndex",
+    "Paras.UpgradeGoAheadSignal",
+    "Paras.UpgradeRestrictionSignal",
+)
+"""In the order of `fixed_keys`."""
+
+_CHANNEL: Final = storage_keys.item_prefix("Hrmp", "HrmpChannels")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names that chains and published keys were given; what has none is shown by number or hash."""
+
+    chains: Mapping[ParaId, str] = field(default_factory=dict)
+    keys: Mapping[PubsubKey, str] = field(default_factory=dict)
+
+    def chain(self, para: ParaId) -> str:
+        """`3000 prices`."""
+        name = self.chains.get(para)
+        return f"{para} {name}" if name else str(para)
+
+    def key(self, key: PubsubKey) -> str:
+        """A published key by its name."""
+        return self.keys.get(key) or short(key)
+
+
+def scenario_names(scenario: Scenario) -> Names:
+    """The names that a scenario gives: subscribers', and those that its publishers' keys are made from."""
+    keys = {
+        published_key(para, index): f"{para}/{index}"
+        for group in scenario.publishers
+        for para in group.paras
+        for index in range(group.keys)
+    }
+    return Names({each.para: each.name for each in scenario.subscribers}, keys)
+
+
+def short(data: bytes) -> str:
+    """A hash or key for a line of text."""
+    return f"0x{data.hex()}" if len(data) <= 8 else f"0x{data[:4].hex()}…{data[-2:].hex()}"
+
+
+def preview(value: bytes, most: int = 24) -> str:
+    """The beginning of a value: as text where all of it is printable ASCII, else in hex."""
+    if value and value.isascii() and (text := value.decode("ascii")).isprintable():
+        return f'"{text[: 2 * most]}"' + ("…" if len(text) > 2 * most else "")
+    return f"0x{value[:most].hex()}" + ("…" if len(value) > most else "")
+
+
+def ttl_words(state: TtlState | None) -> str:
+    """How fresh an entry is."""
+    if state is None:
+        return ""
+    if isinstance(state, Infinite):
+        return "never expires"
+    if isinstance(state, ValidFor):
+        return f"valid for {state.blocks} relay block{'' if state.blocks == 1 else 's'}"
+    return "timed out"
+
+
+def static_labels(para: ParaId, keys: Iterable[bytes]) -> dict[str, str]:
+    """The static keys of a parachain's proof, as hex digits, by name."""
+    named = dict(zip(fixed_keys(para), _FIXED, strict=True))
+    return {key.hex(): named.get(key) or _channel(key) for key in keys}
+
+
+def _channel(key: bytes) -> str:
+    if not key.startswith(_CHANNEL) or len(key) < 8:
+        return short(key)
+    sender, recipient = int.from_bytes(key[-8:-4], "little"), int.from_bytes(key[-4:], "little")
+    return f"Hrmp.HrmpChannels {sender} → {recipient}"
+
+
+def event_words(event: Event, names: Names) -> str:
+    """An event in one line: `Subscriber.DataProcessed publisher 1000, key 1000/3, value_size 12`."""
+    parts = [f"{each.name} {_argument(each.name, getattr(event, each.name), names)}" for each in fields(event)]  # type: ignore[arg-type]  # every event is made a dataclass by its decorator
+    return f"{event.PALLET}.{type(event).__name__} {', '.join(parts)}".rstrip()
+
+
+def _argument(name: str, value: object, names: Names) -> str:
+    if isinstance(value, bytes):
+        return names.keys.get(PubsubKey(value)) or (short(value) if len(value) > 8 else f"0x{value.hex()}")
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, int) and name in {"para", "publisher", "sender", "recipient"}:
+        return names.chain(ParaId(value))
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
+    """A parachain's storage key: the item, and its arguments in words."""
+    full = key_name(key)
+    item, bracket, _ = full.partition("[")
+    rest = key[32:]
+    if not bracket:
+        return item, "" if item != "a key of no known pallet" else short(key)
+    if item in _PARA_MAPS and len(rest) >= 12:
+        para = ParaId(int.from_bytes(rest[8:12], "little"))
+        tail = rest[12:]
+        return item, f"{para}{_PARA_MAPS[item](tail, names)}"
+    if item == "Subscriber.CachedTrieNodes" and len(rest) >= 24:
+        owner, generation = int.from_bytes(rest[16:20], "little"), int.from_bytes(rest[20:24], "little")
+        return item, f"{owner}, generation {generation}, node {short(rest[24:])}"
+    return item, short(rest)
+
+
+def _key_argument(tail: bytes, names: Names) -> str:
+    return f", {names.key(PubsubKey(tail[-32:]))}"
+
+
+def _packed_argument(tail: bytes, names: Names) -> str:
+    del names
+    row = int.from_bytes(tail[8:12], "little")
+    return f", items {16 * row} to {16 * row + 15}"
+
+
+def _slots_argument(tail: bytes, names: Names) -> str:
+    del names
+    return f", prefix {tail[1:].hex()[: tail[0]] or 'none'}" if tail else ""
+
+
+def _no_argument(tail: bytes, names: Names) -> str:
+    del tail, names
+    return ""
+
+
+_PARA_MAPS: Final = {
+    f"{items.PALLET}.LastDelivered": _key_argument,
+    f"{items.PALLET}.LastDeliveredPacked": _packed_argument,
+    f"{items.PALLET}.CacheSlots": _slots_argument,
+    f"{items.PALLET}.CacheInfo": _no_argument,
+    f"{items.PALLET}.DisabledPublishers": _no_argument,
+}
