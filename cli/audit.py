@@ -1,13 +1,14 @@
 """`pubsub audit`: a history verified again, and what came of it in a few tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 
-from cli.screen import files, size, stage, table
+from cli.screen import files, stage, table
 from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
+from spark_audit.report.words import size
 
 MOST_CHAINS = 12
 PHASES = {"verify": "segments", "habits": "chains", "summary": "summary"}
@@ -23,17 +24,24 @@ def judge(history: Path, out: Path, master: str | None, engine: str) -> AuditRes
         return audit(history, out, master, engine, watch)
 
 
-def run_audit(history: Path, out: Path, master: str | None, engine: str) -> int:
+def run_audit(history: Path, out: Path, master: str | None, engine: str, *, report: bool = False) -> int:
     """The command; returns the exit code (AU-7)."""
+    reports = _reporter() if report else None  # a missing extra is told before the work
     try:
         result = judge(history, out, master, engine)
     except AuditFailed as failure:
         click.echo(f"pubsub: {failure}", err=True)
         return failure.exit_code
     show_audit(result)
-    files("written:", written(out))
+    files("written:", (*written(out), *(reports(out) if reports else ())))
     click.echo(f"digest: 0x{result.digest}")
     return result.exit_code
+
+
+def _reporter() -> Callable[[Path], Iterable[tuple[Path, str]]]:
+    from cli.report import make_report
+
+    return make_report
 
 
 def written(out: Path) -> Iterable[tuple[Path, str]]:

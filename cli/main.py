@@ -20,6 +20,7 @@ COMMANDS: Final = (
     "step",
     "simulate",
     "audit",
+    "report",
     "score",
     "diff",
     "fuzz",
@@ -31,14 +32,17 @@ COMMANDS: Final = (
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
 
-_EXTRA: Final = ("pyarrow", "pandas", "pyspark")
-"""What the extra `audit` brings."""
+_EXTRAS: Final = {
+    **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
+    **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
+}
+"""Which extra brings a package."""
 
 _EXAMPLES: Final = """\b
 Examples:
   pubsub demo
   pubsub run my-network.toml --out out/my-network
-  pubsub audit out/my-network/history --out out/my-audit
+  pubsub audit out/my-network/history --out out/my-audit --report
   pubsub import-relay-proofs proofs/*.json --out out/imported
   pubsub fuzz --cases 20000 --seed 7
   pubsub experiment --sweep keys=16,256,4096 --out out/keys
@@ -83,9 +87,10 @@ def main() -> None:
     except PubsubError as error:
         _fail(str(error), INFRASTRUCTURE if _is_machines(error.__cause__) else USAGE)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
+        if error.name not in _EXTRAS:
             raise
-        _fail(f"this needs {error.name}, which `pip install 'pubsub-emulator[audit]'` brings", INFRASTRUCTURE)
+        brings = f"which `pip install 'pubsub-emulator[{_EXTRAS[error.name]}]'` brings"
+        _fail(f"this needs {error.name}, {brings}", INFRASTRUCTURE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(INFRASTRUCTURE)

@@ -18,14 +18,14 @@ class OutputError(PubsubError):
 
 
 @contextmanager
-def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> Iterator[Path]:
     """A folder to write to that becomes `target` when the block ends well, and is removed when it does not.
 
-    `replace` lets it take the place of an earlier output. Raises `OutputError` when anything else is in the way, before
-    any work is done; `OSError` as the disk does.
+    `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises `OutputError`
+    when anything else is in the way, before any work is done; `OSError` as the disk does.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        ours = (target / MARKER).is_file()
+        ours = (target / marker).is_file()
         if not (replace and ours):
             raise OutputError(f"{target}: already there and not empty; name another folder or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)

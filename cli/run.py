@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from cli.output import MARKER, new_folder
-from cli.screen import files, size, stage, table
+from cli.screen import files, stage, table
 from emulator.digest import RunDigest
 from emulator.scenario import Scenario
 from emulator.scenario_file import bundled_scenarios, load_bundled, load_scenario
 from emulator.simulation import Simulation
 from emulator.summary import Summary
 from primitives.types import Hash
+from spark_audit.report.words import size
 
 HISTORY = "history"
 

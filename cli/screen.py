@@ -142,12 +142,3 @@ def files(title: str, entries: Iterable[tuple[object, str]]) -> None:
     click.echo(title)
     for path, what in entries:
         click.echo(f"  {path}  {what}")
-
-
-def size(count: int) -> str:
-    """Bytes as a person reads them, in binary units."""
-    if abs(count) < 1024:
-        return f"{count} B"
-    if abs(count) < 1024 * 1024:
-        return f"{count / 1024:.1f} KiB"
-    return f"{count / 1024 / 1024:.1f} MiB"

@@ -5,9 +5,10 @@ from statistics import median_low
 
 import click
 
-from cli.screen import files, size, stage, table
+from cli.screen import files, stage, table
 from emulator.seeded import MILLION
 from spark_audit.mapping import open_mapper
+from spark_audit.report.words import size
 from spark_audit.simulate.run import Simulated, Simulation, simulate
 from spark_audit.simulate.score import score
 

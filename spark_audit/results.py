@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,14 +105,14 @@ def read_rows(path: Path, table: Table) -> Iterator[Row]:
         yield from part.to_pylist()
 
 
-def read_groups(path: Path, table: Table) -> Iterator[pa.Table]:
-    """The row groups of one result file. Raises `ResultError`."""
+def read_groups(path: Path, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of one result file, with all columns or some. Raises `ResultError`."""
     try:
         with path.open("rb") as file:
             parquet = pq.ParquetFile(file, page_checksum_verification=True)
             table.check(parquet.schema_arrow)
             for at in range(parquet.num_row_groups):
-                yield parquet.read_row_group(at)
+                yield parquet.read_row_group(at, columns=None if columns is None else list(columns))
     except (OSError, pa.ArrowException, schema.SchemaError) as error:
         raise ResultError(f"{path}: {error}") from None
 

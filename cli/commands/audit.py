@@ -18,8 +18,9 @@ from cli import options
 @click.option("--out", type=options.OUT, required=True, help="Folder for the audit's tables; a later audit adds to it.")
 @options.master
 @options.engine
-def command(history: Path, out: Path, master: str | None, engine: str) -> None:
+@click.option("--report", is_flag=True, help="Draw the report as well, into OUT/report; see `pubsub report`.")
+def command(history: Path, out: Path, master: str | None, engine: str, *, report: bool) -> None:
     """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read."""
     from cli.audit import run_audit
 
-    sys.exit(run_audit(history, out, master, engine))
+    sys.exit(run_audit(history, out, master, engine, report=report))

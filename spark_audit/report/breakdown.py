@@ -1,0 +1,115 @@
+"""Where a chain's proof bytes go, as a tree: publisher, then top path, child nodes and values.
+
+Of imported relay proofs, whose publishers are not known: well-known key, child trie, and nodes that keys share.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from spark_audit import schema
+from spark_audit.report.columns import Chain, columns, grouped, valid
+from spark_audit.results import Results
+
+MOST_PARTS: Final = 40
+"""Publishers or keys by name; the smaller ones are added up under one name."""
+
+KINDS: Final = {"top_path_bytes": "top path", "child_node_bytes": "child nodes", "value_bytes": "values"}
+"""What a publisher's bytes are, by column."""
+
+_FIGURES: Final = (*KINDS, "cached_bytes", "cache_charges", "row_charges", "unpruned_bytes", "deliveries")
+_KEYS: Final = {
+    "key": "keys",
+    "child trie": "child tries",
+    "neighbour": "neighbours of keys",
+    "shared": "shared paths",
+    "unread": "unread",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of the proofs, and what they consist of; `facts` are further figures about them."""
+
+    name: str
+    bytes: int
+    parts: tuple["Part", ...] = ()
+    facts: tuple[tuple[str, int], ...] = ()
+
+
+def where_bytes_go(results: Results, chain: Chain) -> Part:
+    """The tree of a chain's valid blocks, largest parts first; its root weighs what their proofs weigh.
+
+    Raises `ResultError`.
+    """
+    names = ("status", "verdict", "proof_bytes", "static_bytes")
+    blocks = columns(results, schema.BLOCK_MEASURES, chain, names)
+    sums = [("proof_bytes", "sum"), ("static_bytes", "sum")]
+    by_status = grouped(map(valid, blocks()), ["status"], sums)
+    total = sum(row["proof_bytes_sum"] or 0 for row in by_status)
+    static = sum(row["static_bytes_sum"] or 0 for row in by_status)
+    parts = [*_publishers(results, chain), *_imported(results, chain)]
+    if static:
+        parts.append(Part("static keys", static))
+    rest = total - sum(part.bytes for part in parts)
+    if rest:
+        parts.append(Part("not told apart", rest))
+    return Part(_name(chain), total, _largest(parts, "others"))
+
+
+def _name(chain: Chain) -> str:
+    return f"{chain[0]} {chain[1]}"
+
+
+def _publishers(results: Results, chain: Chain) -> list[Part]:
+    names = ("publisher", "unchanged", "complete", *_FIGURES)
+    rows = columns(results, schema.PUBLISHER_MEASURES, chain, names)
+    counts = [("unchanged", "sum"), ("complete", "sum"), ("publisher", "count")]
+    by_publisher = grouped(rows(), ["publisher"], [*((name, "sum") for name in _FIGURES), *counts])
+    return [_publisher(row) for row in by_publisher]
+
+
+def _publisher(row: dict[str, Any]) -> Part:
+    sizes = {kind: row[f"{column}_sum"] for column, kind in KINDS.items()}
+    facts = (
+        ("blocks that met it", row["publisher_count"]),
+        ("of them, with an unchanged root", row["unchanged_sum"]),
+        ("of them, resolved to the end", row["complete_sum"]),
+        ("deliveries", row["deliveries_sum"]),
+        ("bytes of full proofs, as collators witnessed them", row["unpruned_bytes_sum"]),
+        ("bytes that cached nodes spared the proof", row["cached_bytes_sum"]),
+        ("bytes charged for reading the cache", row["cache_charges_sum"]),
+        ("bytes charged for rows of what was delivered", row["row_charges_sum"]),
+    )
+    return Part(
+        f"publisher {row['publisher']}",
+        sum(sizes.values()),
+        tuple(Part(kind, weight) for kind, weight in sizes.items()),
+        tuple((name, figure) for name, figure in facts if figure is not None),
+    )
+
+
+def _imported(results: Results, chain: Chain) -> list[Part]:
+    rows = columns(results, schema.PROOF_PARTS, chain, ("kind", "name", "nodes", "bytes"))
+    by_name = grouped(rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")])
+    found: dict[str, list[Part]] = {}
+    for row in by_name:
+        facts = (("proofs that have it", row["bytes_count"]), ("nodes", row["nodes_sum"]))
+        found.setdefault(row["kind"], []).append(Part(row["name"] or "nodes", row["bytes_sum"], (), facts))
+    return [
+        Part(_KEYS.get(kind, kind), sum(part.bytes for part in parts), _largest(parts, "others"))
+        for kind, parts in found.items()
+    ]
+
+
+def _largest(parts: list[Part], rest: str) -> tuple[Part, ...]:
+    """Largest first; what is beyond `MOST_PARTS` becomes one part."""
+    ranked = sorted(parts, key=lambda part: (-part.bytes, part.name))
+    if len(ranked) <= MOST_PARTS:
+        return tuple(ranked)
+    kept, small = ranked[: MOST_PARTS - 1], ranked[MOST_PARTS - 1 :]
+    kinds: dict[str, int] = {}
+    for part in small:
+        for each in part.parts:
+            kinds[each.name] = kinds.get(each.name, 0) + each.bytes
+    folded = tuple(Part(name, weight) for name, weight in kinds.items())
+    return (*kept, Part(f"{len(small)} {rest}", sum(part.bytes for part in small), folded))

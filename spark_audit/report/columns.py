@@ -1,0 +1,51 @@
+"""The audit's tables by chain and by column: a long history is added up in Arrow, not row by row."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_audit.results import Results, read_groups
+from spark_audit.schema import Table
+
+Chain = tuple[str, int]
+"""Network and ParaId."""
+
+Columns = Callable[[], Iterator[pa.Table]]
+"""Goes once more through some columns of a chain's rows, a part at a time."""
+
+
+def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) -> Columns:
+    """Some columns of a chain's rows in a table. Going through them raises `ResultError`."""
+    paths = [path for path in results.files(table) if _chain_of(path) == chain]
+    return lambda: (group for path in paths for group in read_groups(path, table, names))
+
+
+def _chain_of(path: Path) -> Chain | None:
+    """The chain in whose folder a result file stands, see `spark_audit.results`."""
+    named = dict(part.split("=", 1) for part in path.parts if part.startswith(("network=", "chain=")))
+    return (named["network"], int(named["chain"])) if len(named) == 2 else None
+
+
+def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Rows added up by `keys`, ascending; `sums` are (column, `sum`, `max`, `min` or `count`) and name what they give.
+
+    A column of the result is called like `proof_bytes_sum`. Integers stay exact; what has no value is not counted.
+    """
+    small = [part.group_by(list(keys)).aggregate(list(sums)) for part in parts]
+    if not small:
+        return []
+    again = [(f"{name}_{how}", "sum" if how == "count" else how) for name, how in sums]
+    merged = pa.concat_tables(small).group_by(list(keys)).aggregate(again)
+    renamed = {f"{name}_{how}_{'sum' if how == 'count' else how}": f"{name}_{how}" for name, how in sums}
+    rows: list[dict[str, Any]] = merged.rename_columns(
+        [renamed.get(name, name) for name in merged.column_names]
+    ).to_pylist()
+    return sorted(rows, key=lambda row: tuple((row[key] is not None, row[key]) for key in keys))
+
+
+def valid(part: pa.Table) -> pa.Table:
+    """The valid included blocks and imported proofs among `block_measures`: those that the summaries count."""
+    return part.filter(pc.and_(pc.not_equal(part["status"], "rejected"), pc.is_null(part["verdict"])))

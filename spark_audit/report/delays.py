@@ -1,0 +1,64 @@
+"""How many relay blocks passed from a publish to its delivery, for every entry that a chain delivered."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.compute as pc
+
+from spark_audit import schema
+from spark_audit.aggregate import PERCENTILES, nearest_rank
+from spark_audit.report.columns import Chain, columns
+from spark_audit.report.series import bin_width
+from spark_audit.results import Results
+
+MOST_BARS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Deliveries that took from `first` to `last` relay blocks."""
+
+    first: int
+    last: int
+    deliveries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Exact, whatever the bars: percentiles are nearest-rank."""
+
+    deliveries: int
+    percentiles: tuple[tuple[int, int], ...]
+    longest: int
+    bars: tuple[Bar, ...]
+
+
+def delays(results: Results, chain: Chain) -> Delays | None:
+    """The delays of a chain; none where nothing was delivered. Raises `ResultError`."""
+    found: Counter[int] = Counter()
+    for part in columns(results, schema.PUBLISHER_MEASURES, chain, ("delays",))():
+        for each in pc.list_flatten(part["delays"]).value_counts().to_pylist():
+            found[each["values"]] += each["counts"]
+    if not found:
+        return None
+    width = bin_width(max(found) + 1, MOST_BARS)
+    bars: Counter[int] = Counter()
+    for delay, count in found.items():
+        bars[delay // width] += count
+    return Delays(
+        found.total(),
+        tuple((percent, _percentile(found, percent)) for percent in PERCENTILES),
+        max(found),
+        tuple(Bar(at * width, at * width + width - 1, bars[at]) for at in sorted(bars)),
+    )
+
+
+def _percentile(found: Counter[int], percent: int) -> int:
+    """The smallest delay that `percent` in 100 deliveries are not above."""
+    left = nearest_rank(found.total(), percent)
+    for delay, count in sorted(found.items()):
+        left -= count
+        if left <= 0:
+            return delay
+    return max(found)

@@ -1,0 +1,64 @@
+"""Charts as pictures: SVG and PNG files, and SVG that stands in a page and follows its colours.
+
+Nothing is fetched and no browser is needed: the drawing library brings engine and font.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+
+import vl_convert
+
+from spark_audit.report.style import DAY
+
+_SVG: Final = "http://www.w3.org/2000/svg"
+_KEPT_ROLES: Final = {"graphics-symbol"}
+_SILENT: Final = ("role", "aria-label", "aria-roledescription", "aria-hidden", "class", "pointer-events")
+_VARIABLES: Final = {color: f"var(--{name})" for name, color in DAY.items()}
+_REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
+
+ET.register_namespace("", _SVG)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One chart, drawn."""
+
+    svg: str
+
+    def png(self) -> bytes:
+        """The same in pixels, two for one."""
+        return vl_convert.svg_to_png(self.svg, scale=2)
+
+    def inline(self, name: str, label: str) -> str:
+        """The picture as an element of a page: `label` says what it shows, `name` keeps its ids apart from others'.
+
+        What a mark stands for becomes its `title`, which browsers show; colours become the page's variables.
+        """
+        root = ET.fromstring(self.svg)  # noqa: S314  # drawn here a moment ago
+        for element in root.iter():
+            told = element.get("aria-label") if element.get("role") in _KEPT_ROLES else None
+            for attribute in _SILENT:
+                element.attrib.pop(attribute, None)
+            if told is not None and element.tag == f"{{{_SVG}}}path":
+                title = ET.Element(f"{{{_SVG}}}title")
+                title.text = told
+                element.insert(0, title)
+            for attribute, value in element.attrib.items():
+                if attribute in {"fill", "stroke"} and value in _VARIABLES:
+                    element.set(attribute, _VARIABLES[value])
+                elif attribute == "id":
+                    element.set(attribute, f"{name}-{value}")
+                elif "url(#" in value:
+                    element.set(attribute, _REFERENCE.sub(rf"url(#{name}-\1)", value))
+            element.attrib.pop("font-family", None)
+        root.attrib.pop("version", None)
+        root.set("role", "img")
+        root.set("aria-label", label)
+        return ET.tostring(root, encoding="unicode")
+
+
+def draw(spec: dict[str, Any]) -> Picture:
+    """Draws a Vega-Lite specification."""
+    return Picture(vl_convert.vegalite_to_svg(spec))

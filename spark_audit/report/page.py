@@ -1,0 +1,196 @@
+"""The page: numbers and charts of an audit put into one HTML file that needs nothing else.
+
+Whatever came from a history is text here and never markup: the template escapes it, and the page's policy lets no
+script run but its own.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from spark_audit import schema
+from spark_audit.report import charts
+from spark_audit.report.breakdown import Part, where_bytes_go
+from spark_audit.report.charts import NARROW, WIDE
+from spark_audit.report.columns import Chain
+from spark_audit.report.culprits import culprits, unread
+from spark_audit.report.delays import Delays, delays
+from spark_audit.report.drawing import Picture, draw
+from spark_audit.report.savings import Savings, savings
+from spark_audit.report.series import Series, bytes_over_time
+from spark_audit.report.style import DAY, NIGHT
+from spark_audit.report.words import counted, percent, size
+from spark_audit.results import Results
+from spark_audit.rows import Row
+
+PAGE: Final = "report.html"
+CHARTS: Final = "charts"
+MOST_DRAWN: Final = 16
+"""Chains with charts of their own; all stand in the table."""
+
+_HERE: Final = Path(__file__).parent
+_DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart in the page, for wide and narrow windows, and as files."""
+
+    name: str
+    wide: Picture
+    narrow: Picture
+    label: str
+
+    @property
+    def inline(self) -> Markup:
+        """Both, of which a window shows one."""
+        wide = self.wide.inline(f"{self.name}-w", self.label)
+        narrow = self.narrow.inline(f"{self.name}-n", self.label)
+        return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')  # noqa: S704  # drawn, not told
+
+    def write(self, folder: Path) -> None:
+        """Write `NAME.svg` and `NAME.png`. Raises `OSError`."""
+        (folder / f"{self.name}.svg").write_text(self.wide.svg, encoding="utf-8")
+        (folder / f"{self.name}.png").write_bytes(self.wide.png())
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPart:
+    """One chain as the page shows it; what it does not have is none."""
+
+    row: Row
+    id: str
+    series: Series
+    tree: Part
+    savings: Savings | None
+    delays: Delays | None
+    charts: dict[str, Chart]
+
+    @property
+    def name(self) -> str:
+        """Network and ParaId."""
+        return f"{self.row['network']} {self.row['chain']}"
+
+
+def write_report(audit: Path, folder: Path) -> list[Path]:
+    """Write the report of the audit at `audit` into an empty folder: the page, and its charts as SVG and PNG.
+
+    The same audit gives the same page to the byte. Raises `ResultError` where there is no audit or its tables cannot be
+    read, `OSError`.
+    """
+    results = Results.open(audit)
+    chains = _ranked(results)
+    drawn = [_chain_part(results, row, f"chain-{at}") for at, row in enumerate(chains[:MOST_DRAWN], 1)]
+    places = [_place(row) for row in chains]
+    caught = culprits(results, places)
+    left_out = [each for each in (savings(results, place) for place in places) if each is not None]
+    left_out.sort(key=lambda each: (-each.full, each.chain))
+    overall: dict[str, Chart] = {}
+    if left_out:
+        overall["savings"] = _chart("savings", "Savings by cause", charts.savings, left_out)
+    if caught.collators:
+        overall["collators"] = _chart("collators", "Findings by collator", charts.collators, caught.collators)
+    context = {
+        "report": results.report,
+        "chains": chains,
+        "drawn": drawn,
+        "ids": {_place(part.row): part.id for part in drawn},
+        "savings": left_out,
+        "culprits": caught,
+        "unread": unread(results),
+        "charts": overall,
+    }
+    page = folder / PAGE
+    pictures = folder / CHARTS
+    pictures.mkdir()
+    for chart in (*overall.values(), *(chart for part in drawn for chart in part.charts.values())):
+        chart.write(pictures)
+    page.write_text(_rendered(context), encoding="utf-8")
+    return [page, pictures]
+
+
+def _place(row: Row) -> Chain:
+    return row["network"], row["chain"]
+
+
+def _ranked(results: Results) -> list[Row]:
+    """Chains that are not verified, then those whose bytes can be told apart, then the others; most bytes first."""
+    told = {path.parent.parent for table in _DRAWN_FIRST for path in results.files(table)}
+
+    def rank(row: Row) -> tuple[bool, bool, int, Chain]:
+        folder = results.out / "items" / f"network={row['network']}" / f"chain={row['chain']}"
+        return row["status"] != "not verified", folder not in told, -row["proof_bytes"], _place(row)
+
+    return sorted(results.rows(schema.CHAINS), key=rank)
+
+
+def _chain_part(results: Results, row: Row, name: str) -> ChainPart:
+    chain = _place(row)
+    series, tree = bytes_over_time(results, chain), where_bytes_go(results, chain)
+    found = delays(results, chain)
+    title = f"{chain[0]} {chain[1]}"
+    drawn: dict[str, Chart] = {}
+    if any(each.blocks for each in series.bins):
+        drawn["time"] = _chart(f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series)
+    if len(tree.parts) > 1:
+        drawn["tree"] = _chart(f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, tree)
+    if series.has_cache:
+        drawn["cache"] = _chart(f"{name}-cache", f"Effect of the cache, {title}", charts.cache_over_time, series)
+    if found is not None:
+        drawn["delays"] = _chart(f"{name}-delays", f"Delivery delay, {title}", charts.delays, found)
+    return ChainPart(row, name, series, tree, savings(results, chain), found, drawn)
+
+
+def _chart(name: str, label: str, specify: Any, figures: Any) -> Chart:
+    return Chart(name, draw(specify(figures, WIDE)), draw(specify(figures, NARROW)), label)
+
+
+def _rendered(context: dict[str, Any]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(size=size, counted=counted)
+    environment.globals.update(percent=percent, total=_total, verdict=_verdict)
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    text = environment.get_template("page.html").render(
+        **context,
+        style=Markup(_variables() + (_HERE / "page.css").read_text(encoding="utf-8")),  # noqa: S704  # of this folder
+        script=Markup(script),  # noqa: S704  # of this folder
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return str(text)
+
+
+def _variables() -> str:
+    day, night = ("".join(f"--{name}:{color};" for name, color in colors.items()) for colors in (DAY, NIGHT))
+    return f":root{{{day}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{night}}}}}\n"
+
+
+def _total(rows: Iterable[Any], name: str) -> int:
+    """The sum of a field over rows; what has no value is not counted."""
+    return sum(getattr(row, name) or 0 for row in rows)
+
+
+def _verdict(chains: Sequence[Row]) -> str:
+    """One sentence on whether the chains are verified."""
+    verified = sum(row["status"] == "verified" for row in chains)
+    doubtful = sum(row["status"] == "not verified" for row in chains)
+    opened = len(chains) - verified - doubtful
+    if not chains:
+        return "There was no chain to audit."
+    if doubtful:
+        return f"{doubtful:,} of {counted(len(chains), 'chain')} {'is' if doubtful == 1 else 'are'} not verified."
+    if not verified:
+        return f"{counted(opened, 'chain')} of imported relay proofs opened, and no other there."
+    return "The one chain is verified." if verified == 1 else f"All {verified:,} chains are verified."

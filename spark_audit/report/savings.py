@@ -1,0 +1,59 @@
+"""What the proofs of a chain's blocks leave out of the full proof of all that is subscribed, and for which cause."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from spark_audit import schema
+from spark_audit.report.columns import Chain, columns, grouped, valid
+from spark_audit.results import Results
+
+_FIGURES: Final = (
+    "proof_bytes",
+    "unpruned_bytes",
+    "saved_unchanged",
+    "saved_pruned",
+    "cached_bytes",
+    "cache_state_bytes",
+    "cache_net",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """Bytes of valid blocks of which a collator witnessed the full proof; `proven` + the three causes = `full`."""
+
+    chain: Chain
+    blocks: int
+    full: int
+    proven: int
+    unchanged: int
+    """Of publishers whose root was the one processed last."""
+    cached: int
+    """Nodes that the walk found in the cache."""
+    pruned: int
+    """All else that the walk did not need, or did not come to."""
+    cache_state: int
+    """What reading the cache adds to the chain's own storage proof."""
+    cache_net: int
+    """`cached` less `cache_state`."""
+
+
+def savings(results: Results, chain: Chain) -> Savings | None:
+    """The savings of a chain; none where no full proof was witnessed. Raises `ResultError`."""
+    parts = columns(results, schema.BLOCK_MEASURES, chain, ("status", "verdict", *_FIGURES))
+    witnessed = (part.filter(part["saved_pruned"].is_valid()) for part in map(valid, parts()))
+    rows = grouped(witnessed, ["status"], [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")])
+    sums = {name: sum(row[f"{name}_sum"] or 0 for row in rows) for name in _FIGURES}
+    if not sums["unpruned_bytes"]:
+        return None
+    return Savings(
+        chain,
+        sum(row["proof_bytes_count"] for row in rows),
+        sums["proof_bytes"] + sums["saved_pruned"],
+        sums["proof_bytes"],
+        sums["saved_unchanged"],
+        sums["cached_bytes"],
+        sums["saved_pruned"] - sums["saved_unchanged"] - sums["cached_bytes"],
+        sums["cache_state_bytes"],
+        sums["cache_net"],
+    )

@@ -1,0 +1,152 @@
+"""A chain's blocks over time, in at most `MOST_BINS` stretches of relay blocks of equal length."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_audit import schema
+from spark_audit.report.columns import Chain, Columns, columns, grouped, valid
+from spark_audit.results import Results
+
+MOST_BINS: Final = 96
+
+_READ: Final = (
+    "status",
+    "verdict",
+    "relay_parent",
+    "relay_lag",
+    "proof_bytes",
+    "used",
+    "budget",
+    "cached_bytes",
+    "cache_state_bytes",
+    "cache_net",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Blocks that were judged from one relay block to another; none of the figures is known where no block has it."""
+
+    first: int
+    last: int
+    blocks: int
+    """Valid ones; the figures are theirs."""
+    faulty: int
+    """Candidates that this audit found invalid."""
+    proof_bytes: int
+    largest: int | None
+    used: int | None
+    """Most that a block used of its budget."""
+    budget: int | None
+    """Least that a block might use."""
+    cached: int | None
+    cache_state: int | None
+    cache_net: int | None
+
+    @property
+    def mean(self) -> int | None:
+        """Bytes of a proof, on average, rounded down."""
+        return self.proof_bytes // self.blocks if self.blocks else None
+
+    @property
+    def middle(self) -> float:
+        """Where it stands on the axis."""
+        return (self.first + self.last) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Bins in order; those without candidates are left out."""
+
+    width: int
+    bins: tuple[Bin, ...]
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether any block's cache saved or cost anything."""
+        return any(each.cached or each.cache_state for each in self.bins)
+
+
+def bytes_over_time(results: Results, chain: Chain) -> Series:
+    """The series of a chain. Raises `ResultError`."""
+    parts = columns(results, schema.BLOCK_MEASURES, chain, _READ)
+    first, last = _span(parts)
+    if first is None or last is None:
+        return Series(1, ())
+    width = bin_width(last - first + 1, MOST_BINS)
+    sums = [
+        ("proof_bytes", "sum"),
+        ("proof_bytes", "count"),
+        ("proof_bytes", "max"),
+        ("used", "max"),
+        ("budget", "min"),
+        ("cached_bytes", "sum"),
+        ("cache_state_bytes", "sum"),
+        ("cache_net", "sum"),
+    ]
+    good = {row["bin"]: row for row in grouped(map(valid, _binned(parts, first, width)), ["bin"], sums)}
+    bad = {row["bin"]: row for row in grouped(map(_faulty, _binned(parts, first, width)), ["bin"], [("at", "count")])}
+    return Series(
+        width,
+        tuple(
+            _bin(first + at * width, width, good.get(at, {}), bad.get(at, {}))
+            for at in sorted(good.keys() | bad.keys())
+        ),
+    )
+
+
+def bin_width(span: int, most: int) -> int:
+    """The smallest of 1, 2, 5, 10, 20, 50, … that cuts `span` into at most `most` parts."""
+    scale = 1
+    while True:
+        for step in (1, 2, 5):
+            if -(-span // (step * scale)) <= most:
+                return step * scale
+        scale *= 10
+
+
+def _span(parts: Columns) -> tuple[int | None, int | None]:
+    first: int | None = None
+    last: int | None = None
+    for part in parts():
+        if part.num_rows:
+            found = pc.min_max(_judged_at(part)).as_py()
+            first = found["min"] if first is None else min(first, found["min"])
+            last = found["max"] if last is None else max(last, found["max"])
+    return first, last
+
+
+def _judged_at(part: pa.Table) -> Any:
+    """The relay block in which a candidate was judged; the relay parent where that is all there is."""
+    return pc.add(part["relay_parent"], pc.fill_null(part["relay_lag"], 0))
+
+
+def _binned(parts: Columns, first: int, width: int) -> Iterator[pa.Table]:
+    for part in parts():
+        at = _judged_at(part)
+        number = pc.divide(pc.subtract(at, pa.scalar(first, pa.int64())), pa.scalar(width, pa.int64()))
+        yield part.append_column("at", at).append_column("bin", number)
+
+
+def _faulty(part: pa.Table) -> pa.Table:
+    return part.filter(pc.is_valid(part["verdict"]))
+
+
+def _bin(first: int, width: int, good: dict[str, Any], bad: dict[str, Any]) -> Bin:
+    return Bin(
+        first=first,
+        last=first + width - 1,
+        blocks=good.get("proof_bytes_count", 0),
+        faulty=bad.get("at_count", 0),
+        proof_bytes=good.get("proof_bytes_sum", 0),
+        largest=good.get("proof_bytes_max"),
+        used=good.get("used_max"),
+        budget=good.get("budget_min"),
+        cached=good.get("cached_bytes_sum"),
+        cache_state=good.get("cache_state_bytes_sum"),
+        cache_net=good.get("cache_net_sum"),
+    )
