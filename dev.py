@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-GROUPS = ("test", "browser", "lint")
+GROUPS = ("test", "browser", "lint", "docs")
 MOST_TEST_WORKERS = 8
 COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
 
@@ -34,6 +34,8 @@ jobs:
   test    every test
   lint    ruff check, ruff format --check, mypy, lint-imports
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
+  docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
+          --external those to elsewhere, too
   ci      lint, then test
   run     any `pubsub` command:  python3 dev.py run --help
   setup   only the set-up, with the browser that tests of pages need
@@ -169,6 +171,18 @@ def compiled() -> int:
     return test(["-o", f"pythonpath={target} tests", *COMPILED_TESTS])
 
 
+def docs(args: list[str]) -> int:
+    """Build the site, whole and with no warning, and follow its links; those that leave it only when asked to."""
+    site = ROOT / "docs" / "_build"
+    sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")
+    code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool("python", "docs/links.py", str(site))
+    if not code and "--external" in args:
+        code = tool("sphinx-build", *sphinx, "-b", "linkcheck", "docs", str(site / ".linkcheck"))
+    if not code:
+        say(f"the site is {site / 'index.html'}")
+    return code
+
+
 def lint() -> int:
     """Every linter, also after one has complained; the first bad exit code counts."""
     codes = [
@@ -188,6 +202,8 @@ def run(job: str, args: list[str]) -> int:
         return tool("python", "tests/support/chromium.py")
     if job == "compiled":
         return compiled()
+    if job == "docs":
+        return docs(args)
     code = lint() if job in ("lint", "ci") else 0
     return code or (test(args) if job in ("test", "ci") else 0)
 
@@ -197,7 +213,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dev.py", description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", choices=("demo", "test", "lint", "compiled", "ci", "run", "setup"))
+    parser.add_argument("job", choices=("demo", "test", "lint", "compiled", "docs", "ci", "run", "setup"))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
     try:

@@ -1,0 +1,50 @@
+"""How Sphinx builds the site: Markdown pages, the API out of docstrings, everything usable without a network.
+
+`python3 dev.py docs` builds it with warnings as errors.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+
+from primitives.version import VERSION  # noqa: E402  # found by the line above
+
+project = "pubsub-emulator"
+author = "the pubsub-emulator authors"
+version = release = VERSION
+language = "en"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "api_reference"]
+
+# Markdown: links to headings work, and a link that leads nowhere is a warning, so an error.
+myst_heading_anchors = 4
+
+# The API: one page for each package, out of docstrings, in the order of the source.
+api_rooms = (
+    "primitives",
+    "trie",
+    "xcm",
+    "runtime",
+    "collator",
+    "emulator",
+    "spark_audit",
+    "pubsub_testing",
+    "explorer",
+    "cli",
+)
+default_role = "code"  # docstrings write `names` as Markdown does
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+add_module_names = False
+toc_object_entries = False
+
+html_theme = "furo"
+html_title = f"pubsub-emulator {VERSION}"
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_show_search_summary = False  # would fetch pages, which a browser refuses where the site is opened from a folder
+
+exclude_patterns = ["_build"]
+suppress_warnings = ["ref.python"]  # two rooms may each have a `Session`; a type in a signature links to either
