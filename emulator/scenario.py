@@ -1,7 +1,8 @@
 """What a scenario says: who publishes what how often, who subscribes to it, who cheats, how full the blocks are.
 
 Frozen models, checked on construction; `emulator.scenario_file` reads them from TOML. Sizes are bytes, times are relay
-blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no rounding depends on a machine.
+blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no rounding depends on a machine. Each
+field's docstring says what it means; with bounds and defaults it is what docs/scenarios.md is held against.
 """
 
 from collections.abc import Iterable
@@ -9,7 +10,16 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from collator.cheats import STRATEGIES
 from emulator.seeded import MILLION
@@ -18,14 +28,6 @@ from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 
 SYSTEM_PARA_THRESHOLD: Final = 2000
 """Ids below it are system parachains unless the scenario says otherwise (PS-7)."""
-
-
-class Misplaced(ValueError):  # pydantic reports ValueErrors as findings; this one knows its field
-    """A field that is well-formed and does not go with another part of the scenario."""
-
-    def __init__(self, location: tuple[str | int, ...], reason: str) -> None:
-        self.location = location
-        super().__init__(reason)
 
 
 def _millionths(value: Any) -> Any:
@@ -40,25 +42,35 @@ def _share(millionths: int) -> float:
     return millionths / MILLION
 
 
+def _network_name(name: str) -> str:
+    if not all(letter.isalnum() or letter in "-_." for letter in name) or name.startswith("."):
+        raise ValueError(f"a scenario's name is made of letters, digits, '-', '_' and '.', not {name!r}")
+    return name
+
+
 Share = Annotated[int, BeforeValidator(_millionths), PlainSerializer(_share, when_used="json")]
 Count = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=U32_MAX)]
 Block = Annotated[RelayBlockNumber, Field(strict=True, ge=1, le=U32_MAX)]
 Para = Annotated[ParaId, Field(strict=True, ge=1, le=U32_MAX)]
 Text = Annotated[str, Field(strict=True, min_length=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Name = Annotated[Text, AfterValidator(_network_name)]
 
 
 class Model(BaseModel):
     """Closed and frozen: an unknown field is a typing error of the author's, never ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Span(Model):
     """A range of sizes in bytes, both ends included."""
 
     min: Count
+    """Bytes of the smallest."""
     max: Count
+    """Bytes of the largest."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Span":
@@ -73,22 +85,32 @@ class RelaySettings(Model):
     session_length: Positive = 50
     """Relay blocks per session."""
     system_para_threshold: Count = SYSTEM_PARA_THRESHOLD
+    """Publishers with ids below it are system parachains and need no registration (PS-7)."""
     ttl_policy: Literal["scan", "expiry_index"] = "scan"
+    """How expired entries are found: by going through all of them, or by an index over their expiry (PS-19)."""
     max_value_length: Positive | None = None
+    """Bytes of the longest value that is published; 2,048 unless given (PS-8)."""
     max_stored_keys: Positive | None = None
+    """Keys that one publisher may store; 1,024 unless given (PS-8)."""
     max_total_storage_size: Positive | None = None
+    """Bytes that one publisher may store, each key counting 32 and its value; 1,048,576 unless given (PS-8)."""
     max_publishers: Positive | None = None
+    """Publishers that may be registered, system parachains not counted; 1,000 unless given."""
     publisher_deposit: Count | None = None
-    max_ttl_scans_per_idle: Count | None = None
+    """What a registration holds of its manager's balance, in the smallest unit; 1,000,000,000,000 unless given."""
+    max_ttl_scans_per_idle: Positive | None = None
+    """Entries that are looked at for expiry in one block; 500 unless given (PS-19)."""
 
 
 class PublisherGroup(Model):
     """Parachains that publish in the same manner, each keys of its own."""
 
     paras: Annotated[tuple[Para, ...], Field(min_length=1)]
+    """Their ids; each stands in one group only."""
     keys: Positive
     """How many keys each of them holds; key i of para p is `key_from_data(b"p/i")`."""
     value_size: Span | Count = 64
+    """Bytes of each value: one size, or a range that each publish draws from."""
     update_rate: Share = 0
     """Share of the keys that is published anew in each relay block."""
     delete_rate: Share = 0
@@ -96,8 +118,9 @@ class PublisherGroup(Model):
     ttl: Count | Annotated[tuple[Count, ...], Field(min_length=1)] = 0
     """Relay blocks that an entry is valid for, 0 for ever; of several, each publish draws one."""
     first_block: Block = RelayBlockNumber(1)
+    """The relay block with which it begins to publish."""
     last_block: Block | None = None
-    """The publisher is silent before the one and after the other."""
+    """The relay block after which it is silent; none: never."""
     fill_per_block: Positive = 50
     """How many keys are published for the first time in each relay block, from `first_block` on."""
     offboard_at: Block | None = None
@@ -116,8 +139,9 @@ class Subscription(Model):
     """Keys of some publishers."""
 
     publishers: Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
+    """Whose keys: ids, or all of them, the system parachains, or the others."""
     keys: Positive | Literal["all"] = "all"
-    """How many of each publisher's keys."""
+    """How many of each publisher's keys; of `all`, `system` and `public` those who hold fewer give what they hold."""
     first_key: Count = 0
     """The first of them, by index."""
     missing_keys: Count = 0
@@ -146,12 +170,17 @@ class Load(Model):
     """Messages that a subscriber receives in each relay block of a period."""
 
     first_block: Block
+    """The first relay block of the period."""
     last_block: Block
+    """The last relay block of the period."""
     downward_messages: Count = 0
+    """How many the relay chain sends it in each relay block."""
     downward_size: Count = 1024
+    """Bytes of each of them."""
     senders: tuple[Para, ...] = ()
     """Publishers that send one horizontal message each: the relay chain takes no more from a parachain block."""
     horizontal_size: Count = 1024
+    """Bytes of each of those."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Load":
@@ -164,35 +193,51 @@ class SubscriptionChange(Model):
     """New subscriptions in place of the old ones, from a relay block on (PS-63)."""
 
     at_block: Block
+    """The relay block that sends the change."""
     subscribe: tuple[Subscription, ...]
+    """All that it subscribes to from then on."""
 
 
 class Order(Model):
     """A root call that governance sends a subscriber, about one publisher (PS-67)."""
 
     at_block: Block
+    """The relay block that sends it."""
     call: Literal["clear_publisher_cache", "redeliver", "enable_publisher"]
+    """The call."""
     publisher: Para
+    """The publisher that it is about."""
 
 
 class Subscriber(Model):
     """A parachain that reads what others publish."""
 
     para: Para
+    """Its id."""
     name: Text = "subscriber"
+    """What tables call it; no two that are given a name may have the same."""
     subscribe: tuple[Subscription, ...]
+    """What it reads from the start."""
     changes: tuple[SubscriptionChange, ...] = ()
+    """What it reads later, ascending by `at_block`."""
     collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = (CollatorSettings(), CollatorSettings())
+    """Who authors its blocks, in turn; two honest ones unless given."""
     load: tuple[Load, ...] = ()
+    """Messages it receives, which leave less room for proofs."""
     orders: tuple[Order, ...] = ()
+    """Calls that governance sends it."""
     cache: Literal["nodes", "none", "slots"] = "slots"
     """The cache policy (PS-69)."""
     handler: Literal["observe", "store"] = "observe"
-    """What is done with deliveries."""
+    """What is done with deliveries: nothing more, or the newest value is kept in its own storage."""
     max_pov_size: Positive = 10 * 1024 * 1024
-    reserve_minimum: bool = False
+    """Bytes of the largest block, 85 % of them for messages and proofs (PS-50)."""
+    reserve_minimum: Flag = False
+    """Whether messages leave 1 MiB of that free for proofs, as small blocks need it (PS-50)."""
     max_cache_bytes: Positive | None = None
-    meter_cache_reads: bool = True
+    """Bytes that policy `nodes` caches of one publisher; 4,194,304 unless given (PS-62)."""
+    meter_cache_reads: Flag = True
+    """Whether reading cached nodes is charged (PS-45)."""
     max_trie_depth: Count | None = 16
     """Child nodes on a path before a publisher is disabled; 0 switches the limit off (PS-68)."""
     blocks_per_relay_block: Positive = 1
@@ -213,41 +258,22 @@ class Subscriber(Model):
 class Scenario(Model):
     """A whole network and what happens in it."""
 
-    name: Text
+    name: Name
+    """What its history calls the network: letters, digits, `-`, `_` and `.`."""
     description: str = ""
+    """For readers."""
     seed: Text
+    """Every draw follows from it: another seed is another network."""
     relay_blocks: Positive
+    """How long it runs."""
     segment_length: Positive = 100
     """Relay blocks per segment of the history: each starts at a checkpoint of every chain and can be verified alone."""
     relay: RelaySettings = RelaySettings()
+    """The relay chain."""
     publishers: tuple[PublisherGroup, ...] = ()
+    """Who publishes."""
     subscribers: tuple[Subscriber, ...] = ()
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "Scenario":
-        published = frozenset(self._listed_once("publishers", (group.paras for group in self.publishers)))
-        self._listed_once("subscribers", ((subscriber.para,) for subscriber in self.subscribers))
-        for at, subscriber in enumerate(self.subscribers):
-            place = ("subscribers", at)
-            for wanted in subscriber.subscribe:
-                _refuse_unknown((*place, "subscribe"), wanted.publishers, published)
-            for number, change in enumerate(subscriber.changes):
-                for wanted in change.subscribe:
-                    _refuse_unknown((*place, "changes", number, "subscribe"), wanted.publishers, published)
-            for number, load in enumerate(subscriber.load):
-                _refuse_unknown((*place, "load", number, "senders"), load.senders, published)
-            for number, order in enumerate(subscriber.orders):
-                _refuse_unknown((*place, "orders", number, "publisher"), (order.publisher,), published)
-        return self
-
-    def _listed_once(self, field: str, groups: Iterable[tuple[ParaId, ...]]) -> list[ParaId]:
-        seen: list[ParaId] = []
-        for at, paras in enumerate(groups):
-            for para in paras:
-                if para in seen:
-                    raise Misplaced((field, at), f"para {para} stands there more than once")
-                seen.append(para)
-        return seen
+    """Who reads."""
 
     def document(self) -> dict[str, Any]:
         """What a file that describes this scenario holds, without what says no more than a default."""
@@ -265,7 +291,7 @@ class Scenario(Model):
         """What subscriptions ask for: publishers ascending, keys ascending and each once (PS-30)."""
         found: dict[ParaId, set[PubsubKey]] = {}
         for subscription in subscriptions:
-            for para in self._select(subscription.publishers):
+            for para in self.select(subscription.publishers):
                 group = self.group_of(para)
                 held = group.keys if group is not None else 0
                 wanted = held if subscription.keys == "all" else subscription.keys
@@ -275,7 +301,8 @@ class Scenario(Model):
                 keys.update(missing_key(para, index) for index in range(subscription.missing_keys))
         return {para: tuple(sorted(found[para])) for para in sorted(found)}
 
-    def _select(self, publishers: tuple[ParaId, ...] | str) -> tuple[ParaId, ...]:
+    def select(self, publishers: tuple[ParaId, ...] | str) -> tuple[ParaId, ...]:
+        """The publishers that a subscription names."""
         if isinstance(publishers, tuple):
             return publishers
         threshold = self.relay.system_para_threshold
@@ -291,9 +318,3 @@ def published_key(para: ParaId, index: int) -> PubsubKey:
 def missing_key(para: ParaId, index: int) -> PubsubKey:
     """A key that no publisher of a scenario ever writes."""
     return key_from_data(b"%d/never/%d" % (para, index))
-
-
-def _refuse_unknown(place: tuple[str | int, ...], paras: tuple[ParaId, ...] | str, known: frozenset[ParaId]) -> None:
-    for para in paras if isinstance(paras, tuple) else ():
-        if para not in known:
-            raise Misplaced(place, f"{para} is no publisher of this scenario")

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -9,12 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
-from emulator.scenario import Misplaced, Scenario
+from emulator.scenario import Scenario
+from emulator.scenario_check import Location, Misplaced, check
+from emulator.scenario_fields import faults
 from primitives.errors import PubsubError
-
-Location = tuple[str | int, ...]
 
 _HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"^\s*([A-Za-z0-9_\-]+)\s*(?:\.[^=]*)?=")
@@ -30,15 +30,16 @@ class Problem:
 
 
 class ScenarioError(PubsubError):
-    """A scenario that cannot be read or does not make sense; its message is one line for the first problem."""
+    """A scenario that cannot be read or does not make sense; its message has a line for each problem."""
 
     def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
         self.file = file
         self.problems = problems
-        first = problems[0]
-        place = f"{file}:{first.line}" if first.line is not None else file
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        super().__init__(f"{place}: {first.field + ': ' if first.field else ''}{first.reason}{more}")
+        super().__init__("\n".join(map(self._line, problems)))
+
+    def _line(self, problem: Problem) -> str:
+        place = f"{self.file}:{problem.line}" if problem.line is not None else self.file
+        return f"{place}: {problem.field + ': ' if problem.field else ''}{problem.reason}"
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -67,11 +68,28 @@ def parse_document(document: object, file: str) -> Scenario:
 
 
 def _validated(document: object, file: str, text: str) -> Scenario:
+    lines = _field_lines(text)
     try:
-        return Scenario.model_validate(document)
+        scenario = Scenario.model_validate(document)
     except ValidationError as error:
-        lines = _field_lines(text)
-        raise ScenarioError(file, tuple(_problem(found, lines) for found in error.errors())) from error
+        raise ScenarioError(file, _in_order(_placed(found, lines) for found in faults(document, error))) from error
+    misplaced = check(scenario)
+    if misplaced:
+        raise ScenarioError(file, _in_order(_placed(found, lines) for found in misplaced))
+    return scenario
+
+
+def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """As they stand in the file, those that have no line first."""
+    return tuple(sorted(problems, key=lambda problem: problem.line or 0))
+
+
+def _placed(found: Misplaced, lines: dict[Location, int]) -> Problem:
+    """A finding with the nearest line that the file has for it."""
+    known = found.location
+    while known and known not in lines:
+        known = known[:-1]
+    return Problem(lines.get(known), found.field(), found.reason)
 
 
 def bundled_scenarios() -> tuple[str, ...]:
@@ -96,25 +114,6 @@ def _bundle() -> Traversable:
 def _syntax_problem(message: str) -> Problem:
     found = re.search(r"\(at line (\d+), column \d+\)", message)
     return Problem(int(found.group(1)) if found else None, "", message)
-
-
-def _problem(found: ErrorDetails, lines: dict[Location, int]) -> Problem:
-    """Pydantic's finding with the nearest line that the file has for it; elements of lists count from 1."""
-    location: Location = tuple(found["loc"])
-    cause = found.get("ctx", {}).get("error")
-    if isinstance(cause, Misplaced):
-        location = cause.location
-    known = location
-    while known and known not in lines:
-        known = known[:-1]
-    field = ".".join(str(part + 1) if isinstance(part, int) else part for part in _shown(location, known))
-    return Problem(lines.get(known), field, found["msg"].removeprefix("Value error, "))
-
-
-def _shown(location: Location, known: Location) -> Location:
-    """The location without what pydantic alone knows: which member of a union it tried."""
-    rest = tuple(part for part in location[len(known) :] if isinstance(part, int) or re.fullmatch(r"[a-z_]+", part))
-    return known + rest
 
 
 def _field_lines(text: str) -> dict[Location, int]:

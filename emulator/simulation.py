@@ -2,28 +2,18 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import replace
-from typing import Final
 
-from emulator.network import Network, NetworkConfig, ParachainConfig, Step
-from emulator.parachain import Pace
+from emulator.network import Network, Step
 from emulator.records import Observer
-from emulator.relay_runtime import CHANNEL_CAPACITY, RelayConfig
-from emulator.scenario import RelaySettings, Scenario, Subscriber
+from emulator.scenario import Scenario
+from emulator.scenario_check import check
 from emulator.scenario_file import Problem, ScenarioError
+from emulator.scenario_network import network_config, subscriber_spec
 from emulator.traffic import deletions, loads, message, publications
 from primitives.errors import PubsubError
-from primitives.types import ParaId, RelayBlockNumber
-from runtime.host_configuration import HostConfiguration
-from runtime.hrmp import channel_weight
-from runtime.messages import MessageBounds
+from primitives.types import RelayBlockNumber
 from runtime.origin import Root
-from runtime.pallet_pubsub import Config as PubsubConfig
-from runtime.pallet_pubsub import TtlPolicy
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
 from runtime.parachain_system.governance import subscriber_call, transact
-
-_MEBIBYTE: Final = 1_048_576
 
 
 class Simulation:
@@ -32,6 +22,9 @@ class Simulation:
     def __init__(self, scenario: Scenario, observers: Iterable[Observer] = ()) -> None:
         """The network at genesis. Raises `ScenarioError` when it cannot work."""
         self.scenario = scenario
+        found = check(scenario)
+        if found:
+            raise ScenarioError(scenario.name, tuple(Problem(None, each.field(), each.reason) for each in found))
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             self.network = Network(network_config(scenario, self._specs))
@@ -95,106 +88,3 @@ class Simulation:
                 if change.at_block == block:
                     items = self.scenario.items(change.subscribe)
                     self.network.upgrade(subscriber_spec(self.scenario, subscriber, items, version=number + 2))
-
-
-def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> NetworkConfig:
-    """The network that a scenario describes, `specs` being its subscribers' runtimes."""
-    relay = relay_config(scenario, specs)
-    chains = [
-        ParachainConfig(
-            specs[subscriber.para],
-            tuple((collator.strategies, collator.rate) for collator in subscriber.collators),
-            Pace(subscriber.blocks_per_relay_block, subscriber.every, subscriber.relay_parent_lag),
-        )
-        for subscriber in scenario.subscribers
-    ]
-    publishers = scenario.publisher_ids()
-    chains += [
-        ParachainConfig(_runtime(scenario.relay, RuntimeSpec(para, {})), (((), 0),), Pace(on_demand=True))
-        for para in publishers
-        if para not in specs
-    ]
-    return NetworkConfig(
-        tuple(chains),
-        relay,
-        tuple(para for para in publishers if para >= scenario.relay.system_para_threshold),
-        channels(scenario),
-        scenario.seed.encode(),
-        scenario.segment_length,
-    )
-
-
-def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
-    """Every channel that the scenario's loads need, as (sender, recipient)."""
-    wanted = {
-        (sender, subscriber.para)
-        for subscriber in scenario.subscribers
-        for load in subscriber.load
-        for sender in load.senders
-    }
-    return tuple(sorted(wanted))
-
-
-def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
-    """The relay chain of a scenario: what waits for a parachain at most must fit the smallest of its blocks (PS-50)."""
-    settings = scenario.relay
-    limits = {
-        name: value
-        for name in (
-            "max_value_length",
-            "max_stored_keys",
-            "max_total_storage_size",
-            "max_publishers",
-            "publisher_deposit",
-            "max_ttl_scans_per_idle",
-        )
-        if (value := getattr(settings, name)) is not None
-    }
-    pubsub = PubsubConfig(
-        system_para_threshold=ParaId(settings.system_para_threshold),
-        ttl_policy=TtlPolicy(settings.ttl_policy),
-        **limits,
-    )
-    host = HostConfiguration(max_downward_message_size=256 * 1024)
-    smallest = min((spec.allowed_pov for spec in specs.values()), default=host.max_pov_size)
-    channel = channel_weight(CHANNEL_CAPACITY, host.hrmp_channel_max_total_size)
-    recipients = [recipient for _, recipient in channels(scenario)]
-    horizontal = channel * max((recipients.count(recipient) for recipient in recipients), default=0)
-    downward = min(_MEBIBYTE, max(smallest - horizontal - 8, 1))
-    return RelayConfig(
-        session_length=settings.session_length,
-        pubsub=pubsub,
-        host=host,
-        bounds=MessageBounds(downward, horizontal),
-    )
-
-
-def subscriber_spec(
-    scenario: Scenario,
-    subscriber: Subscriber,
-    items: Subscriptions | None = None,
-    version: int = 1,
-) -> RuntimeSpec:
-    """A subscriber's runtime; `items` are its subscriptions, those it starts with unless given."""
-    spec = RuntimeSpec(
-        subscriber.para,
-        scenario.items(subscriber.subscribe) if items is None else items,
-        version,
-        subscriber.max_pov_size,
-        subscriber.reserve_minimum,
-        CachePolicy(subscriber.cache),
-        meter_cache_reads=subscriber.meter_cache_reads,
-        max_trie_depth=subscriber.max_trie_depth or None,
-        handler=subscriber.handler,
-    )
-    return _runtime(scenario.relay, spec, subscriber.max_cache_bytes)
-
-
-def _runtime(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
-    """The runtime with the relay chain's limits, which it has to know."""
-    return replace(
-        spec,
-        max_value_length=settings.max_value_length or spec.max_value_length,
-        max_stored_keys=settings.max_stored_keys or spec.max_stored_keys,
-        max_cache_bytes=max_cache_bytes or spec.max_cache_bytes,
-    )
