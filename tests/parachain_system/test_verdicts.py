@@ -1,6 +1,7 @@
 """PS-52 to PS-54: every verdict, their order, all the evidence, and that an invalid block leaves nothing behind."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -418,11 +419,18 @@ def test_a_proof_for_another_cursor_is_refused() -> None:
     assert verdict(chain, mixed, relay).verdict in {Verdict.OMITTED_BELOW_BUDGET, Verdict.UNUSED_NODES}
 
 
+@cache
+def canonical(policy: str) -> tuple[Chain, Candidate, Plan]:
+    chain = started(policy)
+    honest = chain.author(RELAY)
+    return chain, honest, chain.judge(honest, RELAY).plan
+
+
 @each_policy
 @given(data=st.data())
 def test_of_all_subsets_and_supersets_only_the_canonical_proof_is_accepted(policy: str, data: st.DataObject) -> None:
     """PS-52: any mixture of genuine nodes, junk, bit flips, orders."""
-    chain, honest, plan = CANONICAL[policy]
+    chain, honest, plan = canonical(policy)
     pool = sorted(RELAY.nodes.values())
     proof = list(honest.inherent.proof)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -453,15 +461,6 @@ def test_of_all_subsets_and_supersets_only_the_canonical_proof_is_accepted(polic
             Verdict.BAD_PARENT,
             Verdict.RELAY_PARENT_DECREASED,
         }
-
-
-def _canonical(policy: str) -> tuple[Chain, Candidate, Plan]:
-    chain = started(policy)
-    honest = chain.author(RELAY)
-    return chain, honest, chain.judge(honest, RELAY).plan
-
-
-CANONICAL = {policy: _canonical(policy) for policy in ("nodes", "none", "slots")}
 
 
 def test_genuine_nonsense_of_the_relay_chain_never_invalidates_a_block() -> None:

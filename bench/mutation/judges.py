@@ -1,0 +1,160 @@
+"""Two ways to judge a mutant: swapped into a process that has everything imported, or imported from a copy of its own.
+
+The quick one runs the tests that execute the changed statement, fastest first, in a fork: milliseconds for most. What
+it cannot swap, and all that survives it, goes to the careful one.
+"""
+
+import gc
+import os
+import shutil
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+
+from bench.mutation.children import Answer, in_children, silence
+from bench.mutation.coverage import Coverage, ImportTracer, Lines, measure
+from bench.mutation.operators import Mutant
+from bench.mutation.suite import COPIED, Suite, collect
+from bench.mutation.swap import Swapper, Unswappable
+
+Tell = Callable[[Mutant, Answer, float], None]
+
+_LONGEST = 1800
+"""Seconds after which a mutant counts as noticed, whatever it waits for."""
+_IMPORTING = 60
+"""Seconds of CPU that importing a mutant and collecting the suite may take."""
+
+
+def copy_project(source: Path, folder: Path) -> None:
+    """What the tests need."""
+    for name in COPIED:
+        shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(source / "pyproject.toml", folder / "pyproject.toml")
+
+
+def digest(folder: Path) -> str:
+    """Of all that was copied."""
+    out = sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            out.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return out.hexdigest()
+
+
+class Judges:
+    """Judges of mutants of the project at `root`, in this process, which has imported nothing of it and does not."""
+
+    def __init__(self, root: Path, workers: int, folder: Path, tell: Tell) -> None:
+        """`tell` is told every verdict; `folder` is for what they write."""
+        self.root = root
+        self.workers = workers
+        self.folder = folder
+        self.tell = tell
+
+    def quick(self, files: Sequence[str], mutants: Sequence[Mutant], known: Coverage | None) -> Coverage:
+        """Judge all mutants of `files` that can be swapped; returns what is `known` of the suite, or was learned first.
+
+        Tells of each whether it was `killed`, ended by a `timeout`, `survived`, or is `unreached`: executed by no test;
+        those that have to be imported are `deferred`. Raises `RuntimeError` when the tests fail without any mutant.
+        """
+
+        def everything(_: None, __: int) -> Answer:
+            silence()
+            learned: Answer = {}
+
+            def with_suite(suite: Suite) -> None:
+                imported = tracer.stop()
+                swapper = Swapper({str(self.root / file) for file in files})
+                gc.collect()
+                gc.freeze()  # or every child would copy what it only counts
+                coverage = known or self._learn(suite, files, imported, swapper)
+                learned.update(asdict(coverage))
+                self._judge_by_swapping(suite, mutants, coverage, swapper)
+
+            tracer = ImportTracer(self.root, files)
+            tracer.start()
+            collect(self.root, files, with_suite)
+            return learned
+
+        ((_, learned, _),) = in_children([None], 1, self.folder, everything)
+        if "verdict" in learned:
+            raise RuntimeError(learned.get("by", "the suite was not run"))
+        return Coverage(**learned)
+
+    def _learn(self, suite: Suite, files: Sequence[str], imported: Lines, swapper: Swapper) -> Coverage:
+        if suite.failed is not None:
+            raise RuntimeError(f"without any mutant {suite.failed} is not collected")
+        ((_, learned, _),) = in_children(
+            [None], 1, self.folder, lambda _, __: measure(suite, self.root, files, swapper)
+        )
+        if learned.pop("failed", learned) is not None:
+            raise RuntimeError(f"without any mutant the suite fails: {learned}")
+        return Coverage(**learned, imported=imported)
+
+    def _judge_by_swapping(self, suite: Suite, mutants: Sequence[Mutant], coverage: Coverage, swapper: Swapper) -> None:
+        texts = {mutant.file: (self.root / mutant.file).read_text(encoding="utf-8") for mutant in mutants}
+        codes = {file: compile(text, self.root / file, "exec") for file, text in texts.items()}
+        killers: Counter[tuple[str, str]] = Counter()
+
+        def judge(mutant: Mutant, _: int) -> Answer:
+            if coverage.when_imported(mutant):
+                return {"verdict": "deferred", "by": "importing executes it"}
+            tests = coverage.executing(mutant)
+            if not tests:
+                return {"verdict": "unreached"}
+            try:
+                changed = compile(mutant.apply(texts[mutant.file]), self.root / mutant.file, "exec")
+                swapper.swap(codes[mutant.file], changed)
+            except SyntaxError:
+                return {"verdict": "killed", "by": "the compiler"}
+            except Unswappable as error:
+                return {"verdict": "deferred", "by": str(error)}
+            seconds = coverage.seconds
+            tests.sort(key=lambda test: seconds[test] / (1 + killers[mutant.file, test]))
+            failed = suite.first_failure(tests, seconds)
+            return {"verdict": "survived"} if failed is None else {"verdict": "killed", "by": failed}
+
+        for mutant, answer, seconds in in_children(mutants, self.workers, self.folder, judge, longest=_LONGEST):
+            if answer["verdict"] == "killed":
+                killers[mutant.file, answer["by"]] += 1
+            self.tell(mutant, answer, seconds)
+
+    def careful(self, mutants: Sequence[Mutant], coverage: Coverage) -> None:
+        """Judge each mutant in a copy of the project that holds it, freshly imported, without any bytecode.
+
+        Runs the tests that execute its statement and those that start programs; all, where importing executes it.
+        """
+        copies = [self.folder / f"copy-{at}" for at in range(self.workers)]
+        for copy in copies:
+            copy_project(self.root, copy)
+
+        def judge(mutant: Mutant, slot: int) -> Answer:
+            silence()
+            sys.dont_write_bytecode = True
+            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+            copy = copies[slot]
+            for file in {other.file for other in mutants}:  # whatever stood there before
+                shutil.copy(self.root / file, copy / file)
+            path = copy / mutant.file
+            path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
+            tests = {*coverage.executing(mutant), *coverage.starting_programs()}
+            if coverage.when_imported(mutant):
+                tests = {*coverage.seconds}
+            answer: Answer = {"verdict": "survived"}
+
+            def with_suite(suite: Suite) -> None:
+                known = sorted(tests & suite.tests.keys(), key=coverage.seconds.__getitem__)
+                failed = suite.first_failure(known, coverage.seconds)
+                if failed is not None:
+                    answer.update(verdict="killed", by=failed)
+
+            signal.setitimer(signal.ITIMER_PROF, _IMPORTING)
+            collect(copy, [mutant.file], with_suite)
+            return answer
+
+        for mutant, answer, seconds in in_children(mutants, self.workers, self.folder, judge, longest=_LONGEST):
+            self.tell(mutant, answer, seconds)

@@ -1,0 +1,75 @@
+"""Verdicts in a file, a line of JSON each, written as they come; the last one on a mutant holds."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bench.mutation.children import Answer
+from bench.mutation.operators import Mutant
+
+_NOTICED = {"killed", "timeout", "crash"}
+
+_Identity = tuple[str, str, int, int, str]
+
+
+class Results:
+    """What is known of the mutants of some files, as these stand now."""
+
+    def __init__(self, path: Path, root: Path, files: Sequence[str], *, resume: bool) -> None:
+        """Without `resume`, nothing is known and the file starts anew."""
+        self.path = path
+        self._sources = {file: sha256((root / file).read_bytes()).hexdigest()[:16] for file in files}
+        self._rows: dict[_Identity, dict[str, Any]] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if resume:
+            path.touch()
+            self.read()
+        else:
+            path.write_text("", encoding="utf-8")
+
+    def read(self) -> None:
+        """Know what stands in the file; a line that was cut short ends it."""
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                break
+            self._rows[row["file"], row["source"], row["start"], row["end"], row["after"]] = row
+
+    def write(self, mutant: Mutant, judge: str, answer: Answer, seconds: float) -> None:
+        """Add a verdict, for another process to read as well."""
+        row = {**asdict(mutant), "source": self._sources[mutant.file], "judge": judge, "seconds": round(seconds, 2)}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, **answer}) + "\n")
+
+    def of(self, mutant: Mutant) -> dict[str, Any] | None:
+        """The last verdict."""
+        return self._rows.get((mutant.file, self._sources[mutant.file], mutant.start, mutant.end, mutant.after))
+
+    def is_final(self, mutant: Mutant) -> bool:
+        """Whether the mutant was noticed, or survived the careful judge too."""
+        row = self.of(mutant)
+        return row is not None and (
+            row["verdict"] in _NOTICED or (row["judge"], row["verdict"]) == ("careful", "survived")
+        )
+
+    def undecided(self, mutants: Sequence[Mutant]) -> list[Mutant]:
+        """Those that no judge came to an end with."""
+        return [mutant for mutant in mutants if not self.is_final(mutant)]
+
+    def summary(self, mutants: Sequence[Mutant]) -> Iterator[str]:
+        """The survivors, then the numbers by file."""
+        counts: dict[str, Counter[str]] = {}
+        for mutant in mutants:
+            verdict = (self.of(mutant) or {"verdict": "unknown"})["verdict"]
+            counts.setdefault(mutant.file, Counter())[verdict] += 1
+            if verdict not in _NOTICED:
+                yield f"{verdict}: {mutant}"
+        for file, count in counts.items():
+            yield f"{file}: {count.total()} mutants, " + ", ".join(
+                f"{n} {verdict}" for verdict, n in sorted(count.items())
+            )

@@ -1,0 +1,105 @@
+"""The tests that judge: collected by pytest once in a process, then run one by one in any order until one fails."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import Phase, settings
+
+ROOMS = ("tests/trie", "tests/pallet_subscriber", "tests/parachain_system", "tests/collator")
+
+LEFT_OUT = "tests/collator/test_guards.py::test_with_this_guard_switched_off_its_attack_goes_red"
+"""These tests change the source themselves: what they find there says nothing about a mutant."""
+
+COPIED = ("primitives", "trie", "runtime", "xcm", "collator", "emulator", "tests", "examples", "docs")
+
+_OPTIONS = (
+    *("-q", "--no-header", "--tb=no", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    # Hypothesis, imported before, has its assertions as they are.
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
+    *("--deselect", LEFT_OUT),
+)
+
+
+def module_of(file: str) -> ModuleType:
+    """The module that a file of the project was imported as."""
+    return sys.modules[file.removesuffix(".py").replace("/", ".")]
+
+
+class Suite:
+    """A plugin of pytest: collects, then hands the tests to `work` in place of pytest's own loop."""
+
+    def __init__(self, work: Callable[["Suite"], None]) -> None:
+        self._work = work
+        self.tests: dict[str, pytest.Item] = {}
+        self.failed: str | None = None
+
+    def pytest_configure(self) -> None:
+        """An example that fails is enough: it need not be made small or explained."""
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutation", settings.get_profile("ci"), phases=phases, report_multiple_bugs=False)
+        settings.load_profile("mutation")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be imported has failed."""
+        if report.failed:
+            self.failed = report.nodeid
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note a failure of a test, its set-up or its end."""
+        if report.failed:
+            self.failed = report.nodeid
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """All of it."""
+        self.tests = {item.nodeid: item for item in session.items}
+        self._work(self)
+        return True
+
+    def run_one(self, name: str, following: str | None = None, limit: float = 0) -> None:
+        """Run a test; one that takes more than `limit` seconds of CPU, unless 0, ends the process."""
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        item = self.tests[name]
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=None if following is None else self.tests[following])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def first_failure(self, names: Sequence[str], seconds: dict[str, float]) -> str | None:
+        """The first of these tests that fails; `seconds` is what each takes."""
+        for at, name in enumerate(names):
+            if self.failed is None:
+                self.run_one(name, names[at + 1] if at + 1 < len(names) else None, limit=2 + 5 * seconds[name])
+        return self.failed
+
+
+def collect(root: Path, files: Sequence[str], work: Callable[[Suite], None]) -> None:
+    """Collect the suite of the project at `root` in this process, which has imported nothing of it, then do `work`."""
+    raised: list[BaseException] = []
+
+    def checked(suite: Suite) -> None:
+        try:
+            if suite.failed is None:
+                _comes_from(root, files)
+            work(suite)
+        except BaseException as error:  # noqa: BLE001  # pytest would keep it to itself
+            raised.append(error)
+
+    os.chdir(root)
+    os.environ["HYPOTHESIS_PROFILE"] = "ci"
+    sys.path.insert(0, str(root))
+    code = pytest.main([*_OPTIONS, *ROOMS], plugins=[suite := Suite(checked)])
+    if raised:
+        raise raised[0]
+    if not suite.tests and suite.failed is None:
+        raise RuntimeError(f"pytest collected nothing: {code}")
+
+
+def _comes_from(root: Path, files: Sequence[str]) -> None:
+    """Another copy of the project, installed, must not be judged in place of this one."""
+    for file in files:
+        if (path := module_of(file).__file__) != str(root / file):
+            raise RuntimeError(f"{file} comes from {path}, not from {root}")
