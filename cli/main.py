@@ -22,11 +22,13 @@ COMMANDS: Final = (
     "audit",
     "report",
     "score",
+    "evidence",
     "diff",
     "fuzz",
     "replay",
     "experiment",
     "fixtures",
+    "ship",
     "import-relay-proofs",
     "proof-snapshot",
 )

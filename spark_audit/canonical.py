@@ -6,7 +6,8 @@ value   integer  i128, two's complement, little endian, 16 bytes
 digest  blake2_256 of (table name, version u32, compact number of rows, rows ascending)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,34 +17,51 @@ from primitives.scale import encode_bytes, encode_compact
 from primitives.types import Hash
 from spark_audit.schema import Table
 
+Encoder = Callable[[Any], bytes]
+
 
 def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
     """The canonical bytes of one row."""
-    return b"".join(_encode_optional(column.type, row[column.name]) for column in table.columns)
+    return b"".join([encode(row[name]) for name, encode in _row_encoders(table)])
 
 
 def digest_rows(table: Table, rows: Iterable[Mapping[str, Any]]) -> Hash:
     """The digest of a set of rows, whatever their order."""
-    encoded = sorted(encode_row(table, row) for row in rows)
+    encoders = _row_encoders(table)
+    encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in rows])
     head = encode_bytes(table.name.encode()) + table.version.to_bytes(4, "little") + encode_compact(len(encoded))
     return blake2_256(head + b"".join(encoded))
 
 
-def _encode_optional(kind: pa.DataType, value: Any) -> bytes:
-    return b"\x00" if value is None else b"\x01" + _encode(kind, value)
+@lru_cache(maxsize=64)
+def _encoders(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[tuple[str, Encoder], ...]:
+    return tuple((name, _optional(kind)) for name, kind in columns)
 
 
-def _encode(kind: pa.DataType, value: Any) -> bytes:
+def _row_encoders(table: Table) -> tuple[tuple[str, Encoder], ...]:
+    return _encoders(tuple((column.name, column.type) for column in table.columns))
+
+
+def _optional(kind: pa.DataType) -> Encoder:
+    """What encodes a value of an Arrow type, or its absence; the type is looked at once, not for each value."""
     if pa.types.is_boolean(kind):
-        return b"\x01" if value else b"\x00"
+        return lambda value: b"\x00" if value is None else b"\x01\x01" if value else b"\x01\x00"
     if pa.types.is_integer(kind):
-        return int(value).to_bytes(16, "little", signed=True)
+        return lambda value: b"\x00" if value is None else b"\x01" + value.to_bytes(16, "little", signed=True)
     if pa.types.is_string(kind):
-        return encode_bytes(value.encode())
+        return lambda value: b"\x00" if value is None else b"\x01" + encode_bytes(value.encode())
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return encode_bytes(bytes(value))
+        return lambda value: b"\x00" if value is None else b"\x01" + encode_bytes(value)
     if pa.types.is_list(kind):
-        return encode_compact(len(value)) + b"".join(_encode_optional(kind.value_type, item) for item in value)
+        item = _optional(kind.value_type)
+        return lambda value: (
+            b"\x00"
+            if value is None
+            else b"\x01" + encode_compact(len(value)) + b"".join([item(each) for each in value])
+        )
     if pa.types.is_struct(kind):
-        return b"".join(_encode_optional(field.type, value[field.name]) for field in kind)
+        fields = [(field.name, _optional(field.type)) for field in kind]
+        return lambda value: (
+            b"\x00" if value is None else b"\x01" + b"".join([encode(value[name]) for name, encode in fields])
+        )
     raise TypeError(f"rows hold no {kind}")

@@ -7,7 +7,7 @@ import tempfile
 from typing import IO, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -18,6 +18,9 @@ from spark_audit.work import EngineLost
 
 LOCAL: Final = "local[*]"
 _LAST_WORDS: Final = 2000
+_SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
+"""Settings by which whoever submits brings the packages; see `ship`."""
+
 _jvm_log: list[IO[bytes]] = []
 """What the JVM of this process writes to its standard error: kept for error messages, out of the user's sight."""
 
@@ -27,10 +30,13 @@ class SparkUnavailable(EngineLost):
 
 
 def start_session(master: str | None = None, name: str = "pubsub-audit") -> SparkSession:
-    """A new session; the caller stops it. Raises `SparkUnavailable`, `JavaNotFound`."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    url = master or LOCAL
-    if not submitted:
+    """A new session; the caller stops it. Raises `SparkUnavailable`, `JavaNotFound`.
+
+    Under `spark-submit` its settings hold, the master among them unless one is given.
+    """
+    submitted = _submitted()
+    url = master or (LOCAL if submitted is None else submitted.get("spark.master", LOCAL)) or LOCAL
+    if submitted is None:
         os.environ["JAVA_HOME"] = str(find_java().home)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -39,9 +45,7 @@ def start_session(master: str | None = None, name: str = "pubsub-audit") -> Spar
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _share_sources()
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    builder = SparkSession.builder.appName(name)
-    if master is not None or not submitted:
-        builder = builder.master(url)
+    builder = SparkSession.builder.appName(name).master(url)
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -57,15 +61,23 @@ def start_session(master: str | None = None, name: str = "pubsub-audit") -> Spar
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        if not submitted:
+        if submitted is None:
             _open_gateway()
         session: SparkSession = builder.getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        if not local:
+        if not local and not (submitted is not None and any(submitted.contains(key) for key in _SHIPPED)):
             session.sparkContext.addPyFile(str(build_archive()))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise SparkUnavailable(f"no Spark session on {url}: {error}\n{last_words()}".rstrip()) from error
     return session
+
+
+def _submitted() -> SparkConf | None:
+    """The settings that `spark-submit` started this program with; none when it did not."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    SparkContext._ensure_initialized()  # noqa: SLF001  # a conf knows the JVM's settings only once there is a gateway
+    return SparkConf()
 
 
 def _share_sources() -> None:

@@ -1,25 +1,97 @@
-"""The audit runs unchanged on a standalone cluster, to whose workers it brings its own sources (AU-8)."""
+"""The audit runs unchanged on a standalone cluster, is shipped to its workers, and survives their deaths (AU-8)."""
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 from audit_support import drop_a_node, write_history
 
-from spark_audit.audit import audit
+from spark_audit import schema
+from spark_audit.audit import AuditResult, audit
+from spark_audit.reader import History
+from spark_audit.results import RECEIPT, REPORT
 from spark_audit.spark.java import find_java
+from spark_audit.spark.ship import MOUNT, build_environment
 
 ROOT = Path(__file__).resolve().parents[2]
+SPARK = Path(pyspark.__file__).parent
+PATIENCE = 300
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running master and its workers."""
+
+    url: str
+    environment: dict[str, str]
+    workers: tuple[int, ...]
+
+    def executors(self) -> set[int]:
+        """The processes of executors that are alive, as Linux tells them."""
+        found = set()
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = int(stat.read_text().rpartition(")")[2].split()[1])
+                command = stat.with_name("cmdline").read_bytes()
+            except OSError:
+                continue  # it ended while it was looked at
+            if parent in self.workers and b"CoarseGrainedExecutorBackend" in command:
+                found.add(int(stat.parent.name))
+        return found
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers from the installed package; their environment knows nothing of this project."""
+    folder = tmp_path_factory.mktemp("cluster")
+    port, web = _free_port(), _free_port()
+    url = f"spark://127.0.0.1:{port}"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    package = "org.apache.spark.deploy"
+    master = (f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
+    worker = (f"{package}.worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", "0", url)
+    with ExitStack() as running:
+        started = []
+        for at, command in enumerate((master, worker, worker)):
+            log = running.enter_context((folder / f"{at}.log").open("wb"))
+            launcher = [str(SPARK / "bin" / "spark-class"), *command]
+            process = subprocess.Popen(launcher, env=environment, cwd=folder, stdout=log, stderr=log)
+            running.callback(process.wait)
+            running.callback(process.terminate)
+            started.append(process.pid)
+        _await(lambda: _alive_workers(web) == 2, "two workers")
+        yield Cluster(url, environment, tuple(started[1:]))
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recorded") / "history"
+    return write_history(path, 12, segment_length=2, cheats={3: drop_a_node})
+
+
+@pytest.fixture(scope="module")
+def plain(history: Path) -> AuditResult:
+    return audit(history, history.with_name("plain"), engine="python")
 
 
 def _free_port() -> int:
@@ -29,67 +101,112 @@ def _free_port() -> int:
         return port
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """A master and one worker from the installed package; their environment knows nothing of this project."""
-    port, web = _free_port(), _free_port()
-    url = f"spark://127.0.0.1:{port}"
-    environment = {
-        "PATH": os.environ["PATH"],
-        "JAVA_HOME": str(find_java().home),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
-    }
-    launcher = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
-    package = "org.apache.spark.deploy"
-    commands = (
-        (f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)),
-        (f"{package}.worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", str(_free_port()), url),
-    )
-    with ExitStack() as running:
-        for command in commands:
-            log = running.enter_context((tmp_path / f"{command[0]}.log").open("wb"))
-            process = subprocess.Popen([launcher, *command], env=environment, cwd=tmp_path, stdout=log, stderr=log)
-            running.callback(process.wait)
-            running.callback(process.terminate)
-        _await_worker(web)
-        yield url
+def _alive_workers(web: int) -> int:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
+            alive: int = json.load(answer)["aliveworkers"]
+            return alive
+    except (OSError, ValueError):  # it does not answer yet, or with another page
+        return 0
 
 
-def _await_worker(web: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        time.sleep(0.5)
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
-                if json.load(answer)["aliveworkers"]:
-                    return
-        except OSError:
-            continue
-    pytest.fail("the cluster did not come up")
+def _await(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE} s in vain for {what}")
+        time.sleep(0.1)
 
 
 _DRIVER = """
-import sys
+import json, sys
 from pathlib import Path
 from spark_audit.audit import audit
-result = audit(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
-print(result.digest, result.exit_code, result.engine)
+from spark_audit.spark.session import start_session
+
+def where(at):
+    import pyarrow, primitives, spark_audit
+    return [module.__file__ for module in (pyarrow, primitives, spark_audit)]
+
+session = start_session(*sys.argv[3:])
+places = session.sparkContext.parallelize(range(2), 2).map(where).collect()
+result = audit(Path(sys.argv[1]), Path(sys.argv[2]))
+told = {"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine, "places": places}
+Path(sys.argv[2], "told.json").write_text(json.dumps(told))
+session.stop()
 """
 
 
-def test_a_cluster_gives_the_digest_of_the_plain_path(cluster: str, tmp_path: Path) -> None:
-    """The driver has a process of its own: this one may hold a local session already."""
-    history = write_history(tmp_path / "history", 8, cheats={3: drop_a_node})
-    plain = audit(history, tmp_path / "plain", engine="python")
+def test_a_driver_on_its_own_brings_its_sources_to_the_workers(
+    cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
+) -> None:
+    """Their Python has the third-party packages. The driver has a process of its own: this one may hold a session."""
     run = subprocess.run(
-        [sys.executable, "-c", _DRIVER, str(history), str(tmp_path / "out"), cluster],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+        [sys.executable, "-c", _DRIVER, str(history), str(tmp_path), cluster.url],
+        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
-    assert run.stdout.split() == [plain.digest, "1", "spark"], run.stderr
+    assert run.returncode == 0, run.stderr
+    told = json.loads((tmp_path / "told.json").read_bytes())
+    assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
+    assert all(".zip" in place for found in told["places"] for place in found[1:])
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="executors are found as Linux tells of processes")
+def test_a_submitted_job_whose_executors_are_killed_gives_the_digest_of_an_undisturbed_one(
+    cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
+) -> None:
+    """The workers' Python has no packages at all: what they import is what was shipped.
+
+    One segment cannot be opened until its file is put back, so there is a moment at which all other parts are
+    committed and that one is not. The executors are killed then.
+    """
+    environment = build_environment(tmp_path / "pubsub.tar.gz")
+    driver = tmp_path / "driver.py"
+    driver.write_text(_DRIVER)
+    out = tmp_path / "out"
+    held = history / History.open(history).files(schema.BLOCKS, "dev", 2000, 3)[0].path
+    kept = held.with_suffix(".kept")
+    held.rename(kept)
+    os.mkfifo(held)
+    settings = {
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.pyspark.python": os.path.realpath(sys._base_executable),  # type: ignore[attr-defined]  # not in typeshed
+        "spark.executorEnv.PYTHONPATH": MOUNT,
+        "spark.executorEnv.PYTHONNOUSERSITE": "1",
+    }
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", cluster.url, "--archives", f"{environment}#{MOUNT}"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    with (tmp_path / "submit.log").open("wb") as log:
+        job = subprocess.Popen(
+            [*command, str(driver), str(history), str(out)],
+            env={**cluster.environment, "PYTHONPATH": str(ROOT)},
+            cwd=tmp_path,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            committed = lambda: len(list(out.glob(f"items/*/*/*/{RECEIPT}")))  # noqa: E731  # read where it is waited for
+            total = plain.units_judged
+            _await(lambda: job.poll() is not None or committed() == total - 1, "all parts but one")
+            assert job.poll() is None, (tmp_path / "submit.log").read_text()
+            assert not (out / REPORT).exists()
+            kept.replace(held)
+            killed = cluster.executors()
+            for executor in killed:
+                os.kill(executor, signal.SIGKILL)
+            assert job.wait(PATIENCE) == 0, (tmp_path / "submit.log").read_text()
+        finally:
+            job.kill()
+            job.wait()
+    assert len(killed) == 2
+    told: dict[str, Any] = json.loads((out / "told.json").read_bytes())
+    assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
+    for found in told["places"]:
+        assert all(f"/{MOUNT}/" in place for place in found)
+        assert not any(place.startswith(str(ROOT)) for place in found)

@@ -1,0 +1,26 @@
+"""`pubsub ship`: the artefacts that an audit on a cluster is submitted with."""
+
+import platform
+from pathlib import Path
+
+from cli.output import new_folder
+from cli.screen import files
+from spark_audit.spark.ship import LAUNCHER, build_environment
+
+ENVIRONMENT = "pubsub.tar.gz"
+PROGRAM = "pubsub.py"
+
+
+def run_ship(out: Path) -> None:
+    """The command. Raises `ShipError`, `OutputError`."""
+    with new_folder(out) as folder:
+        build_environment(folder / ENVIRONMENT)
+        (folder / PROGRAM).write_text(LAUNCHER, encoding="utf-8")
+    version = ".".join(platform.python_version_tuple()[:2])
+    files(
+        "written:",
+        (
+            (out / ENVIRONMENT, f"for --archives; workers need Python {version} on {platform.machine()}"),
+            (out / PROGRAM, "what spark-submit runs"),
+        ),
+    )

@@ -1,0 +1,73 @@
+"""What is brought to a cluster is all that the program imports, and the same bytes whenever it is packed (AU-8)."""
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from spark_audit.spark import ship
+from spark_audit.spark.ship import PACKAGES, REQUIRED, ShipError, build_environment, required_distributions
+
+_IMPORTS = """
+import sys
+import spark_audit.spark.units, spark_audit.check, cli.commands.audit, cli.audit
+here = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
+print(*sorted({path for path in here if not path.startswith(sys.argv[1]) and "site-packages" in path}))
+print(spark_audit.check.__file__)
+"""
+
+
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the two that weigh most: packing is the same for all."""
+    monkeypatch.setattr(ship, "REQUIRED", tuple(name for name in REQUIRED if name not in {"pyarrow", "pycryptodome"}))
+
+
+@pytest.mark.usefixtures("light")
+def test_an_environment_is_the_same_bytes_whenever_it_is_packed(tmp_path: Path) -> None:
+    first, second = (build_environment(tmp_path / name) for name in ("first.tar.gz", "second.tar.gz"))
+    assert first.read_bytes() == second.read_bytes()
+    with tarfile.open(first) as archive:
+        names = archive.getnames()
+    assert {*PACKAGES, "click", "rich", "sortedcontainers", "xxhash"} <= {name.split("/")[0] for name in names}
+    assert not [name for name in names if name.startswith(("/", "..")) or "__pycache__" in name]
+
+
+def test_a_python_without_packages_runs_the_program_from_what_was_shipped(tmp_path: Path) -> None:
+    build_environment(tmp_path / "pubsub.tar.gz")
+    with tarfile.open(tmp_path / "pubsub.tar.gz") as archive:
+        archive.extractall(tmp_path / "pubsub", filter="data")
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path.insert(0, sys.argv[1]){_IMPORTS}",
+            tmp_path / "pubsub",
+        ],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    foreign, checked = run.stdout.split("\n")[:2]
+    assert not foreign
+    assert checked.startswith(str(tmp_path / "pubsub"))
+
+
+def test_what_is_required_in_turn_is_shipped_too() -> None:
+    names = required_distributions()
+    assert {"pydantic-core", "typing-extensions", "annotated-types", "pygments"} <= set(names)
+    assert not {"pyspark", "pytest", "mypy"} & set(names)
+
+
+def test_what_is_not_installed_cannot_be_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ship, "REQUIRED", ("no-such-distribution",))
+    with pytest.raises(ShipError, match="no-such-distribution is not installed here"):
+        required_distributions()
