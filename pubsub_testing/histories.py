@@ -1,0 +1,71 @@
+"""What can be done to a network, as data: a history is a list of deeds, played in order.
+
+Deeds are frozen and print as the code that makes them, so a shrunk counterexample can be pasted into a test.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from emulator.network import Network, Step
+from primitives.types import PubsubKey
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """A parachain publishes a key."""
+
+    para: int
+    key: PubsubKey
+    value: bytes
+    ttl: int = 0
+
+    def apply(self, network: Network) -> list[Step]:
+        """Do it; takes no time."""
+        network.publish(self.para, self.key, self.value, self.ttl)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Keys of a publisher are deleted, by root or by its manager."""
+
+    para: int
+    keys: tuple[PubsubKey, ...]
+
+    def apply(self, network: Network) -> list[Step]:
+        """Do it; takes no time."""
+        network.delete(self.para, self.keys)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class SendDownward:
+    """The relay chain sends a parachain a message."""
+
+    para: int
+    message: bytes
+
+    def apply(self, network: Network) -> list[Step]:
+        """Do it; takes no time."""
+        network.send_downward(self.para, self.message)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Some relay blocks pass."""
+
+    blocks: int = 1
+
+    def apply(self, network: Network) -> list[Step]:
+        """The steps."""
+        return network.step(self.blocks)
+
+
+Deed = Publish | Delete | SendDownward | Go
+History = tuple[Deed, ...]
+
+
+def play(network: Network, history: Iterable[Deed]) -> list[Step]:
+    """Do everything in order, and say what each relay block came to."""
+    return [step for deed in history for step in deed.apply(network)]

@@ -1,0 +1,55 @@
+"""Small networks as data that prints as the code that makes it: a shrunk counterexample can be read and kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from emulator.network import Network, NetworkConfig, ParachainConfig
+from emulator.parachain import Pace
+from emulator.relay_runtime import RelayConfig
+from emulator.seeded import MILLION
+from primitives.types import ParaId, PubsubKey
+from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+
+Collators = tuple[tuple[str, ...], ...]
+"""The strategies that each cheats by at every turn; none for an honest one."""
+
+HONEST: Collators = ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberSetup:
+    """A parachain that reads: which keys of whom, and how it goes about it; `cache` names a `CachePolicy`."""
+
+    para: int
+    items: Mapping[int, tuple[PubsubKey, ...]]
+    collators: Collators = HONEST
+    cache: str = "slots"
+    pace: Pace = field(default_factory=Pace)
+
+    def config(self) -> ParachainConfig:
+        """As a network takes it."""
+        wanted = merge_subscriptions([(ParaId(para), list(keys)) for para, keys in self.items.items()])
+        spec = RuntimeSpec(ParaId(self.para), wanted, cache=CachePolicy(self.cache))
+        return ParachainConfig(spec, tuple((names, MILLION) for names in self.collators), self.pace)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSetup:
+    """A network: who publishes, and who reads."""
+
+    publishers: tuple[int, ...]
+    subscribers: tuple[SubscriberSetup, ...]
+    seed: str = "network"
+
+    def config(self) -> NetworkConfig:
+        """As a network takes it; publishers that need it are registered from the start."""
+        relay = RelayConfig()
+        publishing = [ParaId(para) for para in self.publishers]
+        chains = [subscriber.config() for subscriber in self.subscribers]
+        chains += [ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True)) for para in publishing]
+        registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
+        return NetworkConfig(tuple(chains), relay, registered, seed=self.seed.encode())
+
+    def network(self) -> Network:
+        """The network at genesis. Raises `PubsubError` for what cannot work."""
+        return Network(self.config())
