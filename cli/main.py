@@ -18,6 +18,7 @@ COMMANDS: Final = (
     "demo",
     "run",
     "step",
+    "explore",
     "simulate",
     "audit",
     "report",

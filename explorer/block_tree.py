@@ -47,7 +47,7 @@ def static_nodes(plan: Plan) -> frozenset[Hash]:
 
 
 def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> Asked:
-    labels = static_labels(para, (*fixed_keys(para), *plan.statics.values))
+    labels = static_labels((*fixed_keys(para), *plan.statics.values))
     below: dict[str, Below] = {}
     owners: dict[str, PublisherPlan] = {}
     for publisher in plan.publishers.values():

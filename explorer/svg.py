@@ -39,7 +39,7 @@ LEGEND: Final = (
     (Fate.PROVEN, Shape.LEAF, "leaf"),
     (Fate.PROVEN, Shape.VALUE, "value"),
     (Fate.REMEMBERED, Shape.STUB, "remembered: unread, or from the cache"),
-    (Fate.WAITING, Shape.STUB, "left for a later block"),
+    (Fate.WAITING, Shape.STUB, "not come to"),
     (Fate.PRUNED, Shape.STUB, "pruned: a hash only"),
     (Fate.MISSING, Shape.STUB, "missing"),
     (Fate.UNUSED, Shape.LEAF, "not needed"),

@@ -13,7 +13,6 @@ from primitives.types import ParaId, PubsubKey
 from runtime.events import Event
 from runtime.pallet_subscriber import storage as items
 from runtime.parachain_system.block import Verdict
-from runtime.parachain_system.static_keys import fixed_keys
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.BAD_SEAL: "The author is not the collator whose turn it was, or did not sign this block.",
@@ -27,18 +26,6 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.UNUSED_NODES: "The proof holds nodes that the walk does not take.",
     Verdict.STATE_ROOT_MISMATCH: "Executing the block gives another state root than it claims.",
 }
-
-_FIXED: Final = (
-    "Configuration.ActiveConfig",
-    "Babe.CurrentSlot",
-    "Dmp.DownwardMessageQueueHeads",
-    ":relay_dispatch_queue_remaining_capacity",
-    "Hrmp.HrmpIngressChannelsIndex",
-    "Hrmp.HrmpEgressChannelsIndex",
-    "Paras.UpgradeGoAheadSignal",
-    "Paras.UpgradeRestrictionSignal",
-)
-"""In the order of `fixed_keys`."""
 
 _CHANNEL: Final = storage_keys.item_prefix("Hrmp", "HrmpChannels")
 
@@ -94,15 +81,15 @@ def ttl_words(state: TtlState | None) -> str:
     return "timed out"
 
 
-def static_labels(para: ParaId, keys: Iterable[bytes]) -> dict[str, str]:
+def static_labels(keys: Iterable[bytes]) -> dict[str, str]:
     """The static keys of a parachain's proof, as hex digits, by name."""
-    named = dict(zip(fixed_keys(para), _FIXED, strict=True))
-    return {key.hex(): named.get(key) or _channel(key) for key in keys}
+    return {key.hex(): _channel(key) or key_name(key).partition("[")[0] for key in keys}
 
 
 def _channel(key: bytes) -> str:
-    if not key.startswith(_CHANNEL) or len(key) < 8:
-        return short(key)
+    """A horizontal channel by its ends; empty for any other key."""
+    if not key.startswith(_CHANNEL) or len(key) < len(_CHANNEL) + 8:
+        return ""
     sender, recipient = int.from_bytes(key[-8:-4], "little"), int.from_bytes(key[-4:], "little")
     return f"Hrmp.HrmpChannels {sender} → {recipient}"
 

@@ -1,7 +1,7 @@
 """Where two tries differ, without looking into what they share: forks of one trie differ in little."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from trie.nodes import Node
 
@@ -28,14 +28,18 @@ def differences(a: Node | None, b: Node | None) -> Iterator[Difference]:
         left, right = _value(mine), _value(theirs)
         if left != right:
             yield bytes.fromhex(path), left, right
-        for nibble in "fedcba9876543210":
-            below, other = _child(mine, nibble), _child(theirs, nibble)
-            if below is not None or other is not None:
-                stack.append((path + nibble, below, other))
+        below, others = _children(mine), _children(theirs)
+        for nibble in range(15, -1, -1):
+            one, other = below[nibble], others[nibble]
+            if one is not other:
+                stack.append((f"{path}{nibble:x}", _side(one), _side(other)))
 
 
-def _side(node: Node | None) -> _Side | None:
-    return None if node is None else _Side(node, node.partial)
+_NONE: Final[tuple[None, ...]] = (None,) * 16
+
+
+def _side(node: Node | _Side | None) -> _Side | None:
+    return _Side(node, node.partial) if isinstance(node, Node) else node
 
 
 def _same(mine: _Side | None, theirs: _Side | None) -> bool:
@@ -69,11 +73,12 @@ def _value(side: _Side | None) -> bytes | None:
     return None if side is None or side.rest else side.node.value
 
 
-def _child(side: _Side | None, nibble: str) -> _Side | None:
-    """What goes on with `nibble` from here: the rest of the node itself, or one of its children."""
+def _children(side: _Side | None) -> Sequence[Node | _Side | None]:
+    """What goes on from here, by nibble: the children, or the node itself where some of its partial key is left."""
     if side is None:
-        return None
+        return _NONE
     if side.rest:
-        return _Side(side.node, side.rest[1:]) if side.rest[0] == nibble else None
-    children = side.node.children
-    return None if children is None else _side(children[int(nibble, 16)])
+        out: list[Node | _Side | None] = [None] * 16
+        out[int(side.rest[0], 16)] = _Side(side.node, side.rest[1:])
+        return out
+    return side.node.children or _NONE

@@ -7,8 +7,8 @@ async function candidateView(run, block, go) {
   const { chain } = block;
   const parent = detail.parent || parentHash(block);
   const verdict = block.verdict
-    ? element("span", { class: "badge refused" }, `✕ ${block.verdict}`)
-    : element("span", { class: "badge valid" }, "✓ valid");
+    ? element("span", { class: "badge refused" }, block.verdict)
+    : element("span", { class: "badge valid" }, "valid");
   const head = element(
     "div",
     { class: "title" },
@@ -31,7 +31,7 @@ async function candidateView(run, block, go) {
   if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor stands where the next block goes on."));
   parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
   parts.push(section(`Proof: ${plural(block.nodes, "node")}`, trieView(run, detail)));
-  if (detail.deliveries && detail.deliveries.length) parts.push(section(`Deliveries: ${detail.deliveries.length}`, deliveries(run, detail.deliveries)));
+  if (detail.deliveries && detail.deliveries.length) parts.push(section(`Deliveries: ${detail.deliveries.length.toLocaleString("en")}`, deliveries(run, detail.deliveries)));
   if (detail.changes) parts.push(section("What it wrote", changes(detail.changes)));
   if (detail.events && detail.events.length) parts.push(section(`Events: ${detail.events.length}`, lines(detail.events)));
   return element("article", { "data-block": `c${block.at}` }, ...parts);
@@ -128,5 +128,11 @@ function stepButton(run, block, by, go) {
   const other = block.chain.blocks[block.place + by];
   const attributes = { type: "button", "aria-label": by < 0 ? "Block before" : "Block after", onclick: () => other && go(`c${other.at}`) };
   if (!other) attributes.disabled = "";
-  return element("button", attributes, by < 0 ? "←" : "→");
+  return element("button", attributes, icon(by < 0 ? "M10 3 5 8l5 5" : "M6 3l5 5-5 5"));
+}
+
+function icon(path) {
+  const made = element("span", { class: "icon" });
+  made.innerHTML = `<svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="${path}" fill="none" stroke="currentColor" stroke-width="1.8"/></svg>`;
+  return made;
 }

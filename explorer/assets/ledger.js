@@ -63,7 +63,7 @@ function table(head, rows, figuresFrom = head.length) {
   const body = element("tbody");
   for (const row of rows) {
     const line = element("tr");
-    row.forEach((cell, at) => line.append(element("td", { class: side(at) }, cell)));
+    row.forEach((cell, at) => line.append(element("td", { class: side(at), "data-label": head[at] }, cell)));
     body.append(line);
   }
   const top = element("tr");

@@ -9,11 +9,27 @@ class Timeline {
     this.first = run.relay.length ? run.relay[0].number : 0;
     this.strip = element("div", { class: "strip", tabindex: "0", role: "group", "aria-label": "Blocks along time; arrow keys move from block to block" });
     this.names = element("div", { class: "names" });
-    host.append(this.names, this.strip);
+    host.append(this.names, this.strip, this.legend());
     this.strip.addEventListener("click", (event) => {
       const mark = event.target.closest("[data-c],[data-r]");
       if (mark) go(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`);
     });
+  }
+
+  legend() {
+    const made = element("p", { class: "colours" });
+    for (const [kind, words] of [["delivers", "delivers"], ["quiet", "nothing new"], ["stopped", "stopped at the budget"], ["refused", "refused"], ["relay news", "relay block that publishes"]]) {
+      const entry = element("span");
+      entry.innerHTML = `<svg width="12" height="12"><g class="${kind}"><rect class="${kind}" x="1" y="1" width="${SIDE}" height="${SIDE}" rx="2"/>${kind === "refused" ? this.cross(1, 1) : ""}</g></svg>`;
+      entry.append(words);
+      made.append(entry);
+    }
+    return made;
+  }
+
+  cross(x, y) {
+    const size = SIDE - 4;
+    return `<path d="M${x + 2} ${y + 2}l${size} ${size}m0-${size}l-${size} ${size}"/>`;
   }
 
   show(chains) {
@@ -24,10 +40,10 @@ class Timeline {
     let labels = "";
     for (const number of run.relayAt.keys()) {
       const x = (number - first) * CELL;
-      marks += `<rect class="relay" data-r="${number}" x="${x + 1}" y="2" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
+      marks += `<rect class="relay${run.relayAt.get(number).keys.length ? " news" : ""}" data-r="${number}" x="${x + 1}" y="2" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
       if (number % 10 === 0) marks += `<text x="${x + 5}" y="20" text-anchor="middle">${number}</text>`;
     }
-    labels += `<span style="top:1px" title="relay chain">relay</span>`;
+    labels += `<span style="top:0" title="relay chain">relay chain</span>`;
     for (const chain of chains) {
       const counts = new Map();
       let most = 1;
@@ -39,7 +55,7 @@ class Timeline {
         marks += this.square(block, (block.relay - first) * CELL + 1, y + count * (SIDE + 2));
       }
       const label = escaped(run.chainName(chain.id));
-      labels += `<span style="top:${y - 1}px" title="${label}">${label}</span>`;
+      labels += `<span style="top:${y - 3}px" title="${label}">${label}</span>`;
       y += most * (SIDE + 2);
     }
     const width = run.relay.length * CELL + 4;
@@ -54,7 +70,7 @@ class Timeline {
     const kind = block.verdict ? "refused" : block.stopped ? "stopped" : block.keys.length ? "delivers" : "quiet";
     const words = `${this.run.chainName(block.chain.id)}, block ${block.number}: ${block.verdict || (block.keys.length ? plural(block.keys.length, "delivery", "deliveries") : "nothing new")}`;
     const body = `<rect x="${x}" y="${y}" width="${SIDE}" height="${SIDE}" rx="2"/>`;
-    const cross = block.verdict ? `<path d="M${x + 2} ${y + 2}l${SIDE - 4} ${SIDE - 4}m0-${SIDE - 4}l-${SIDE - 4} ${SIDE - 4}"/>` : "";
+    const cross = block.verdict ? this.cross(x, y) : "";
     return `<g class="${kind}" data-c="${block.at}"><title>${escaped(words)}</title>${body}${cross}</g>`;
   }
 

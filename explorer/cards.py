@@ -1,0 +1,262 @@
+"""What notebooks show of the emulator's objects: a card of HTML each, and a line of text where there is no HTML."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from emulator.network import Network, Step
+from emulator.records import BlockRecord
+from emulator.state_diff import NodeDifference, StateDifference
+from explorer.block_tree import draw_block
+from explorer.html import Html, fold, join, table, tag
+from explorer.svg import arrange, asset, legend, render
+from explorer.tree import Drawn, draw_read, draw_trie
+from explorer.words import VERDICTS, Names, event_words, preview, short, ttl_words
+from primitives.pubsub import derive_child_key
+from primitives.types import Hash
+from runtime.events import Event, EventRecord
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.apply import Delivery
+from runtime.parachain_system.block import InvalidBlock
+from runtime.parachain_system.ledger import Ledger
+from runtime.storage import State, Storage
+from trie import Trie
+
+MOST_KEYS: Final = 256
+"""Keys of a trie that its card draws."""
+MOST_ROWS: Final = 100
+_NAMES: Final = Names()
+
+
+class Picture:
+    """Tries as drawn, for a notebook to show or a file to keep: `svg` stands alone."""
+
+    def __init__(self, trees: Iterable[Drawn], title: str) -> None:
+        self.title = title
+        self.drawing = arrange(trees)
+        self.svg = render(self.drawing)
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {len(self.drawing.placed)} places drawn>"
+
+    def _repr_html_(self) -> str:
+        return card(tag("b", self.title), Html(legend()), tag("div", Html(self.svg), class_="w"))
+
+
+def picture_of_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes]) -> Picture:
+    """A proof as a trie: what is proven of `keys` under `root`, what is pruned, what is missing or not needed."""
+    return Picture(draw_read(Hash(root), nodes, keys), f"proof under {short(root)}")
+
+
+def picture_of_trie(trie: Trie, labels: Mapping[bytes, str] | None = None) -> Picture:
+    """A trie with all its nodes, up to its first `MOST_KEYS` keys; `labels` name some of them."""
+    keys = [key for key, _ in zip(trie.keys(), range(MOST_KEYS), strict=False)]
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(keys, nodes)
+    more = f", the first {MOST_KEYS} drawn" if len(trie) > MOST_KEYS else ""
+    return Picture(draw_trie(trie.root(), nodes.values(), labels), f"trie of {len(trie):,} keys{more}")
+
+
+def picture_of_block(record: BlockRecord, names: Names = _NAMES) -> Picture:
+    """The proof of a candidate; of a refused one, as it came."""
+    plan = None if record.outcome is None else record.outcome.plan
+    return Picture(draw_block(record, plan, names), f"proof of {len(record.candidate.inherent.proof)} nodes")
+
+
+# Cards
+
+
+def card(*content: object) -> str:
+    """The frame of all cards, with their style."""
+    style = Html(f"<style>{asset('trie.css')}{asset('card.css')}</style>")
+    return str(tag("div", style, *content, class_="pubsub-card"))
+
+
+def network_card(network: Network) -> str:
+    """Where the relay chain and every parachain stand."""
+    header = network.relay.header
+    rows = []
+    for para, chain in network.parachains.items():
+        storage = Storage(chain.state)
+        trie = network.relay.state.children.get(derive_child_key(para))
+        spec = chain.spec()
+        rows.append(
+            (
+                str(para),
+                chain.header.number,
+                items.LAST_RELAY_PARENT.get(storage),
+                sum(len(keys) for keys in spec.subscriptions.values()),
+                spec.cache.value if spec.subscriptions else "",
+                len(chain.collators),
+                0 if trie is None else len(trie),
+                len(chain.publishes) + len(chain.upward),
+            )
+        )
+    head = ("chain", "block", "relay parent", "keys read", "cache", "collators", "keys published", "waiting")
+    title = tag("p", tag("b", f"Network at relay block {header.number:,}"), f" · state root {short(header.state_root)}")
+    return card(title, table(head, rows))
+
+
+def step_card(step: Step) -> str:
+    """A relay block, and what became of every candidate in it."""
+    rows = [
+        (
+            str(record.chain),
+            record.candidate.header.number,
+            _verdict(record),
+            len(record.candidate.inherent.proof),
+            None if record.outcome is None else record.outcome.ledger.used,
+            0 if record.outcome is None else len(record.outcome.deliveries),
+        )
+        for record in step.records
+    ]
+    delivered = [delivery for record in step.records if record.outcome for delivery in record.outcome.deliveries]
+    return card(
+        tag("p", tag("b", f"Relay block {step.number:,}"), f" · {short(step.block.header.hash())}"),
+        table(("chain", "block", "verdict", "proof nodes", "bytes used", "deliveries"), rows),
+        fold(f"{len(delivered):,} deliveries", _deliveries(delivered)) if delivered else None,
+        fold(f"{len(step.events):,} events", _lines(event_words(each, _NAMES) for each in step.events)),
+    )
+
+
+def record_card(record: BlockRecord) -> str:
+    """A candidate with its verdict, its ledger, its proof and what it delivered."""
+    header = record.candidate.header
+    outcome = record.outcome
+    picture = picture_of_block(record)
+    return card(
+        tag("p", tag("b", f"Chain {record.chain}, block {header.number:,} "), _verdict(record)),
+        tag("p", f"judged in relay block {record.included_at}, hash {short(record.candidate.hash())}"),
+        None if record.refusal is None else _evidence(record.refusal),
+        None if outcome is None else _ledger(outcome.ledger, dict(record.unpruned)),
+        fold(picture.title, join((Html(legend()), tag("div", Html(picture.svg), class_="w")))),
+        fold(f"{len(outcome.deliveries):,} deliveries", _deliveries(outcome.deliveries)) if outcome else None,
+    )
+
+
+def state_card(state: State) -> str:
+    """A state: how many keys its tries hold."""
+    rows = [(f"0x{key.hex()}", len(trie), short(trie.root())) for key, trie in sorted(state.children.items())]
+    title = tag("p", tag("b", f"State {short(state.root())}"), f" · {len(state.top):,} keys")
+    return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
+
+
+def difference_card(difference: StateDifference) -> str:
+    """Where two states part: the key, both values, the node on the way to it."""
+    return card(tag("pre", "\n".join(difference.lines())))
+
+
+def _verdict(record: BlockRecord) -> Html:
+    if record.refusal is None:
+        return tag("span", "valid", class_="good")
+    return tag("span", record.refusal.verdict.value, class_="bad")
+
+
+def _evidence(refusal: InvalidBlock) -> Html:
+    entries = (
+        tag("li", tag("b", each.verdict.value), f" {VERDICTS[each.verdict]}", tag("br"), tag("code", each.detail))
+        for each in refusal.evidence
+    )
+    return tag("ul", *entries)
+
+
+def _ledger(ledger: Ledger, full: Mapping[Any, int]) -> Html:
+    shares = (
+        ("static keys", ledger.static_bytes, "s"),
+        ("top paths", sum(each.top_path_bytes for each in ledger.publishers), "p"),
+        ("child nodes", sum(each.child_node_bytes for each in ledger.publishers), "c"),
+        ("values", sum(each.value_bytes for each in ledger.publishers), "v"),
+        ("delivered rows", sum(each.row_charges for each in ledger.publishers), "r"),
+        ("cache reads", sum(each.cache_charges for each in ledger.publishers), "k"),
+        ("maps", ledger.map_charges, "m"),
+    )
+    bar = tag(
+        "div", *(tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size), class_="b"
+    )
+    key = (tag("span", tag("i", class_=name), f"{words} {size:,} B") for words, size, name in shares if size)
+    rows = (
+        (
+            str(each.para),
+            "unchanged" if each.unchanged else "complete" if each.complete else "open",
+            each.top_path_bytes,
+            each.child_node_bytes,
+            each.value_bytes,
+            each.row_charges,
+            each.cache_charges,
+            full.get(each.para),
+        )
+        for each in ledger.publishers
+    )
+    head = ("publisher", "state", "top path", "child nodes", "values", "rows", "cache", "full proof")
+    words = (
+        f"{ledger.used:,} of {ledger.budget:,} bytes used, {ledger.proof_nodes:,} nodes, {ledger.proof_bytes:,} bytes; "
+        f"{ledger.own_state_bytes:,} bytes of own state read, {ledger.cache_state_bytes:,} of them by the cache"
+    )
+    publishers = table(head, rows) if ledger.publishers else None
+    return tag("div", bar, tag("div", *key, class_="y"), tag("p", words), publishers)
+
+
+def _deliveries(deliveries: Iterable[Delivery]) -> Html:
+    found = list(deliveries)
+    shown = [
+        (
+            str(each.publisher),
+            short(each.key),
+            f"{each.kind}{', handler failed' if each.failed else ''}",
+            "" if each.value is None else preview(each.value),
+            ttl_words(each.ttl_state),
+        )
+        for each in found[:MOST_ROWS]
+    ]
+    more = tag("p", f"{len(found) - MOST_ROWS:,} more") if len(found) > MOST_ROWS else None
+    return join((table(("publisher", "key", "", "value", "lifetime"), shown), more))
+
+
+def _lines(texts: Iterable[str]) -> Html:
+    found = list(texts)
+    more = [f"… {len(found) - MOST_ROWS:,} more"] if len(found) > MOST_ROWS else []
+    return tag("pre", "\n".join([*found[:MOST_ROWS], *more]))
+
+
+CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
+    Network: network_card,
+    Step: step_card,
+    BlockRecord: record_card,
+    Ledger: lambda ledger: card(_ledger(ledger, {})),
+    Delivery: lambda delivery: card(_deliveries([delivery])),
+    InvalidBlock: lambda refusal: card(_evidence(refusal)),
+    EventRecord: lambda record: card(_lines([event_words(record.event, _NAMES)])),
+    Event: lambda event: card(_lines([event_words(event, _NAMES)])),
+    Trie: lambda trie: picture_of_trie(trie)._repr_html_(),
+    State: state_card,
+    StateDifference: difference_card,
+    NodeDifference: lambda difference: card(tag("pre", "\n".join(difference.lines()))),
+}
+"""How each type is shown; subclasses are shown as their base is."""
+
+
+def line(thing: Any) -> str:
+    """A line of text for a type of `CARDS`, where there is no HTML to be had."""
+    match thing:
+        case Network():
+            return f"<Network at relay block {thing.number}, parachains {', '.join(map(str, thing.parachains))}>"
+        case Step():
+            refused = f", {len(thing.refused)} refused" if thing.refused else ""
+            return f"<Step: relay block {thing.number}, {len(thing.records)} candidates{refused}>"
+        case BlockRecord():
+            verdict = "valid" if thing.refusal is None else thing.refusal.verdict.value
+            size = len(thing.candidate.inherent.proof)
+            return f"<BlockRecord: chain {thing.chain}, block {thing.candidate.header.number}, {verdict}, {size} nodes>"
+        case Ledger():
+            return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
+        case Trie():
+            return f"<Trie of {len(thing)} keys, root {short(thing.root())}>"
+        case State():
+            return f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child tries>"
+        case Event():
+            return event_words(thing, _NAMES)
+        case EventRecord():
+            return event_words(thing.event, _NAMES)
+        case StateDifference() | NodeDifference():
+            return "\n".join(thing.lines())
+        case _:
+            return repr(thing)

@@ -1,0 +1,32 @@
+"""Cards in notebooks: IPython's formatters are told how each type of the emulator is shown."""
+
+from typing import Any, Protocol
+
+from explorer.cards import CARDS, Picture, line, picture_of_block, picture_of_proof, picture_of_trie
+
+
+class _Printer(Protocol):
+    def text(self, text: str) -> None: ...
+
+
+def register(shell: Any) -> None:
+    """Have an IPython shell show the types of `CARDS`, in HTML and in plain text."""
+    html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    for shown, make in CARDS.items():
+        html.for_type(shown, make)
+        plain.for_type(shown, _plain)
+
+
+def unregister(shell: Any) -> None:
+    """Have them shown as Python shows them."""
+    html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    for shown in CARDS:
+        html.pop(shown, None)
+        plain.pop(shown, None)
+
+
+def _plain(thing: Any, printer: _Printer, _cycle: bool) -> None:
+    printer.text(line(thing))
+
+
+__all__ = ["Picture", "picture_of_block", "picture_of_proof", "picture_of_trie", "register", "unregister"]

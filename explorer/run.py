@@ -1,0 +1,29 @@
+"""A scenario run for its page: equal scenarios, equal pages."""
+
+from collections.abc import Callable
+
+from emulator.scenario import Scenario
+from emulator.simulation import Simulation
+from explorer.page import write_page
+from explorer.recorder import Recorder
+from explorer.words import scenario_names
+
+
+def record(simulation: Simulation) -> Recorder:
+    """A recorder that is told everything that the simulation's network does from now on."""
+    recorder = Recorder(scenario_names(simulation.scenario), simulation.network.relay)
+    simulation.network.observe(recorder)
+    return recorder
+
+
+def page_of(recorder: Recorder, scenario: Scenario) -> str:
+    """The page of what was recorded."""
+    return write_page(recorder, scenario.name, scenario.description)
+
+
+def explore(scenario: Scenario, progress: Callable[[int], None] | None = None) -> str:
+    """Run a scenario and make its page."""
+    simulation = Simulation(scenario)
+    recorder = record(simulation)
+    simulation.run(progress)
+    return page_of(recorder, scenario)
