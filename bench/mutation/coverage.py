@@ -140,4 +140,4 @@ def measure(suite: Suite, root: Path, files: Sequence[str], swapper: Swapper) ->
         suite.run_one(name, following)
         seconds[name] = time.process_time() - began
         lines[name] = {file: sorted(found) for file, found in executed.items() if found}
-    return {"lines": lines, "seconds": seconds, "failed": suite.failed}
+    return {"lines": lines, "seconds": seconds, "failures": suite.failures}

@@ -86,12 +86,12 @@ class Judges:
         return Coverage(**learned)
 
     def _learn(self, suite: Suite, files: Sequence[str], imported: Lines, swapper: Swapper) -> Coverage:
-        if suite.failed is not None:
-            raise RuntimeError(f"without any mutant {suite.failed} is not collected")
+        if suite.failures:
+            raise RuntimeError(f"without any mutant {suite.failures} are not collected")
         ((_, learned, _),) = in_children(
             [None], 1, self.folder, lambda _, __: measure(suite, self.root, files, swapper)
         )
-        if learned.pop("failed", learned) is not None:
+        if learned.pop("failures", learned):
             raise RuntimeError(f"without any mutant the suite fails: {learned}")
         return Coverage(**learned, imported=imported)
 
@@ -115,8 +115,7 @@ class Judges:
                 return {"verdict": "deferred", "by": str(error)}
             seconds = coverage.seconds
             tests.sort(key=lambda test: seconds[test] / (1 + killers[mutant.file, test]))
-            failed = suite.first_failure(tests, seconds)
-            return {"verdict": "survived"} if failed is None else {"verdict": "killed", "by": failed}
+            return suite.judge(tests, seconds)
 
         for mutant, answer, seconds in in_children(mutants, self.workers, self.folder, judge, longest=_LONGEST):
             if answer["verdict"] == "killed":
@@ -144,15 +143,13 @@ class Judges:
             tests = {*coverage.executing(mutant), *coverage.starting_programs()}
             if coverage.when_imported(mutant):
                 tests = {*coverage.seconds}
-            answer: Answer = {"verdict": "survived"}
+            answer: Answer = {}
 
             def with_suite(suite: Suite) -> None:
                 known = sorted(tests & suite.tests.keys(), key=coverage.seconds.__getitem__)
-                failed = suite.first_failure(known, coverage.seconds)
-                if failed is not None:
-                    answer.update(verdict="killed", by=failed)
+                answer.update(suite.judge(known, coverage.seconds))
 
-            signal.setitimer(signal.ITIMER_PROF, _IMPORTING)
+            signal.setitimer(signal.ITIMER_PROF, _IMPORTING)  # ends the process, unless a test begins
             collect(copy, [mutant.file], with_suite)
             return answer
 

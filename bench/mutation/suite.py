@@ -5,10 +5,12 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import pytest
 from hypothesis import Phase, settings
+
+from bench.mutation.children import Answer
 
 ROOMS = ("tests/trie", "tests/pallet_subscriber", "tests/parachain_system", "tests/collator")
 
@@ -30,13 +32,18 @@ def module_of(file: str) -> ModuleType:
     return sys.modules[file.removesuffix(".py").replace("/", ".")]
 
 
+class _TooLong(BaseException):
+    """A test is not expected to catch this."""
+
+
 class Suite:
     """A plugin of pytest: collects, then hands the tests to `work` in place of pytest's own loop."""
 
     def __init__(self, work: Callable[["Suite"], None]) -> None:
         self._work = work
         self.tests: dict[str, pytest.Item] = {}
-        self.failed: str | None = None
+        self.failures: list[str] = []
+        self.timed_out = False
 
     def pytest_configure(self) -> None:
         """An example that fails is enough: it need not be made small or explained."""
@@ -47,12 +54,12 @@ class Suite:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be imported has failed."""
         if report.failed:
-            self.failed = report.nodeid
+            self.failures.append(report.nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a failure of a test, its set-up or its end."""
         if report.failed:
-            self.failed = report.nodeid
+            self.failures.append(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -62,18 +69,30 @@ class Suite:
         return True
 
     def run_one(self, name: str, following: str | None = None, limit: float = 0) -> None:
-        """Run a test; one that takes more than `limit` seconds of CPU, unless 0, ends the process."""
-        signal.setitimer(signal.ITIMER_PROF, limit)
+        """Run a test; one that takes more than `limit` seconds of CPU, unless 0, fails."""
         item = self.tests[name]
-        item.ihook.pytest_runtest_protocol(item=item, nextitem=None if following is None else self.tests[following])
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._end)
+        signal.setitimer(signal.ITIMER_PROF, limit, 1)
+        try:
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None if following is None else self.tests[following])
+        except _TooLong:  # pytest itself was at work
+            self.failures.append(name)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
-    def first_failure(self, names: Sequence[str], seconds: dict[str, float]) -> str | None:
-        """The first of these tests that fails; `seconds` is what each takes."""
+    def _end(self, _: int, __: FrameType | None) -> None:
+        self.timed_out = True
+        raise _TooLong
+
+    def judge(self, names: Sequence[str], seconds: dict[str, float]) -> Answer:
+        """Run these tests until one fails; `seconds` is what each takes."""
+        if self.failures:
+            return {"verdict": "killed", "by": self.failures[0]}
         for at, name in enumerate(names):
-            if self.failed is None:
-                self.run_one(name, names[at + 1] if at + 1 < len(names) else None, limit=2 + 5 * seconds[name])
-        return self.failed
+            self.run_one(name, names[at + 1] if at + 1 < len(names) else None, limit=2 + 5 * seconds[name])
+            if self.failures:
+                return {"verdict": "timeout" if self.timed_out else "killed", "by": self.failures[0]}
+        return {"verdict": "survived"}
 
 
 def collect(root: Path, files: Sequence[str], work: Callable[[Suite], None]) -> None:
@@ -82,7 +101,7 @@ def collect(root: Path, files: Sequence[str], work: Callable[[Suite], None]) -> 
 
     def checked(suite: Suite) -> None:
         try:
-            if suite.failed is None:
+            if not suite.failures:
                 _comes_from(root, files)
             work(suite)
         except BaseException as error:  # noqa: BLE001  # pytest would keep it to itself
@@ -94,7 +113,7 @@ def collect(root: Path, files: Sequence[str], work: Callable[[Suite], None]) -> 
     code = pytest.main([*_OPTIONS, *ROOMS], plugins=[suite := Suite(checked)])
     if raised:
         raise raised[0]
-    if not suite.tests and suite.failed is None:
+    if not suite.tests and not suite.failures:
         raise RuntimeError(f"pytest collected nothing: {code}")
 
 
