@@ -10,7 +10,7 @@ from spark_audit.report.breakdown import KINDS, Part
 from spark_audit.report.culprits import Collator
 from spark_audit.report.delays import Delays
 from spark_audit.report.savings import Savings
-from spark_audit.report.series import Bin, Series
+from spark_audit.report.series import MOST_BINS, Bin, Series
 from spark_audit.report.style import DAY, FONT, SERIES
 from spark_audit.report.words import percent, size
 
@@ -62,7 +62,7 @@ def bytes_over_time(series: Series, width: int) -> Spec:
             shape="triangle-up", size=34, filled=True, color=DAY["bad"], opacity=1
         )
         layers.append(ticks.encode(x=x, y=alt.value(_height(width) - 6), description="told:N"))
-    hover = alt.Chart(alt.NamedData("rows")).mark_bar(opacity=0, size=max(width // 96, 3))
+    hover = alt.Chart(alt.NamedData("rows")).mark_bar(opacity=0, size=max(width // MOST_BINS, 3))
     layers.append(hover.encode(x=x, y=alt.value(0), y2=alt.value(_height(width)), description="told:N"))
     return _finished(alt.layer(*layers), width, _height(width), rows=rows, lines=lines, bad=bad)
 
@@ -91,16 +91,16 @@ def where_bytes_go(tree: Part, width: int) -> Spec:
         y=alt.Y("top:Q", axis=None, scale=alt.Scale(domain=[0, 3], reverse=True, nice=False)),
     )
     kinds = list(colors)
-    slabs = base.mark_rect(stroke=DAY["paper"], strokeWidth=1, cornerRadius=1).encode(
-        x2="to:Q", y2="bottom:Q", description="told:N"
-    )
+    slabs = base.mark_rect(stroke=DAY["paper"], strokeWidth=1).encode(x2="to:Q", y2="bottom:Q", description="told:N")
     plain = slabs.transform_filter("!datum.kind").encode(color=alt.Color("color:N", scale=None))
     legend = _legend(kinds, width)
     kind = slabs.transform_filter("datum.kind").encode(
         color=alt.Color("kind:N", scale=_scale(kinds, list(colors.values())), legend=legend)
     )
-    labels = base.mark_text(fontSize=11, baseline="middle").encode(
-        x="middle:Q", y="center:Q", text="label:N", color=alt.Color("ink:N", scale=None)
+    labels = (
+        base.mark_text(fontSize=11, baseline="middle")
+        .transform_filter("datum.label")
+        .encode(x="middle:Q", y="center:Q", text="label:N", color=alt.Color("ink:N", scale=None))
     )
     layers = [plain, kind, labels] if any(row["kind"] for row in rows) else [plain, labels]
     return _finished(alt.layer(*layers).resolve_scale(color="independent"), width, 120, rows=rows)

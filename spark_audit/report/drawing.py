@@ -16,6 +16,7 @@ _SVG: Final = "http://www.w3.org/2000/svg"
 _KEPT_ROLES: Final = {"graphics-symbol"}
 _SILENT: Final = ("role", "aria-label", "aria-roledescription", "aria-hidden", "class", "pointer-events")
 _VARIABLES: Final = {color: f"var(--{name})" for name, color in DAY.items()}
+_LONG: Final = re.compile(r"-?\d+\.\d{3,}(e-\d+)?")
 _REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
 
 ET.register_namespace("", _SVG)
@@ -34,7 +35,8 @@ class Picture:
     def inline(self, name: str, label: str) -> str:
         """The picture as an element of a page: `label` says what it shows, `name` keeps its ids apart from others'.
 
-        What a mark stands for becomes its `title`, which browsers show; colours become the page's variables.
+        What a mark stands for becomes its `title`, which browsers show; colours become the page's variables, and places
+        are told to a hundredth of a pixel.
         """
         root = ET.fromstring(self.svg)  # noqa: S314  # drawn here a moment ago
         for element in root.iter():
@@ -48,6 +50,8 @@ class Picture:
             for attribute, value in element.attrib.items():
                 if attribute in {"fill", "stroke"} and value in _VARIABLES:
                     element.set(attribute, _VARIABLES[value])
+                elif attribute in {"d", "transform"}:
+                    element.set(attribute, _LONG.sub(lambda found: f"{float(found[0]):.2f}", value))
                 elif attribute == "id":
                     element.set(attribute, f"{name}-{value}")
                 elif "url(#" in value:

@@ -31,8 +31,11 @@ from spark_audit.rows import Row
 
 PAGE: Final = "report.html"
 CHARTS: Final = "charts"
-MOST_DRAWN: Final = 16
+MOST_DRAWN: Final = 12
 """Chains with charts of their own; all stand in the table."""
+
+MOST_ROWS: Final = 200
+"""Rows of a table of chains; the audit's own tables have all."""
 
 _HERE: Final = Path(__file__).parent
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
@@ -105,6 +108,7 @@ def write_report(audit: Path, folder: Path) -> list[Path]:
         "culprits": caught,
         "unread": unread(results),
         "charts": overall,
+        "most_rows": MOST_ROWS,
     }
     page = folder / PAGE
     pictures = folder / CHARTS

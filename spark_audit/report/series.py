@@ -11,7 +11,7 @@ from spark_audit import schema
 from spark_audit.report.columns import Chain, Columns, columns, grouped, valid
 from spark_audit.results import Results
 
-MOST_BINS: Final = 96
+MOST_BINS: Final = 64
 
 _READ: Final = (
     "status",

@@ -1,0 +1,23 @@
+"""One audited history for all tests of the report: three subscribers, cheats, and a file that cannot be read."""
+
+import pytest
+from audit_support import drop_a_node, write_history
+from report.forged import Reported
+
+from spark_audit.audit import audit
+from spark_audit.report.page import PAGE, write_report
+
+
+@pytest.fixture(scope="session")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
+    folder = tmp_path_factory.mktemp("report")
+    history = write_history(folder / "history", 12, subscribers=3, cheats={3: drop_a_node, 7: drop_a_node})
+    damaged = sorted((history / "blocks" / "network=dev" / "chain=2002").glob("*.parquet"))[1]
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    audit(history, folder / "audit", engine="python")
+    out = folder / "out"
+    out.mkdir()
+    write_report(folder / "audit", out)
+    return Reported(folder / "audit", out / PAGE)

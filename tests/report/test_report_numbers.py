@@ -1,0 +1,180 @@
+"""What the report draws is what the tables hold: added up here row by row, in plain Python."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report.forged import Reported, block, chain, forge
+
+from spark_audit import schema
+from spark_audit.aggregate import nearest_rank
+from spark_audit.report.breakdown import MOST_PARTS, where_bytes_go
+from spark_audit.report.culprits import culprits, unread
+from spark_audit.report.delays import MOST_BARS, delays
+from spark_audit.report.savings import savings
+from spark_audit.report.series import MOST_BINS, bin_width, bytes_over_time
+from spark_audit.report.words import percent, size
+from spark_audit.results import Results
+from spark_audit.rows import Row
+
+pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
+CHAINS = [("dev", number) for number in (1000, 2000, 2001, 2002, 2100)]
+
+
+def _blocks(results: Results, number: int) -> list[Row]:
+    return [row for row in results.rows(schema.BLOCK_MEASURES) if row["chain"] == number]
+
+
+def _valid(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["status"] != "rejected" and row["verdict"] is None]
+
+
+@pytest.mark.parametrize("place", CHAINS)
+def test_bins_hold_every_candidate_once(reported: Reported, place: tuple[str, int]) -> None:
+    rows = _blocks(reported.results, place[1])
+    series = bytes_over_time(reported.results, place)
+    good = _valid(rows)
+    assert sum(each.blocks for each in series.bins) == len(good)
+    assert sum(each.proof_bytes for each in series.bins) == sum(row["proof_bytes"] for row in good)
+    assert sum(each.faulty for each in series.bins) == sum(row["verdict"] is not None for row in rows)
+    for each in series.bins:
+        mine = [row for row in good if each.first <= row["relay_parent"] + row["relay_lag"] <= each.last]
+        assert each.largest == max(row["proof_bytes"] for row in mine)
+        assert each.used == max(row["used"] for row in mine)
+        assert each.budget == min(row["budget"] for row in mine)
+        assert each.cache_net == sum(row["cache_net"] for row in mine)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 200))
+def test_a_bin_is_no_wider_than_it_must_be(span: int, most: int) -> None:
+    width = bin_width(span, most)
+    assert -(-span // width) <= most
+    smaller = [step * 10**power for power in range(10) for step in (1, 2, 5) if step * 10**power < width]
+    assert all(-(-span // each) > most for each in smaller)
+
+
+def test_a_long_history_is_drawn_in_few_bins_and_loses_nothing(tmp_path: Path) -> None:
+    rows = [block(at, proof_bytes=at, verdict="BadSeal" if at % 7 == 0 else None) for at in range(1, 1000)]
+    out = forge(tmp_path, {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows})
+    series = bytes_over_time(Results.open(out), ("dev", 1))
+    assert series.width == 20
+    assert len(series.bins) == 50 <= MOST_BINS
+    assert sum(each.proof_bytes for each in series.bins) == sum(at for at in range(1, 1000) if at % 7)
+    assert sum(each.faulty for each in series.bins) == 999 // 7
+
+
+@pytest.mark.parametrize("place", CHAINS)
+def test_the_parts_weigh_what_the_whole_weighs(reported: Reported, place: tuple[str, int]) -> None:
+    tree = where_bytes_go(reported.results, place)
+    total = [
+        row["total"]
+        for row in reported.results.rows(schema.SUMMARIES)
+        if (row["chain"], row["scope"], row["measure"]) == (place[1], "chain", "proof_bytes")
+    ]
+    assert [tree.bytes] == total
+    assert sum(part.bytes for part in tree.parts) == tree.bytes
+    for part in tree.parts:
+        assert not part.parts or sum(small.bytes for small in part.parts) == part.bytes
+
+
+def test_a_publishers_parts_are_its_columns(reported: Reported) -> None:
+    rows = [row for row in reported.results.rows(schema.PUBLISHER_MEASURES) if row["chain"] == 2000]
+    found = {part.name: part for part in where_bytes_go(reported.results, ("dev", 2000)).parts}
+    for publisher in (1000, 2100):
+        mine = [row for row in rows if row["publisher"] == publisher]
+        part = found[f"publisher {publisher}"]
+        assert {small.name: small.bytes for small in part.parts} == {
+            "top path": sum(row["top_path_bytes"] for row in mine),
+            "child nodes": sum(row["child_node_bytes"] for row in mine),
+            "values": sum(row["value_bytes"] for row in mine),
+        }
+        assert dict(part.facts)["deliveries"] == sum(row["deliveries"] for row in mine)
+        assert dict(part.facts)["blocks that met it"] == len(mine)
+        assert dict(part.facts)["of them, with an unchanged root"] == sum(row["unchanged"] for row in mine)
+
+
+def test_small_publishers_are_added_up_and_not_left_out(tmp_path: Path) -> None:
+    publishers = [
+        {column.name: 0 for column in schema.PUBLISHER_MEASURES.columns}
+        | {"network": "dev", "chain": 1, "position": 1, "number": 1, "publisher": at, "value_bytes": at}
+        | {"unchanged": False, "complete": True, "delays": []}
+        for at in range(1, 101)
+    ]
+    blocks = [block(1, proof_bytes=5050 + 9)]
+    tables = {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: blocks, schema.PUBLISHER_MEASURES: publishers}
+    tree = where_bytes_go(Results.open(forge(tmp_path, tables)), ("dev", 1))
+    assert len(tree.parts) == MOST_PARTS
+    assert sum(part.bytes for part in tree.parts) == tree.bytes == 5059
+    assert tree.parts[-1].name == f"{101 - MOST_PARTS + 1} others"
+    assert any(part.name == "not told apart" and part.bytes == 9 for part in tree.parts) or tree.parts[-1].bytes
+
+
+def test_causes_and_proof_are_the_full_proof(reported: Reported) -> None:
+    for place in CHAINS:
+        good = [row for row in _valid(_blocks(reported.results, place[1])) if row["saved_pruned"] is not None]
+        found = savings(reported.results, place)
+        if not sum(row["unpruned_bytes"] or 0 for row in good):
+            assert found is None
+            continue
+        assert found is not None
+        assert found.proven + found.unchanged + found.cached + found.pruned == found.full
+        assert found.full == sum(row["proof_bytes"] + row["saved_pruned"] for row in good)
+        assert found.unchanged == sum(row["saved_unchanged"] for row in good) > 0
+        assert found.cache_net == sum(row["cache_net"] for row in good)
+        assert found.cache_net == found.cached - found.cache_state
+
+
+def test_delays_are_exact_whatever_the_bars(tmp_path: Path) -> None:
+    held = [1] * 50 + [3] * 40 + [200] * 9 + [977]
+    row = {column.name: 0 for column in schema.PUBLISHER_MEASURES.columns}
+    row |= {"network": "dev", "chain": 1, "publisher": 7, "unchanged": False, "complete": True, "delays": held}
+    tables = {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: [block(0)], schema.PUBLISHER_MEASURES: [row]}
+    found = delays(Results.open(forge(tmp_path, tables)), ("dev", 1))
+    assert found is not None
+    assert found.percentiles == tuple((each, sorted(held)[nearest_rank(100, each) - 1]) for each in (50, 90, 99))
+    assert (found.deliveries, found.longest) == (100, 977)
+    assert [(bar.first, bar.last, bar.deliveries) for bar in found.bars] == [(0, 49, 90), (200, 249, 9), (950, 999, 1)]
+    assert len(found.bars) <= MOST_BARS
+
+
+def test_collators_answer_for_what_the_tables_say(reported: Reported) -> None:
+    rows = list(reported.results.rows(schema.FINDINGS))
+    blocks = list(reported.results.rows(schema.BLOCK_MEASURES))
+    found = culprits(reported.results, CHAINS)
+    assert {(severity, code): count for severity, code, count in found.codes} == Counter(
+        (row["severity"], row["code"]) for row in rows
+    )
+    assert [severity for severity, _, _ in found.codes] == ["warning", "info"]
+    for each in found.collators:
+        mine = [row for row in blocks if (row["chain"], row["collator"]) == (each.chain[1], each.key)]
+        assert each.candidates == len(mine)
+        assert each.faulty == sum(row["verdict"] is not None for row in mine) > 0
+        assert each.findings == Counter(row["code"] for row in rows if row["collator"] == each.key)
+    assert sum(each.findings.total() for each in found.collators) == len(rows) == len(found.findings)
+
+
+def test_what_could_not_be_read_is_told(reported: Reported) -> None:
+    assert list(unread(reported.results).units) == list(reported.results.rows(schema.QUARANTINE))
+    assert len(unread(reported.results).units) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1,023 B"),
+        (1024, "1.0 KiB"),
+        (-5 << 20, "-5.0 MiB"),
+        (3 << 40, "3.0 TiB"),
+        (1 << 60, "1,048,576.0 TiB"),
+    ],
+)
+def test_sizes_are_in_binary_units(count: int, words: str) -> None:
+    assert size(count) == words
+
+
+@pytest.mark.parametrize(("part", "whole", "words"), [(0, 0, "none"), (0, 5, "0 %"), (1, 3, "33 %"), (1, 300, "0.3 %")])
+def test_shares_are_told_with_what_precision_they_have(part: int, whole: int, words: str) -> None:
+    assert percent(part, whole) == words

@@ -1,0 +1,182 @@
+"""The page as a file: the same for the same audit, in need of nothing, and safe whatever a history says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
+
+from spark_audit import schema
+from spark_audit.report.breakdown import Part
+from spark_audit.report.charts import where_bytes_go
+from spark_audit.report.drawing import draw
+from spark_audit.report.page import CHARTS, MOST_DRAWN, PAGE, write_report
+from spark_audit.results import ResultError
+
+pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
+LARGEST = 3 * 1024 * 1024
+
+
+def _page(audit: Path, out: Path) -> str:
+    out.mkdir()
+    write_report(audit, out)
+    return (out / PAGE).read_text(encoding="utf-8")
+
+
+def _visible(page: str) -> str:
+    return re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+
+
+def test_the_same_audit_gives_the_same_files(reported: Reported, tmp_path: Path) -> None:
+    assert _page(reported.audit, tmp_path / "again") == reported.page.read_text(encoding="utf-8")
+    first = {path.name: path.read_bytes() for path in (reported.page.parent / CHARTS).iterdir()}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again" / CHARTS).iterdir()} == first
+
+
+def test_every_chart_is_there_as_svg_and_png(reported: Reported) -> None:
+    names = {path.name for path in (reported.page.parent / CHARTS).iterdir()}
+    assert {"savings.svg", "collators.png", "chain-1-time.svg", "chain-1-bytes.png", "chain-2-delays.svg"} <= names
+    for path in (reported.page.parent / CHARTS).iterdir():
+        data = path.read_bytes()
+        assert data.startswith(b"\x89PNG") if path.suffix == ".png" else data.startswith(b"<svg ")
+
+
+def test_the_page_refers_to_nothing_outside_of_it(reported: Reported) -> None:
+    page = reported.page.read_text(encoding="utf-8")
+    assert len(page) < LARGEST
+    addresses = set(re.findall(r"(?:https?:)?//[\w.]+[\w/.]*", _visible(page)))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(link|img|iframe|object|base|form)\b", page)
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!#)""", _visible(page))
+    assert not re.search(r"@import|url\((?!#)", page)
+
+
+def test_ids_are_unique_and_links_lead_somewhere(reported: Reported) -> None:
+    page = reported.page.read_text(encoding="utf-8")
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    wanted = set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page))
+    labels = {each for text in re.findall(r'aria-labelledby="([^"]+)"', page) for each in text.split()}
+    assert wanted | labels <= set(ids)
+
+
+def test_a_history_cannot_write_into_the_page(tmp_path: Path) -> None:
+    place = {"network": HOSTILE, "chain": 1}
+    tables = {
+        schema.CHAINS: [chain(network=HOSTILE, status="not verified", reasons=[HOSTILE, "two"])],
+        schema.FINDINGS: [finding(**place, detail=HOSTILE, code=HOSTILE, collator=bytes(32), number=1)],
+        schema.QUARANTINE: [unread(path=HOSTILE, error=HOSTILE, network=HOSTILE)],
+    }
+    page = _page(forge(tmp_path / "audit", tables), tmp_path / "out")
+    assert HOSTILE not in page
+    assert "<img" not in page
+    assert "onerror=alert(1)&gt;" in page
+    assert "{{7*7}}" in page
+    assert page.count("<script") == page.count("</script>") == 1
+    assert not re.search(r"<svg/", page)
+
+
+def test_a_drawn_name_cannot_leave_its_chart() -> None:
+    tree = Part(HOSTILE, 10, (Part(HOSTILE, 10),))
+    drawn = draw(where_bytes_go(tree, 900)).inline("a", HOSTILE)
+    root = ET.fromstring(drawn)  # noqa: S314  # drawn here
+    assert root.get("aria-label") == HOSTILE
+    assert any(HOSTILE in (element.text or "") for element in root.iter())
+    assert "<img" not in drawn
+    assert {element.tag.split("}")[1] for element in root.iter()} <= {
+        "svg",
+        "g",
+        "path",
+        "rect",
+        "line",
+        "text",
+        "title",
+    }
+
+
+def test_an_audit_of_nothing_is_a_page(tmp_path: Path) -> None:
+    page = _page(forge(tmp_path / "audit", {}), tmp_path / "out")
+    assert "There was no chain to audit." in page
+    assert "No findings." in page
+    assert "Everything could be read and judged." in page
+
+
+def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
+    rows = [unread(path=f"blocks/{at:03}.parquet", error="a flipped bit", row_group=at) for at in range(250)]
+    page = _page(forge(tmp_path / "audit", {schema.QUARANTINE: rows}), tmp_path / "out")
+    assert "There was no chain to audit." in page
+    assert "250 units could not be read or judged and are in quarantine." in page
+    assert page.count("a flipped bit") == 200
+    assert "50 more units in the audit's table." in page
+
+
+@pytest.mark.parametrize(
+    ("statuses", "words"),
+    [
+        (["verified"], "The one chain is verified."),
+        (["verified", "verified", "opened"], "All 2 chains are verified."),
+        (["verified", "not verified"], "1 of 2 chains is not verified."),
+        (["opened"], "1 chain of imported relay proofs opened, and no other there."),
+    ],
+)
+def test_the_first_sentence_is_the_verdict(tmp_path: Path, statuses: list[str], words: str) -> None:
+    rows = [chain(chain=at, status=status) for at, status in enumerate(statuses)]
+    assert f'<p class="verdict">{words}</p>' in _page(
+        forge(tmp_path / "audit", {schema.CHAINS: rows}), tmp_path / "out"
+    )
+
+
+def test_many_chains_are_all_counted_and_few_are_drawn(tmp_path: Path) -> None:
+    rows = [chain(chain=at, proof_bytes=at) for at in range(300)]
+    rows[7]["status"] = "not verified"
+    page = _page(forge(tmp_path / "audit", {schema.CHAINS: rows, schema.BLOCK_MEASURES: [block(1)]}), tmp_path / "out")
+    assert f"Charts are drawn of {MOST_DRAWN} of 300 chains" in page
+    assert page.count('<section class="chain"') == MOST_DRAWN
+    assert page.index('href="#chain-1">dev 7</a>') < page.index('href="#chain-2">dev 299</a>')
+    assert "100 more chains in the audit's table." in page
+    assert len(page) < LARGEST
+
+
+def test_there_is_no_report_without_an_audit(tmp_path: Path) -> None:
+    with pytest.raises(ResultError, match="there is no audit"):
+        write_report(tmp_path / "none", tmp_path)
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    audit = forge(tmp_path / "audit", {schema.CHAINS: [chain()]})
+    (audit / "summary/forged/chains.parquet").write_bytes(b"PAR1")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ResultError, match=r"chains\.parquet"):
+        write_report(audit, tmp_path / "out")
+
+
+def _pubsub(*arguments: object, before: str = "") -> "subprocess.CompletedProcess[str]":
+    words = ["pubsub", *map(str, arguments)]
+    script = f"import sys\n{before}\nsys.argv = {words!r}\nfrom cli.main import main\nmain()"
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+
+def test_the_command_writes_beside_the_tables_and_replaces_only_a_report(tmp_path: Path) -> None:
+    audit = forge(tmp_path / "audit", {schema.CHAINS: [chain()]})
+    for _ in range(2):
+        done = _pubsub("report", audit)
+        assert done.returncode == 0, done.stderr
+        assert str(audit / "report" / PAGE) in done.stdout
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    done = _pubsub("report", audit, "--out", tmp_path / "mine")
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("package", ["altair", "vl_convert", "jinja2"])
+def test_the_missing_extra_is_named(reported: Reported, tmp_path: Path, package: str) -> None:
+    done = _pubsub("report", reported.audit, "--out", tmp_path / "out", before=f"sys.modules[{package!r}] = None")
+    assert done.returncode == 4
+    assert done.stderr.endswith(f"pubsub: this needs {package}, which `pip install 'pubsub-emulator[plot]'` brings\n")
+    assert not (tmp_path / "out").exists()
