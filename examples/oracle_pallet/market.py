@@ -1,0 +1,50 @@
+"""A market for the tests: three feeds, and a parachain that runs the oracle."""
+
+import oracle
+
+from emulator.network import Network, NetworkConfig, ParachainConfig
+from emulator.parachain import Pace
+from emulator.relay_runtime import RelayConfig
+from primitives.pubsub import key_from_data
+from primitives.types import ParaId
+from runtime.pallet_pubsub import Config as PubsubConfig
+from runtime.pallet_subscriber.config import RuntimeSpec
+from runtime.storage import Storage
+
+FEEDS = (1000, 1001, 1002)
+CHAIN = 3000
+PAIR = key_from_data(b"DOT/USD")
+
+
+def market(every: int = 1, scans: int = 500) -> NetworkConfig:
+    """Three feeds, which are system parachains, and the oracle, which builds in every so many relay blocks.
+
+    In each of its blocks the relay chain looks at `scans` entries whether they have expired.
+    """
+    wanted = {ParaId(feed): (PAIR,) for feed in FEEDS}
+    chain = ParachainConfig(RuntimeSpec(ParaId(CHAIN), wanted, handler=oracle.HANDLER), pace=Pace(every=every))
+    feeds = (ParachainConfig(RuntimeSpec(ParaId(feed), {}), (((), 0),), Pace(on_demand=True)) for feed in FEEDS)
+    relay = RelayConfig(pubsub=PubsubConfig(max_ttl_scans_per_idle=scans))
+    return NetworkConfig((chain, *feeds), relay)
+
+
+def quote(price: float) -> bytes:
+    """A price as feeds publish it."""
+    return round(price * 1_000_000).to_bytes(oracle.QUOTE_BYTES, "little")
+
+
+class Market:
+    """A network with words for what these tests do."""
+
+    def __init__(self, network: Network) -> None:
+        """Of a network as `market` configures it."""
+        self.network = network
+
+    def quote(self, feed: int, price: float, ttl: int = 0) -> None:
+        """A feed publishes a price."""
+        self.network.publish(feed, PAIR, quote(price), ttl)
+
+    def price(self) -> float | None:
+        """What the oracle says."""
+        found = oracle.price(Storage(self.network.parachain(CHAIN).state), PAIR)
+        return None if found is None else found / 1_000_000

@@ -1,0 +1,89 @@
+"""A pallet of a fictitious parachain: prices from several publishers, of which the median of the fresh ones counts.
+
+A quote is a u128, little endian, in millionths, published under `key_from_data(b"DOT/USD")` by each feed. Feeds say by
+the entry's lifetime how long they stand by it. Nothing calls the pallet when time passes, so it keeps until which relay
+block a quote is good, and leaves out what is over whenever it is asked.
+"""
+
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Final
+
+from primitives import scale
+from primitives.pubsub import TimedOut, TtlState, ValidFor
+from primitives.scale import Codec, Reader
+from primitives.types import U32_MAX, ParaId, PubsubKey
+from primitives.weights import Weight
+from runtime.items import StorageDoubleMap, Twox64Concat
+from runtime.pallet_subscriber.handler import HandlerContext, HandlerError, register_handler
+from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT, para_id, pubsub_key
+from runtime.storage import Storage
+
+HANDLER: Final = "oracle"
+FOREVER: Final = U32_MAX
+QUOTE_BYTES: Final = 16
+MIN_QUOTES: Final = 2
+"""Of one feed alone nobody should live."""
+
+_WRITE: Final = Weight(25_000_000, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A price in millionths, good for relay parents below `until`."""
+
+    price: int
+    until: int
+
+
+def _encode(quote: Quote) -> bytes:
+    return quote.price.to_bytes(QUOTE_BYTES, "little") + scale.u32.encode(quote.until)
+
+
+def _read(reader: Reader) -> Quote:
+    return Quote(reader.uint(QUOTE_BYTES), reader.uint(4))
+
+
+QUOTES: Final = StorageDoubleMap(
+    "Oracle", "Quotes", Twox64Concat, pubsub_key, Twox64Concat, para_id, Codec("Quote", _encode, _read)
+)
+"""`Oracle::Quotes`: the newest quote for a pair by each feed."""
+
+
+class Oracle:
+    """The handler: keeps what is fresh, forgets what is stale or gone, refuses what is no quote."""
+
+    def on_data_updated(
+        self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
+    ) -> None:
+        """Take a quote, unless its time was over before it came."""
+        context.consume(_WRITE)
+        price = int.from_bytes(value, "little")
+        if len(value) != QUOTE_BYTES or not price:
+            raise HandlerError(f"not a quote: 0x{value.hex()}")
+        if isinstance(ttl_state, TimedOut):
+            QUOTES.remove(context.storage, key, publisher)
+            return
+        now = LAST_RELAY_PARENT.get(context.storage) or 0
+        until = now + ttl_state.blocks if isinstance(ttl_state, ValidFor) else FOREVER
+        QUOTES.insert(context.storage, key, publisher, Quote(price, min(until, FOREVER)))
+
+    def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
+        """A feed took its quote back, or it expired on the relay chain."""
+        context.consume(_WRITE)
+        QUOTES.remove(context.storage, key, publisher)
+
+
+register_handler(HANDLER, Oracle())
+
+
+def fresh_quotes(storage: Storage, pair: PubsubKey) -> dict[ParaId, int]:
+    """The prices that still count, by feed."""
+    now = LAST_RELAY_PARENT.get(storage) or 0
+    return {feed: quote.price for feed, quote in QUOTES.items(storage, pair) if quote.until > now}
+
+
+def price(storage: Storage, pair: PubsubKey) -> int | None:
+    """The median of the fresh quotes, the lower one of two in the middle; none where there are too few."""
+    prices = fresh_quotes(storage, pair).values()
+    return median_low(prices) if len(prices) >= MIN_QUOTES else None
