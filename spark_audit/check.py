@@ -25,7 +25,7 @@ from runtime.parachain_system.validate import RelayContext, validate_block
 from runtime.storage import State, Storage
 from spark_audit import findings, schema
 from spark_audit.commit import FileEntry
-from spark_audit.evidence import block_evidence, figures_evidence, seam_evidence
+from spark_audit.evidence import Recorded, block_evidence, callback_bytes, figures_evidence, seam_evidence
 from spark_audit.findings import Severity, finding_row
 from spark_audit.measures import executed_measures, publisher_rows, row_measures
 from spark_audit.open_proof import ProofError
@@ -288,8 +288,10 @@ class _Check:
         found = None if refusal is None else refusal.verdict.value
         included = row["status"] == "included"
         if found is not None or not included:
-            code, severity, detail = _weigh(row, found, refusal, included=included)
-            self.note(row, code, severity, block_evidence(parent, state, candidate, relay), detail)
+            stated = None if included else row["verdict"] or ""
+            code, severity, detail = _weigh(row, found, refusal, stated)
+            evidence = block_evidence(parent, state, candidate, relay, Recorded(stated))
+            self.note(row, code, severity, evidence, detail)
         measures = row_measures(row, nodes, judged=True)
         measures["verdict"] = found
         # Any other verdict, and none, means that the seal was found good.
@@ -306,8 +308,10 @@ class _Check:
         self.out.block_measures.append(measures)
         self.out.publisher_measures += publisher_rows(row, outcome)
         if recorded is not None and not _same_deliveries(recorded.get(row["position"], []), deliveries):
-            evidence = block_evidence(parent, state, candidate, relay)
-            detail = f"{len(recorded.get(row['position'], []))} callbacks on record, executing gives {len(deliveries)}"
+            told = recorded.get(row["position"], [])
+            callbacks = tuple(callback_bytes(*(each[name] for name in _DELIVERED)) for each in _in_order(told))
+            evidence = block_evidence(parent, state, candidate, relay, Recorded(None, callbacks))
+            detail = f"{len(told)} callbacks on record, executing gives {len(deliveries)}"
             self.note(row, findings.DELIVERY_MISMATCH, Severity.ERROR, evidence, detail)
         return candidate.header, outcome.state
 
@@ -399,15 +403,18 @@ def _is_sealed(author: bytes | None, header: Header) -> bool:
     return author is not None and seal is not None and verify(author, header.pre_hash(), seal)
 
 
-def _weigh(row: Row, found: str | None, refusal: InvalidBlock | None, *, included: bool) -> tuple[str, Severity, str]:
+def _weigh(
+    row: Row, found: str | None, refusal: InvalidBlock | None, recorded: str | None
+) -> tuple[str, Severity, str]:
     """Code, severity and words for a candidate that is invalid, or was refused, or both."""
-    if found is None:
+    code = findings.weigh(found, recorded)
+    if code is None or code == findings.REJECTED_VALID:
         return findings.REJECTED_VALID, Severity.ERROR, f"refused as {row['verdict']}, and valid"
-    if included:
-        return found, Severity.ERROR, f"the chain took it: {refusal}"
-    if found != row["verdict"]:
-        return findings.VERDICT_MISMATCH, Severity.ERROR, f"refused as {row['verdict']}, found {refusal}"
-    return found, Severity.WARNING, str(refusal)
+    if recorded is None:
+        return code, Severity.ERROR, f"the chain took it: {refusal}"
+    if code == findings.VERDICT_MISMATCH:
+        return code, Severity.ERROR, f"refused as {row['verdict']}, found {refusal}"
+    return code, Severity.WARNING, str(refusal)
 
 
 def _hex(value: bytes | None) -> str | None:
@@ -415,7 +422,10 @@ def _hex(value: bytes | None) -> str | None:
 
 
 def _same_deliveries(recorded: list[Row], executed: list[Row]) -> bool:
-    recorded = sorted(recorded, key=lambda row: row["sequence"])
-    return [[row[name] for name in _DELIVERED] for row in recorded] == [
+    return [[row[name] for name in _DELIVERED] for row in _in_order(recorded)] == [
         [row[name] for name in _DELIVERED] for row in executed
     ]
+
+
+def _in_order(deliveries: list[Row]) -> list[Row]:
+    return sorted(deliveries, key=lambda row: row["sequence"])

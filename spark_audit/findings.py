@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from primitives.hashing import blake2_256
 from primitives.scale import encode_bytes
+from primitives.types import Hash
 from primitives.version import VERSION
 
 REJECTED_VALID: Final = "RejectedValid"
@@ -71,6 +72,19 @@ class Thresholds:
     starved_blocks: int = 16
 
 
+def weigh(found: str | None, recorded: str | None) -> str | None:
+    """The code for a block with the verdict `found` that was recorded as refused with another, none for no verdict."""
+    if found == recorded or recorded is None:
+        return found
+    return REJECTED_VALID if found is None else VERDICT_MISMATCH
+
+
+def finding_id(network: str, chain: int, code: str, subject: bytes) -> Hash:
+    """The id of a finding: equal in every run."""
+    parts = (network.encode(), chain.to_bytes(4, "little"), code.encode(), subject)
+    return blake2_256(b"".join(map(encode_bytes, parts)))
+
+
 def finding_row(
     *,
     network: str,
@@ -85,9 +99,8 @@ def finding_row(
 ) -> dict[str, Any]:
     """A row of `findings`. `subject` tells findings of one code on one chain apart; with them it makes the id."""
     place = place or {}
-    parts = (network.encode(), chain.to_bytes(4, "little"), code.encode(), subject)
     return {
-        "id": blake2_256(b"".join(map(encode_bytes, parts))),
+        "id": finding_id(network, chain, code, subject),
         "network": network,
         "chain": chain,
         "segment": place.get("segment"),

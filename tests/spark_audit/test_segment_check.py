@@ -122,8 +122,9 @@ def test_a_finding_is_judged_again_in_a_fresh_process_that_has_only_the_evidence
 def test_evidence_with_another_state_proves_nothing(tmp_path: Path) -> None:
     """An accuser may not choose the state: its root must be the parent's."""
     evidence = bytearray(_findings(_run(tmp_path, cheats={4: drop_a_node}))[0]["evidence"])
-    evidence[-2] ^= 1  # in the last value of the state; the last byte counts child tries
-    with pytest.raises(EvidenceError, match="the state does not have the root"):
+    end = len(evidence) - len(b"\x01\x48OmittedBelowBudget\x00")
+    evidence[end - 1] ^= 1  # the last byte of the storage proof
+    with pytest.raises(EvidenceError, match="the storage proof lacks node"):
         judge(bytes(evidence))
 
 
@@ -131,9 +132,9 @@ def test_evidence_with_another_state_proves_nothing(tmp_path: Path) -> None:
     ("evidence", "reason"),
     [
         (b"", "does not decode"),
-        (b"\x02\x14block", "version 2"),
-        (b"\x01\x10what", "kind 'what'"),
-        (b"\x01\x14block\x00", "does not decode"),
+        (b"\x01\x14block", "version 1"),
+        (b"\x02\x10what", "kind 'what'"),
+        (b"\x02\x14block\x00", "does not decode"),
     ],
 )
 def test_evidence_that_is_none_is_refused(evidence: bytes, reason: str) -> None:
@@ -154,14 +155,15 @@ def test_the_verifier_and_nobody_else_is_believed_about_an_included_block(tmp_pa
 def test_a_valid_block_that_was_refused_is_a_finding(tmp_path: Path) -> None:
     rows = _findings(result := _run(tmp_path, cheats={5: refuse_valid}))
     assert [(row["code"], row["severity"]) for row in rows] == [("RejectedValid", "error")]
-    assert judge(rows[0]["evidence"]).code is None
+    assert judge(rows[0]["evidence"]).code == "RejectedValid"
     assert _status(result) == "not verified"
 
 
 def test_a_refusal_for_another_reason_is_a_finding(tmp_path: Path) -> None:
     rows = _findings(_run(tmp_path, cheats={4: refuse_for_another_reason}))
     assert [(row["code"], row["severity"]) for row in rows] == [("VerdictMismatch", "error")]
-    assert judge(rows[0]["evidence"]).code == "UnusedNodes"
+    shown = judge(rows[0]["evidence"])
+    assert (shown.code, "UnusedNodes" in shown.detail) == ("VerdictMismatch", True)
 
 
 def test_callbacks_that_executing_does_not_give_are_a_finding(tmp_path: Path) -> None:
@@ -171,7 +173,10 @@ def test_callbacks_that_executing_does_not_give_are_a_finding(tmp_path: Path) ->
         assert outcome.deliveries
         return [replace(scene.record, outcome=replace(outcome, deliveries=outcome.deliveries[1:]))]
 
-    assert [row["code"] for row in _findings(_run(tmp_path, cheats={6: forge}))] == ["DeliveryMismatch"]
+    rows = _findings(_run(tmp_path, cheats={6: forge}))
+    assert [row["code"] for row in rows] == ["DeliveryMismatch"]
+    shown = judge(rows[0]["evidence"])
+    assert (shown.code, shown.detail) == ("DeliveryMismatch", rows[0]["detail"])
 
 
 def test_a_relay_root_that_is_not_the_relay_headers_is_a_finding(tmp_path: Path) -> None:

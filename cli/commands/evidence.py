@@ -1,0 +1,42 @@
+"""`pubsub evidence`: its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from cli import options
+
+
+@click.command(
+    "evidence",
+    epilog="\b\nExamples:\n  pubsub evidence out/audit\n"
+    "  pubsub evidence out/audit --finding 3f9c --out finding.json\n"
+    "  pubsub evidence finding.json\n"
+    "\n\b\nExit codes:\n  0 the finding is borne out, or written; 2 it is not, or the file holds none;\n"
+    "  3 it rests on figures that one file cannot prove\n",
+)
+@click.argument("path", type=options.ANY)
+@click.option("--finding", metavar="ID", help="In an audit: the finding to write, by its id or the start of it.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write it to.")
+@click.option("--json", "as_json", is_flag=True, help="Say it in JSON.")
+def command(path: Path, finding: str | None, out: Path | None, *, as_json: bool) -> None:
+    """Check a finding again, offline, from its file alone; or get that file out of an audit.
+
+    PATH is a finding's file, or the output of `pubsub audit`: its findings are listed, and with --finding one of them
+    is written. A file carries the block with its proof and seal, and the part of the parent's state that judging the
+    block needs as a storage proof against the root in the parent's header. Checking needs neither the history nor
+    Spark. What no file can prove, such as the relay chain's own word, is named.
+    """
+    from cli.evidence import check, list_findings, write
+
+    if path.is_file():
+        if finding is not None or out is not None:
+            raise click.UsageError("--finding and --out go with an audit's folder, not with a finding's file")
+        sys.exit(check(path, as_json=as_json))
+    if (finding is None) != (out is None):
+        raise click.UsageError("--finding and --out go together")
+    if finding is not None and out is not None:
+        write(path, finding, out)
+    else:
+        list_findings(path, as_json=as_json)

@@ -1,0 +1,301 @@
+"""A finding's file is checked offline from the file alone, and no altered one passes (AU-2)."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_support import add_junk, drop_a_node, include_invalid, refuse_for_another_reason, refuse_valid, write_history
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.main import main
+from primitives import scale
+from primitives.hashing import blake2_256
+from primitives.header import Header
+from primitives.scale import Reader, encode_bytes
+from runtime.parachain_system.block import Candidate
+from spark_audit import schema
+from spark_audit.audit import audit
+from spark_audit.evidence import EvidenceError, judge
+from spark_audit.finding_file import FindingError, check_finding, finding_text
+from spark_audit.findings import finding_id
+
+ROOT = Path(__file__).resolve().parents[2]
+Finding = dict[str, Any]
+_nodes = scale.vec(scale.bytes_)
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("findings")
+    write_history(path / "history", 10, cheats={4: drop_a_node, 6: add_junk})
+    write_history(path / "history", 6, cheats={3: include_invalid}, name="captured")
+    write_history(path / "history", 6, cheats={4: refuse_valid}, name="censored")
+    write_history(path / "history", 6, cheats={4: refuse_for_another_reason}, name="misjudged")
+    return audit(path / "history", path / "audit", engine="python").out
+
+
+@pytest.fixture(scope="module")
+def findings(audited: Path) -> list[Finding]:
+    report = json.loads((audited / "run_report.json").read_bytes())
+    from spark_audit.results import Results  # noqa: PLC0415  # what is tested must not need it
+
+    return list(Results(audited, report).rows(schema.FINDINGS))
+
+
+@pytest.fixture(scope="module")
+def omitted(findings: list[Finding]) -> Finding:
+    return next(row for row in findings if row["code"] == "OmittedBelowBudget")
+
+
+def _file(tmp_path: Path, row: Finding) -> Path:
+    path = tmp_path / "finding.json"
+    path.write_text(finding_text(row), encoding="utf-8")
+    return path
+
+
+def _forged(row: Finding, **columns: object) -> Finding:
+    """The finding with other columns, its id made to fit: what a forger who knows the format would write."""
+    out = {**row, **columns}
+    subject = out["position"].to_bytes(8, "little") + out["block"]
+    return {**out, "id": finding_id(out["network"], out["chain"], out["code"], subject)}
+
+
+def _block_parts(evidence: bytes) -> tuple[Header, Candidate, bytes, list[bytes], bytes]:
+    """Parent, candidate, relay root and slot, storage proof, and what was recorded."""
+    reader = Reader(evidence)
+    reader.take(1)
+    reader.bytes_()
+    parent, candidate = Header.decode(reader.bytes_()), Candidate.decode(reader.bytes_())
+    start = reader.pos
+    scale.option(scale.fixed(32)).read(reader)
+    reader.take(8)
+    relay = evidence[start : reader.pos]
+    return parent, candidate, relay, _nodes.read(reader), evidence[reader.pos :]
+
+
+def _block(parent: Header, candidate: Candidate, relay: bytes, proof: list[bytes], recorded: bytes) -> bytes:
+    parts = (encode_bytes(b"block"), encode_bytes(parent.encode()), encode_bytes(candidate.encode()))
+    return b"\x02" + b"".join((*parts, relay, _nodes.encode(proof), recorded))
+
+
+def test_every_finding_is_borne_out_by_its_file(findings: list[Finding], tmp_path: Path) -> None:
+    codes = set()
+    for row in findings:
+        checked = check_finding(_file(tmp_path, row))
+        assert checked.finding == row
+        assert checked.judgement.kind == "figures" or (checked.proven and checked.judgement.code == row["code"])
+        codes.add(row["code"])
+    kinds = {"OmittedBelowBudget", "UnusedNodes", "StateRootMismatch", "RejectedValid", "VerdictMismatch"}
+    assert codes >= kinds | {"Equivocation"}
+
+
+def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(omitted: Finding, tmp_path: Path) -> None:
+    path = _file(tmp_path, omitted)
+    code = (
+        "import sys\n"
+        "for name in ('pyspark', 'pyarrow', 'pandas', 'py4j'): sys.modules[name] = None\n"
+        "from cli.main import main\n"
+        "main()\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, "evidence", str(path), "--json"],
+        capture_output=True,
+        env={"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    shown = json.loads(run.stdout)
+    assert (shown["proven"], shown["code"], shown["chain"]) == (True, "OmittedBelowBudget", omitted["chain"])
+    assert any("its block" in line and "storage root" in line for line in shown["rests_on"])
+
+
+def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_for(omitted: Finding) -> None:
+    parent, candidate, relay, proof, recorded = _block_parts(omitted["evidence"])
+    assert parent.state_root in map(blake2_256, proof)
+    for at in range(len(proof)):
+        less = _block(parent, candidate, relay, proof[:at] + proof[at + 1 :], recorded)
+        with pytest.raises(EvidenceError, match=r"lacks node|does not have the root"):
+            judge(less)
+    more = _block(parent, candidate, relay, sorted([*proof, b"\xffnode"]), recorded)
+    with pytest.raises(EvidenceError, match="1 nodes of the storage proof have no part in it"):
+        judge(more)
+    with pytest.raises(EvidenceError, match="strictly ascending"):
+        judge(_block(parent, candidate, relay, proof[::-1], recorded))
+    with pytest.raises(EvidenceError, match="strictly ascending"):
+        judge(_block(parent, candidate, relay, sorted([*proof, proof[0]]), recorded))
+
+
+@given(st.data())
+def test_no_altered_byte_of_a_file_passes(
+    omitted: Finding, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = bytearray(finding_text(omitted).encode())
+    at = data.draw(st.integers(0, len(text) - 2))
+    text[at] ^= data.draw(st.integers(1, 127))
+    path = tmp_path_factory.mktemp("altered") / "finding.json"
+    path.write_bytes(bytes(text))
+    with contextlib.suppress(FindingError):
+        assert check_finding(path).finding == omitted, "only space between fields says nothing"
+
+
+@given(st.data())
+def test_no_altered_block_is_believed_to_be_the_one_found(
+    omitted: Finding, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """A forger who makes id, hash and digest fit still has to find a block that the collator sealed."""
+    parent, candidate, relay, proof, recorded = _block_parts(omitted["evidence"])
+    part = data.draw(st.sampled_from(["header", "node", "dropped node", "parent", "state", "relay"]))
+    if part == "header":
+        name = data.draw(st.sampled_from(["parent_hash", "state_root", "extrinsics_root"]))
+        flipped = _flip(getattr(candidate.header, name), data)
+        candidate = replace(candidate, header=replace(candidate.header, **{name: flipped}))
+    elif part in {"node", "dropped node"}:
+        nodes = list(candidate.inherent.proof)
+        at = data.draw(st.integers(0, len(nodes) - 1))
+        nodes[at : at + 1] = [_flip(nodes[at], data)] if part == "node" else []
+        candidate = replace(candidate, inherent=replace(candidate.inherent, proof=tuple(nodes)))
+    elif part == "parent":
+        parent = replace(parent, state_root=_flip(parent.state_root, data))
+    elif part == "state":
+        at = data.draw(st.integers(0, len(proof) - 1))
+        proof = sorted([*proof[:at], _flip(proof[at], data), *proof[at + 1 :]])
+    else:
+        relay = relay[:1] + _flip(relay[1:33], data) + relay[33:]
+    evidence = _block(parent, candidate, relay, proof, recorded)
+    row = _forged(omitted, evidence=evidence, block=candidate.header.hash())
+    path = _file(tmp_path_factory.mktemp("forged"), row)
+    with pytest.raises(FindingError, match=r"the finding says OmittedBelowBudget|storage proof|does not have the root"):
+        check_finding(path)
+
+
+def _flip(value: bytes, data: st.DataObject) -> Any:
+    at = data.draw(st.integers(0, len(value) - 1))
+    return value[:at] + bytes([value[at] ^ data.draw(st.integers(1, 255))]) + value[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("code", "UnusedNodes", "the finding says UnusedNodes, its evidence shows OmittedBelowBudget"),
+        ("collator", b"\x07" * 32, "collator is 0707"),
+        ("collator", None, "collator is None"),
+        ("chain", 2001, "chain is 2001, in the evidence it is 2000"),
+        ("number", 5, "number is 5, in the evidence it is"),
+        ("block", b"\x07" * 32, "block is 0707"),
+    ],
+)
+def test_a_column_that_the_evidence_does_not_show_is_refused(
+    omitted: Finding, tmp_path: Path, column: str, value: object, reason: str
+) -> None:
+    with pytest.raises(FindingError, match=reason):
+        check_finding(_file(tmp_path, _forged(omitted, **{column: value})))
+
+
+def test_an_id_of_another_finding_is_refused(omitted: Finding, tmp_path: Path) -> None:
+    with pytest.raises(FindingError, match="the id is not that of this finding"):
+        check_finding(_file(tmp_path, {**omitted, "position": omitted["position"] + 1}))
+
+
+def test_a_forged_equivocation_is_refused(findings: list[Finding], tmp_path: Path) -> None:
+    row = next(row for row in findings if row["code"] == "Equivocation")
+    evidence = bytearray(row["evidence"])
+    evidence[-40] ^= 1  # in the second header's seal
+    with pytest.raises(FindingError, match="its evidence shows nothing to complain of: a header is not sealed"):
+        check_finding(_file(tmp_path, {**row, "evidence": bytes(evidence)}))
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda tail: b"\x02\x14block" + tail))
+def test_bytes_that_are_no_evidence_are_an_evidence_error(data: bytes) -> None:
+    with pytest.raises(EvidenceError):
+        judge(data)
+
+
+@given(st.data())
+def test_altered_evidence_is_judged_or_refused_and_never_crashes(omitted: Finding, data: st.DataObject) -> None:
+    with contextlib.suppress(EvidenceError):
+        judge(_flip(omitted["evidence"], data))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "not JSON"),
+        ("[]", "no finding"),
+        ('{"format": "pubsub-finding/9"}', "no finding"),
+        ('{"format": "pubsub-finding/1"}', "block is missing"),
+    ],
+)
+def test_a_file_that_is_no_finding_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+    path = tmp_path / "finding.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FindingError, match=reason):
+        check_finding(path)
+
+
+@pytest.mark.parametrize(("column", "value"), [("id", "0x00"), ("chain", -1), ("evidence", "0xzz"), ("code", 7)])
+def test_a_field_of_another_kind_is_named(omitted: Finding, tmp_path: Path, column: str, value: object) -> None:
+    body = json.loads(finding_text(omitted))
+    path = tmp_path / "finding.json"
+    path.write_text(json.dumps({**body, column: value}), encoding="utf-8")
+    with pytest.raises(FindingError, match=column):
+        check_finding(path)
+
+
+def _pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 0
+
+
+def test_the_command_lists_writes_and_checks(
+    audited: Path,
+    omitted: Finding,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _pubsub(monkeypatch, "evidence", audited) == 0
+    assert f"{omitted['id'].hex()[:16]}  warning  OmittedBelowBudget" in capsys.readouterr().out
+    out = tmp_path / "new" / "finding.json"
+    assert _pubsub(monkeypatch, "evidence", audited, "--finding", omitted["id"].hex()[:12], "--out", out) == 0
+    capsys.readouterr()
+    assert _pubsub(monkeypatch, "evidence", out) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"OmittedBelowBudget (warning) in dev, chain {omitted['chain']}\n")
+    assert "rests on" in shown
+    body = json.loads(out.read_bytes())
+    out.write_text(json.dumps({**body, "code": "UnusedNodes"}), encoding="utf-8")
+    assert _pubsub(monkeypatch, "evidence", out) == 2
+    assert "the file was altered" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--finding", "00"], "go together"),
+        (["--out", "finding.json"], "go together"),
+        (["--finding", "zz", "--out", "finding.json"], "no finding with an id"),
+        (["--finding", "", "--out", "finding.json"], "findings with an id"),
+    ],
+)
+def test_the_command_names_what_it_cannot_do(
+    audited: Path,
+    arguments: list[str],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _pubsub(monkeypatch, "evidence", audited, *arguments) == 2
+    assert reason in capsys.readouterr().err
+    assert not Path("finding.json").exists()

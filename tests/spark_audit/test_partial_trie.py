@@ -1,0 +1,107 @@
+"""A trie of which only some nodes are at hand does what a whole one does, as far as those nodes reach (AU-2)."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from primitives.hashing import blake2_256
+from primitives.types import Hash
+from spark_audit.partial_trie import PartialTrie
+from trie import BadNode, MissingNode, Trie
+
+KEYS = st.lists(st.sampled_from([0, 1, 16, 17, 255]), max_size=4).map(bytes)
+VALUES = st.tuples(st.integers(0, 9), st.sampled_from([0, 3, 31, 32, 33, 70])).map(
+    lambda pair: bytes(pair[:1]) * pair[1]
+)
+ENTRIES = st.dictionaries(KEYS, VALUES, max_size=14)
+Do = Callable[[Trie | PartialTrie], object]
+ACTIONS = st.lists(
+    st.one_of(
+        st.builds(lambda key: lambda trie: trie.get(key), KEYS),
+        st.builds(lambda key, value: lambda trie: trie.insert(key, value), KEYS, VALUES),
+        st.builds(lambda key: lambda trie: trie.remove(key), KEYS),
+        st.builds(lambda prefix, after: lambda trie: list(trie.items(prefix, after)), KEYS, st.none() | KEYS),
+        st.builds(lambda key: lambda trie: _proof(trie, key), KEYS),
+    ),
+    max_size=10,
+)
+
+
+def _proof(trie: Trie | PartialTrie, key: bytes) -> dict[Hash, bytes]:
+    nodes: dict[Hash, bytes] = {}
+    trie.prove([key], nodes)
+    return nodes
+
+
+def _whole(entries: dict[bytes, bytes]) -> tuple[Trie, dict[bytes, bytes]]:
+    """A trie, and all its nodes and detached values."""
+    trie = Trie.from_entries(entries.items())
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(entries, nodes)
+    return trie, {bytes(key): node for key, node in nodes.items()}
+
+
+@given(ENTRIES, ACTIONS)
+def test_it_does_what_a_whole_trie_does(entries: dict[bytes, bytes], actions: list[Do]) -> None:
+    whole, nodes = _whole(entries)
+    partial = PartialTrie(whole.root(), nodes.get)
+    for do in actions:
+        assert do(partial) == do(whole)
+        assert partial.root() == whole.root()
+
+
+@given(ENTRIES, ACTIONS, ACTIONS)
+def test_a_fork_is_written_apart(entries: dict[bytes, bytes], one: list[Do], other: list[Do]) -> None:
+    whole, nodes = _whole(entries)
+    partial = PartialTrie(whole.root(), nodes.get)
+    fork, whole_fork = partial.fork(), whole.fork()
+    for actions, mine, theirs in ((one, partial, whole), (other, fork, whole_fork)):
+        assert [do(mine) for do in actions] == [do(theirs) for do in actions]
+    assert (partial.root(), fork.root()) == (whole.root(), whole_fork.root())
+
+
+@given(ENTRIES, ACTIONS, st.data())
+def test_what_was_asked_for_is_enough_and_nothing_of_it_can_be_spared(
+    entries: dict[bytes, bytes], actions: list[Do], data: st.DataObject
+) -> None:
+    whole, nodes = _whole(entries)
+    asked: dict[bytes, bytes] = {}
+
+    def fetch(wanted: bytes) -> bytes | None:
+        asked[wanted] = nodes[wanted]
+        return nodes[wanted]
+
+    first = PartialTrie(whole.root(), fetch)
+    seen = [do(first) for do in actions]
+    again = PartialTrie(whole.root(), asked.get)
+    assert [do(again) for do in actions] == seen
+    assert again.root() == first.root()
+    if asked:
+        gone = data.draw(st.sampled_from(sorted(asked)))
+        less = PartialTrie(whole.root(), {key: node for key, node in asked.items() if key != gone}.get)
+        with pytest.raises(MissingNode) as missing:
+            [do(less) for do in actions]
+        assert missing.value.hash == gone
+
+
+def test_what_was_not_touched_need_not_be_there() -> None:
+    entries = {bytes([at]) * 8: bytes([at]) * 40 for at in range(200)}
+    whole, nodes = _whole(entries)
+    asked: set[bytes] = set()
+
+    def fetch(wanted: bytes) -> bytes | None:
+        asked.add(wanted)
+        return nodes[wanted]
+
+    partial = PartialTrie(whole.root(), fetch)
+    assert partial.get(bytes([7]) * 8) == bytes([7]) * 40
+    assert next(partial.items(b"\x08"))[1] == bytes([8]) * 40
+    assert len(asked) == 6, "the root, a branch, and a leaf and a value for each"
+
+
+def test_a_node_that_is_none_is_named() -> None:
+    root = blake2_256(b"\x0fnothing")
+    with pytest.raises(BadNode, match=root.hex()):
+        PartialTrie(root, {bytes(root): b"\x0fnothing"}.get).get(b"key")
