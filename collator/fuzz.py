@@ -37,6 +37,10 @@ CASES_A_BLOCK: Final = 12
 """Cases a situation in which whole blocks are judged; some fifty times as expensive."""
 
 
+IDLE_WORLDS: Final = 50
+"""Worlds in a row without a case after which a campaign gives up."""
+
+
 class UnknownStrategy(PubsubError):
     """No strategy has this name."""
 
@@ -69,6 +73,20 @@ class CampaignResult:
         verdict = found[0] if found else "Accepted"
         row = self.by_strategy.setdefault("+".join(names), {})
         row[verdict] = row.get(verdict, 0) + 1
+
+    def add(self, later: "CampaignResult") -> None:
+        """Add what comes after: another part of the same campaign."""
+        self.cases += later.cases
+        self.honest += later.honest
+        self.rejected += later.rejected
+        self.accepted_equal += later.accepted_equal
+        self.stopped += later.stopped
+        self.surprises += later.surprises
+        self.files += later.files
+        for names, verdicts in later.by_strategy.items():
+            row = self.by_strategy.setdefault(names, {})
+            for verdict, count in verdicts.items():
+                row[verdict] = row.get(verdict, 0) + count
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,30 +138,33 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     The cases in `first`, by default the corpus, are played before. With `out`, every surprise is written into that
     folder. Raises `UnknownStrategy`.
     """
-    unknown = [name for name in strategies or () if name not in STRATEGIES]
-    if unknown:
-        raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
-    chosen = [STRATEGIES[name] for name in strategies or STRATEGIES]
-    run = _Campaign(cases, _seed(seed), chosen, on_progress, out)
-    for case in (case for _, case in corpus()) if first is None else first:
-        again = replay_case(case)
-        if again.surprising:
-            run.keep(replace(case, verdicts=again.shrunk))
-    alone = [strategy for strategy in chosen if strategy.on_proof]
+    run = _Campaign(cases, _seed(seed), strategies, on_progress, out)
+    run.replay(first)
     number = idle = 0
-    while run.result.cases < cases and idle < 50:
-        # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
-        world = World(
-            run.seed_of(f"world/{number}"), alone=bool(alone) and (number % 4 != 0 or len(alone) == len(chosen))
-        )
+    while run.result.cases < cases and idle < IDLE_WORLDS:
         before = run.result.cases
-        for block in range(BLOCKS_A_WORLD):
-            if run.result.cases >= cases:
-                break
-            run.situation(world.situation(), f"{number}/{block}", alone if world.alone else chosen)
-            world.advance()
+        run.world(number)
         idle = idle + 1 if run.result.cases == before else 0
         number += 1
+    return run.result
+
+
+def replay_kept(
+    seed: bytes | int | str, strategies: Sequence[str] | None, out: Path | None, first: Iterable[Case] | None
+) -> CampaignResult:
+    """How every campaign begins: the cases in `first`, by default the corpus; raises and writes as `campaign`."""
+    run = _Campaign(0, _seed(seed), strategies, None, out)
+    run.replay(first)
+    return run.result
+
+
+def try_world(seed: bytes | int | str, number: int, strategies: Sequence[str] | None, most: int) -> CampaignResult:
+    """World `number` of the campaign with this seed, as long as fewer than `most` cases were tried in it.
+
+    A campaign is its worlds one after the other, until all cases are tried or `IDLE_WORLDS` in a row gave none.
+    """
+    run = _Campaign(most, _seed(seed), strategies, None, None)
+    run.world(number)
     return run.result
 
 
@@ -154,7 +175,7 @@ def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False)
     """
     best: dict[str, tuple[int, Case]] = {}
     for number in range(worlds):
-        run = _Campaign(0, _seed(seed), [], None, None)
+        run = _Campaign(0, _seed(seed), None, None, None)
         world = World(run.seed_of(f"specimens/{number}"), alone=alone)
         for block in range(4):
             world.advance()
@@ -185,14 +206,42 @@ class _Campaign:
     """One run."""
 
     def __init__(
-        self, wanted: int, seed: bytes, strategies: list[Strategy], on_progress: Progress | None, out: Path | None
+        self,
+        wanted: int,
+        seed: bytes,
+        strategies: Sequence[str] | None,
+        on_progress: Progress | None,
+        out: Path | None,
     ) -> None:
+        """Raises `UnknownStrategy`."""
+        unknown = [name for name in strategies or () if name not in STRATEGIES]
+        if unknown:
+            raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
         self.wanted = wanted
         self.seed = seed
-        self.strategies = strategies
+        self.strategies = [STRATEGIES[name] for name in strategies or STRATEGIES]
+        self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
         self.on_progress = on_progress
         self.out = out
         self.result = CampaignResult()
+
+    def replay(self, first: Iterable[Case] | None) -> None:
+        """Play the kept cases."""
+        for case in (case for _, case in corpus()) if first is None else first:
+            again = replay_case(case)
+            if again.surprising:
+                self.keep(replace(case, verdicts=again.shrunk))
+
+    def world(self, number: int) -> None:
+        """Try cheats in one world, until as many as wanted are tried."""
+        # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
+        alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
+        world = World(self.seed_of(f"world/{number}"), alone=alone)
+        for block in range(BLOCKS_A_WORLD):
+            if self.result.cases >= self.wanted:
+                break
+            self.situation(world.situation(), f"{number}/{block}", self.alone if alone else self.strategies)
+            world.advance()
 
     def seed_of(self, label: str) -> bytes:
         """A seed for one part of the run."""

@@ -1,0 +1,103 @@
+"""A campaign that is given out tries the same cheats and finds the same surprises as one in one process."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from collator.cheats import Strategy
+from collator.fuzz import BLOCKS_A_WORLD, IDLE_WORLDS, CampaignResult, UnknownStrategy, campaign, corpus
+from runtime.parachain_system import validate
+from spark_audit import campaign as module
+from spark_audit.campaign import distribute
+from spark_audit.mapping import PythonMapper, Unit, open_mapper
+from spark_audit.spark import job
+from spark_audit.work import Report
+
+ALONE = ("another-set", "any-mutation")
+
+
+def _told(result: CampaignResult) -> dict[str, Any]:
+    names = ("cases", "honest", "rejected", "accepted_equal", "stopped", "by_strategy")
+    told = {name: getattr(result, name) for name in names}
+    told["order"] = list(result.by_strategy)
+    told["surprises"] = [case.to_json() for case in result.surprises]
+    told["files"] = [path.name for path in result.files]
+    return told
+
+
+class _Noting(PythonMapper):
+    """Tells how many units it was given, batch by batch."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
+        self.batches.append(len(tasks))
+        return super().map(unit, tasks, out, report)
+
+
+@pytest.mark.parametrize(
+    ("cases", "strategies"), [(0, ALONE), (1, ALONE), (480, ALONE), (900, ALONE), (150, None), (60, ("no-seal",))]
+)
+def test_the_cases_are_those_of_one_process(cases: int, strategies: tuple[str, ...] | None) -> None:
+    plain = campaign(cases, "given out", strategies, first=())
+    assert plain.cases == cases
+    assert _told(distribute(PythonMapper(), cases, "given out", strategies, first=())) == _told(plain)
+
+
+def test_batches_follow_what_earlier_ones_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CASES_A_WORLD", 600)
+    seen: list[tuple[int, int]] = []
+    mapper = _Noting()
+    result = distribute(mapper, 1200, "batches", ALONE, lambda done, total: seen.append((done, total)), first=())
+    assert _told(result) == _told(campaign(1200, "batches", ALONE, first=()))
+    assert len(mapper.batches) > 1
+    assert seen[-1] == (sum(mapper.batches), sum(mapper.batches))
+
+
+def test_a_campaign_that_finds_nothing_to_try_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    never = Strategy("never", "nothing", (), on_proof=True, propose=lambda _situation, _draws: None)
+    monkeypatch.setattr("collator.fuzz.STRATEGIES", {"never": never})
+    plain = campaign(5, "idle", first=())
+    assert (plain.cases, plain.honest) == (0, IDLE_WORLDS * BLOCKS_A_WORLD)
+    assert _told(distribute(PythonMapper(), 5, "idle", first=())) == _told(plain)
+
+
+def test_surprises_are_the_same_and_written_to_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "_unused", lambda _source, _walked: [])
+    plain = campaign(120, "planted", ("another-set",), out=tmp_path / "plain", first=())
+    given = distribute(PythonMapper(), 120, "planted", ("another-set",), out=tmp_path / "given", first=())
+    assert plain.surprises
+    assert _told(given) == _told(plain)
+    assert {path.name: path.read_bytes() for path in given.files} == {
+        path.name: path.read_bytes() for path in plain.files
+    }
+
+
+def test_kept_cases_are_replayed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "check_parent", lambda _parent, _header: [])
+    kept = [dict(corpus())["bad-parent.json"]]
+    result = distribute(PythonMapper(), 0, "kept", out=tmp_path, first=kept)
+    assert [case.strategies for case in result.surprises] == [("bad-parent",)]
+    assert [path.parent for path in result.files] == [tmp_path]
+
+
+def test_a_name_that_is_no_strategy_is_refused_before_anything_is_given_out() -> None:
+    mapper = _Noting()
+    with pytest.raises(UnknownStrategy):
+        distribute(mapper, 5, "1", ("omit-everything",), first=())
+    assert not mapper.batches
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("partitions", [1, 4096])
+def test_spark_tries_the_same_cheats_however_they_are_cut(
+    spark: SparkSession, partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del spark
+    monkeypatch.setattr(job, "_MOST_PARTITIONS", partitions)
+    result = distribute(open_mapper("spark"), 1000, "spark", ALONE, first=())
+    assert _told(result) == _told(campaign(1000, "spark", ALONE, first=()))
