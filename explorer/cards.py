@@ -113,8 +113,8 @@ def step_card(step: Step) -> str:
     return card(
         tag("p", tag("b", f"Relay block {step.number:,}"), f" · {short(step.block.header.hash())}"),
         table(("chain", "block", "verdict", "proof nodes", "bytes used", "deliveries"), rows),
-        fold(f"{len(delivered):,} deliveries", _deliveries(delivered)) if delivered else None,
-        fold(f"{len(step.events):,} events", _lines(event_words(each, _NAMES) for each in step.events)),
+        fold(f"Deliveries: {len(delivered):,}", _deliveries(delivered)) if delivered else None,
+        fold(f"Events: {len(step.events):,}", _lines(event_words(each, _NAMES) for each in step.events)),
     )
 
 
@@ -129,7 +129,7 @@ def record_card(record: BlockRecord) -> str:
         None if record.refusal is None else _evidence(record.refusal),
         None if outcome is None else _ledger(outcome.ledger, dict(record.unpruned)),
         fold(picture.title, join((Html(legend()), tag("div", Html(picture.svg), class_="w")))),
-        fold(f"{len(outcome.deliveries):,} deliveries", _deliveries(outcome.deliveries)) if outcome else None,
+        fold(f"Deliveries: {len(outcome.deliveries):,}", _deliveries(outcome.deliveries)) if outcome else None,
     )
 
 
@@ -246,6 +246,9 @@ def line(thing: Any) -> str:
             verdict = "valid" if thing.refusal is None else thing.refusal.verdict.value
             size = len(thing.candidate.inherent.proof)
             return f"<BlockRecord: chain {thing.chain}, block {thing.candidate.header.number}, {verdict}, {size} nodes>"
+        case Delivery():
+            size = "" if thing.value is None else f", {len(thing.value)} bytes"
+            return f"<Delivery: publisher {thing.publisher}, key {short(thing.key)}, {thing.kind}{size}>"
         case Ledger():
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():

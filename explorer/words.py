@@ -10,6 +10,7 @@ from emulator.state_diff import key_name
 from primitives import storage_keys
 from primitives.pubsub import Infinite, TtlState, ValidFor
 from primitives.types import ParaId, PubsubKey
+from runtime import system
 from runtime.events import Event
 from runtime.pallet_subscriber import storage as items
 from runtime.parachain_system.block import Verdict
@@ -113,7 +114,7 @@ def _argument(name: str, value: object, names: Names) -> str:
 
 def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
     """A parachain's storage key: the item, and its arguments in words."""
-    full = key_name(key)
+    full = "System.Events" if key == system.EVENTS else key_name(key)
     item, bracket, _ = full.partition("[")
     rest = key[32:]
     if not bracket:

@@ -95,8 +95,8 @@ function trieView(run, detail) {
   let chosen = -1;
 
   field.addEventListener("click", (event) => {
-    const mark = event.target.closest("[data-n]");
-    if (mark) choose(Number(mark.dataset.n));
+    const at = spot(event);
+    if (at !== null) choose(at);
   });
   field.addEventListener("keydown", (event) => {
     const place = places[chosen];
@@ -114,6 +114,16 @@ function trieView(run, detail) {
     choose(Math.max(step(), 0));
   });
   return element("div", { class: "proof" }, legend, field, panel);
+
+  // The place under a pointer: its glyph has gaps, and its words belong to it, so it is found by column and row.
+  function spot(event) {
+    const box = field.firstElementChild.getBoundingClientRect();
+    const { column, row, margin } = run.glyphs;
+    const across = Math.round((event.clientX - box.left - margin) / column);
+    const line = places.filter((place) => place.row === Math.round((event.clientY - box.top - margin) / row));
+    const found = line.find((place) => place.column === across) || (line.length && across > line[line.length - 1].column ? line[line.length - 1] : null);
+    return found ? found.at : null;
+  }
 
   async function choose(at) {
     if (marks[chosen]) marks[chosen].classList.remove("chosen");

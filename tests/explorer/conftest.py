@@ -1,0 +1,19 @@
+"""One run for all tests of the explorer."""
+
+import pytest
+from explorer_support import SCENARIO, Explored, Told, open_page
+
+from emulator.scenario_file import parse_scenario
+from emulator.simulation import Simulation
+from explorer.run import page_of, record
+
+
+@pytest.fixture(scope="package")
+def explored() -> Explored:
+    scenario = parse_scenario(SCENARIO, "explored.toml")
+    told = Told()
+    simulation = Simulation(scenario, (told,))
+    recorder = record(simulation)
+    simulation.run()
+    text = page_of(recorder, scenario)
+    return Explored(told, recorder, recorder.names, text, open_page(text), simulation)

@@ -1,0 +1,144 @@
+"""Objects in a notebook: IPython's own formatters, told of our types by `%load_ext explorer`."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from emulator.network import Network, Step
+from emulator.records import BlockRecord
+from emulator.state_diff import diff_states
+from explorer.cards import CARDS, picture_of_proof
+from primitives.pubsub import derive_child_key, key_from_data
+from primitives.types import ParaId
+from trie import Trie
+
+HOSTILE = b"<script>alert(1)</script>"
+KEY = key_from_data(b"DOT/USD")
+
+
+class Balanced(HTMLParser):
+    """Every element that is opened is closed, in order, and none is a script."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag != "script"
+        assert not any(name.startswith("on") for name, _ in attrs)
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "br":
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[InteractiveShell]:
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "explorer")
+    yield shell
+    shell.run_line_magic("unload_ext", "explorer")
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture(scope="module")
+def stepped() -> tuple[Network, list[Step]]:
+    network = Network.of(publishers=[1000], subscribers={2000: {1000: [KEY]}})
+    network.publish(1000, KEY, HOSTILE)
+    return network, network.step(4)
+
+
+def shown(shell: InteractiveShell, thing: object) -> str:
+    """The HTML that a notebook gets, which has to be well-formed."""
+    formats, _ = shell.display_formatter.format(thing)
+    parser = Balanced()
+    parser.feed(formats["text/html"])
+    parser.close()
+    assert parser.open == []
+    assert "\n" not in formats["text/plain"]
+    assert len(formats["text/plain"]) < 200
+    return str(formats["text/html"])
+
+
+def valid(steps: list[Step]) -> BlockRecord:
+    return next(record for step in steps for record in step.records if record.outcome and record.outcome.deliveries)
+
+
+def test_a_network_shows_its_chains(shell: InteractiveShell, stepped: tuple[Network, list[Step]]) -> None:
+    html = shown(shell, stepped[0])
+    assert "Network at relay block 4" in html
+    assert ">2000<" in html
+    assert ">1000<" in html
+
+
+def test_a_step_shows_candidates_deliveries_and_events(
+    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
+) -> None:
+    html = shown(shell, stepped[1][2])
+    assert "Relay block 3" in html
+    assert "Deliveries: 1" in html
+    assert "DataPublished" in shown(shell, stepped[1][1])
+
+
+def test_a_block_shows_ledger_and_proof_and_escapes_values(
+    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
+) -> None:
+    record = valid(stepped[1])
+    html = shown(shell, record)
+    assert record.outcome is not None
+    assert f"{record.outcome.ledger.used:,} of {record.outcome.ledger.budget:,} bytes used" in html
+    assert '<svg class="trie"' in html
+    assert "&lt;script&gt;alert(1)" in html
+
+
+def test_ledgers_deliveries_events_tries_and_states_have_cards(
+    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
+) -> None:
+    network, steps = stepped
+    outcome = valid(steps).outcome
+    assert outcome is not None
+    assert "top paths" in shown(shell, outcome.ledger)
+    assert "never expires" in shown(shell, outcome.deliveries[0])
+    assert "DataProcessed" in shown(shell, outcome.events[0])
+    assert "DataProcessed" in shown(shell, outcome.events[0].event)
+    assert "child trie" in shown(shell, network.relay.state)
+    assert "trie of 1 keys" in shown(shell, network.relay.state.children[derive_child_key(ParaId(1000))])
+
+
+def test_a_difference_of_states_is_shown_line_by_line(
+    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
+) -> None:
+    states = [record.outcome.state for step in stepped[1] for record in step.records if record.outcome]
+    difference = diff_states(states[0], states[-1])
+    assert difference is not None
+    formats, _ = shell.display_formatter.format(difference)
+    assert "storage key 0x" in formats["text/html"]
+    assert formats["text/plain"] == "\n".join(difference.lines())
+
+
+def test_a_proof_can_be_drawn_by_itself(shell: InteractiveShell) -> None:
+    trie = Trie.from_entries([(bytes((number,)) * 32, b"v" * 40) for number in range(20)])
+    nodes: dict[object, bytes] = {}
+    trie.prove([b"\x03" * 32], nodes)  # type: ignore[arg-type]  # hashes are bytes
+    html = shown(shell, picture_of_proof(trie.root(), nodes.values(), [b"\x03" * 32]))
+    assert html.count('class="p" data-n') == len(nodes)
+
+
+def test_a_large_trie_is_drawn_in_part(shell: InteractiveShell) -> None:
+    trie = Trie.from_entries([(number.to_bytes(4), b"v") for number in range(5000)])
+    html = shown(shell, trie)
+    assert "trie of 5,000 keys, the first 256 drawn" in html
+
+
+def test_unloaded_objects_show_themselves_as_python_does() -> None:
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "explorer")
+    shell.run_line_magic("unload_ext", "explorer")
+    formats, _ = shell.display_formatter.format(Trie())
+    assert "text/html" not in formats
+    assert formats["text/plain"].startswith("<trie.mutable.Trie")
+    assert all(shown not in shell.display_formatter.formatters["text/html"].type_printers for shown in CARDS)

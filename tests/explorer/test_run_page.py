@@ -1,0 +1,178 @@
+"""The page of a run as a file: it holds what the network told, escapes all names, and is the same every time."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from explorer_support import Explored
+
+from emulator.network import Network
+from emulator.scenario_file import parse_scenario
+from explorer.page import write_page
+from explorer.recorder import Recorder
+from explorer.run import explore
+from explorer.words import Names
+from primitives.hashing import blake2_256
+from primitives.pubsub import key_from_data
+from primitives.types import ParaId
+
+SMALL = """
+name = "small"
+description = "One publisher, one subscriber."
+seed = "small"
+relay_blocks = 6
+[[publishers]]
+paras = [1000]
+keys = 3
+value_size = 40
+[[subscribers]]
+para = 3000
+subscribe = [{ publishers = [1000] }]
+"""
+
+HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>&\"'"
+
+
+class Scripts(HTMLParser):
+    """Every script and every address in a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts = 0
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script" and dict(attrs).get("type") is None
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "srcset", "action")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+
+def test_candidates_stand_in_the_index_as_they_were_told(explored: Explored) -> None:
+    index = explored.page.index
+    assert len(index["candidates"]) == len(explored.told.blocks)
+    for row, block in zip(index["candidates"], explored.told.blocks, strict=True):
+        header, inherent = block.candidate.header, block.candidate.inherent
+        assert row[:4] == [block.chain, header.number, block.included_at, inherent.relay_parent_number]
+        assert row[5] == (None if block.refusal is None else block.refusal.verdict.value)
+        assert row[6] == block.candidate.hash().hex()
+        assert (None if row[7] is None else index["strategies"][row[7]]) == block.strategy
+        assert row[8] == len(inherent.proof)
+        deliveries = () if block.outcome is None else block.outcome.deliveries
+        found = [index["keys"][key][:2] for key in row[12]]
+        assert found == [[each.publisher, each.key.hex()] for each in deliveries]
+    assert [(row["number"], row["hash"]) for row in index["relay"]] == [
+        (each.number, each.hash.hex()) for each in explored.told.relay
+    ]
+
+
+def test_ledgers_are_those_of_the_blocks(explored: Explored) -> None:
+    for detail, block in zip(explored.page.details(), explored.told.blocks, strict=True):
+        if block.outcome is None:
+            continue
+        ledger, shown = block.outcome.ledger, detail["ledger"]
+        assert (shown["budget"], shown["used"], shown["messages"]) == (
+            ledger.budget,
+            ledger.used,
+            ledger.messages_bytes,
+        )
+        assert (shown["static"], shown["maps"], shown["proof"]) == (
+            ledger.static_bytes,
+            ledger.map_charges,
+            ledger.proof_bytes,
+        )
+        assert (shown["ownState"], shown["cacheState"]) == (ledger.own_state_bytes, ledger.cache_state_bytes)
+        assert shown["full"] == ledger.static_bytes + sum(size for _, size in block.unpruned)
+        assert [row[0] for row in shown["publishers"]] == [each.para for each in ledger.publishers]
+        counted = shown["maps"] + sum(sum(row[2:7]) for row in shown["publishers"])
+        assert counted == ledger.used
+
+
+def test_a_refused_block_has_the_ledger_of_its_proof_as_far_as_that_is_read(explored: Explored) -> None:
+    refused = [
+        (detail, block)
+        for detail, block in zip(explored.page.details(), explored.told.blocks, strict=True)
+        if block.refusal is not None
+    ]
+    for detail, block in refused:
+        assert (detail["ledger"] is None) == (block.relay_storage_root is None)
+        assert [row[:2] for row in detail["evidence"]] == [
+            [each.verdict.value, each.detail]
+            for each in block.refusal.evidence  # type: ignore[union-attr]  # refused
+        ]
+    read = [detail for detail, _ in refused if detail["ledger"] is not None and detail["ledger"]["proof"]]
+    assert len(read) > 5
+
+
+def test_deliveries_and_events_are_those_of_the_blocks(explored: Explored) -> None:
+    for detail, block in zip(explored.page.details(), explored.told.blocks, strict=True):
+        if block.outcome is None:
+            continue
+        sizes = [None if each.value is None else len(each.value) for each in block.outcome.deliveries]
+        assert [row[1] for row in detail["deliveries"]] == sizes
+        assert len(detail["events"]) == len(block.outcome.events)
+
+
+def test_every_node_drawn_stands_in_the_page_under_its_hash(explored: Explored) -> None:
+    for detail, block in zip(explored.page.details(), explored.told.blocks, strict=True):
+        shapes, numbers = detail["drawing"]["shapes"], detail["nodes"]
+        assert len(shapes) == len(numbers)
+        found = {bytes.fromhex(explored.page.node(number)[0]) for number in numbers if number >= 0}
+        assert {bytes(blake2_256(node)) for node in block.candidate.inherent.proof} <= found
+    for name, length, kept in (explored.page.node(at) for at in range(len(explored.recorder.nodes))):
+        data = bytes.fromhex(kept)
+        assert length == 0 or len(data) == min(length, 32) or blake2_256(data).hex() == name
+
+
+def test_the_relay_chain_publishes_what_is_later_delivered(explored: Explored) -> None:
+    published: set[int] = set()
+    by_block = {row["number"]: row["keys"] for row in explored.page.index["relay"]}
+    reached = 0
+    for row in (row for row in explored.page.index["candidates"] if row[5] is None):
+        while reached <= row[3]:
+            published |= set(by_block[reached])
+            reached += 1
+        assert set(row[12]) <= published
+
+
+def test_equal_scenarios_give_equal_pages() -> None:
+    scenario = parse_scenario(SMALL, "small.toml")
+    assert explore(scenario) == explore(scenario)
+
+
+def test_names_from_outside_end_no_script_and_make_no_element() -> None:
+    scenario = parse_scenario(SMALL, "small.toml")
+    hostile = scenario.model_copy(
+        update={
+            "name": HOSTILE,
+            "description": HOSTILE,
+            "subscribers": (scenario.subscribers[0].model_copy(update={"name": HOSTILE}),),
+        }
+    )
+    text, plain = explore(hostile), explore(scenario)
+    found, expected = Scripts(), Scripts()
+    found.feed(text)
+    expected.feed(plain)
+    assert HOSTILE not in text
+    assert (found.scripts, found.addresses) == (expected.scripts, expected.addresses) == (1, [])
+
+
+def test_a_page_asks_for_nothing(explored: Explored) -> None:
+    assert "default-src 'none'" in explored.text
+    assert not re.findall(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z0-9]+\.[a-z]", explored.text.split("<!--", 1)[0])
+    assert not re.findall(r"@import|url\(", explored.text)
+
+
+def test_a_network_of_ones_own_can_be_recorded_without_names() -> None:
+    key = key_from_data(b"DOT/USD")
+    network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
+    recorder = Recorder(Names({ParaId(2000): "reader"}), network.relay)
+    network.observe(recorder)
+    network.publish(1000, key, b"7.42")
+    network.step(4)
+    assert "reader" not in write_page(replace_names(recorder), "mine")
+    assert len(recorder.index) == len(recorder.details) > 4
+
+
+def replace_names(recorder: Recorder) -> Recorder:
+    recorder.names = replace(recorder.names, chains={})
+    return recorder

@@ -1,0 +1,153 @@
+"""A run as the network told it, and as its page has it: the records are opened as the page's script opens them."""
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from emulator.simulation import Simulation
+from explorer.recorder import Recorder
+from explorer.words import Names
+from primitives.types import ParaId
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.view import Item
+from runtime.storage import State, Storage
+
+
+SCENARIO = """
+name = "explored"
+description = "Every cache policy, cheats of many kinds, and values so large that walks stop."
+seed = "explored"
+relay_blocks = 26
+[relay]
+# A value may be so long that the stop rule fires some 36,000 bytes into a budget of 1 MiB.
+max_value_length = 1_012_000
+max_stored_keys = 12
+[[publishers]]
+paras = [1000, 2000]
+keys = 8
+value_size = { min = 1, max = 60 }
+update_rate = 0.2
+delete_rate = 0.05
+ttl = [0, 0, 6]
+[[publishers]]
+paras = [1001]
+keys = 12
+value_size = 3400
+update_rate = 0.1
+[[subscribers]]
+name = "slots"
+para = 3000
+cache = "slots"
+max_pov_size = 1_600_000
+reserve_minimum = true
+subscribe = [{ publishers = "all", missing_keys = 1 }]
+[[subscribers.collators]]
+[[subscribers.collators]]
+strategies = ["omit-node", "add-junk", "stale-root", "unknown-relay-parent", "wrong-state-root", "duplicate-node"]
+rate = 0.8
+[[subscribers]]
+name = "nodes"
+para = 3001
+cache = "nodes"
+max_pov_size = 1_600_000
+reserve_minimum = true
+subscribe = [{ publishers = "all" }]
+blocks_per_relay_block = 2
+[[subscribers.collators]]
+strategies = ["omit-publisher", "add-unsubscribed-path", "add-cached-node", "truncate-early", "stranger"]
+rate = 0.7
+[[subscribers.collators]]
+[[subscribers]]
+name = "none"
+para = 3002
+cache = "none"
+max_pov_size = 1_600_000
+reserve_minimum = true
+subscribe = [{ publishers = [1000, 2000], keys = 5 }]
+[[subscribers.collators]]
+strategies = ["add-needless-node", "empty-proof", "bit-flip"]
+rate = 0.5
+"""
+"""Few blocks with much in them."""
+
+
+@dataclass
+class Page:
+    """All parts of a page by name."""
+
+    parts: dict[str, Any]
+
+    @property
+    def index(self) -> dict[str, Any]:
+        opened: dict[str, Any] = self.parts["index"]
+        return opened
+
+    def details(self) -> list[dict[str, Any]]:
+        """The details of every candidate, in the order of the index."""
+        seen: dict[int, int] = {}
+        out = []
+        for row in self.index["candidates"]:
+            at = seen[row[0]] = seen.get(row[0], -1) + 1
+            size = self.index["parts"]["details"]
+            out.append(self.parts[f"d{row[0]}-{at // size}"][at % size])
+        return out
+
+    def node(self, number: int) -> tuple[str, int, str]:
+        size = self.index["parts"]["nodes"]
+        name, length, kept = self.parts[f"n{number // size}"][number % size]
+        return name, length, kept
+
+
+def open_page(text: str) -> Page:
+    found = re.findall(r'<script type="application/octet-stream" id="([a-z0-9-]+)">([A-Za-z0-9+/=]*)</script>', text)
+    return Page({name: json.loads(zlib.decompress(base64.b64decode(content))) for name, content in found})
+
+
+@dataclass
+class Told:
+    """Every record of a run, and for each candidate the state it was judged on."""
+
+    blocks: list[BlockRecord] = field(default_factory=list)
+    before: list[State] = field(default_factory=list)
+    relay: list[RelayRecord] = field(default_factory=list)
+    states: dict[ParaId, State] = field(default_factory=dict)
+
+    def relay_block(self, told: RelayRecord) -> None:
+        self.relay.append(told)
+
+    def authorities(self, told: AuthorityRecord) -> None: ...
+
+    def subscriptions(self, told: SubscriptionRecord) -> None: ...
+
+    def checkpoint(self, told: CheckpointRecord) -> None:
+        self.states[told.chain] = told.state
+
+    def candidate(self, told: BlockRecord) -> None:
+        self.blocks.append(told)
+        self.before.append(self.states[told.chain])
+        if told.outcome is not None:
+            self.states[told.chain] = told.outcome.state
+
+    def cursor(self, at: int) -> Item | None:
+        return items.PROCESSING_CURSOR.get(Storage(self.before[at]))
+
+
+@dataclass
+class Explored:
+    """The run of `SCENARIO`."""
+
+    told: Told
+    recorder: Recorder
+    names: Names
+    text: str
+    page: Page
+    simulation: Simulation
+
+    def first(self, wanted: Callable[[BlockRecord], bool]) -> int:
+        """The place of the first candidate that `wanted` holds for."""
+        return next(at for at, block in enumerate(self.told.blocks) if wanted(block))
