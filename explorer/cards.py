@@ -247,8 +247,8 @@ def line(thing: Any) -> str:
             size = len(thing.candidate.inherent.proof)
             return f"<BlockRecord: chain {thing.chain}, block {thing.candidate.header.number}, {verdict}, {size} nodes>"
         case Delivery():
-            size = "" if thing.value is None else f", {len(thing.value)} bytes"
-            return f"<Delivery: publisher {thing.publisher}, key {short(thing.key)}, {thing.kind}{size}>"
+            value = "" if thing.value is None else f", {len(thing.value)} bytes"
+            return f"<Delivery: publisher {thing.publisher}, key {short(thing.key)}, {thing.kind}{value}>"
         case Ledger():
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():

@@ -17,7 +17,6 @@ from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.view import Item
 from runtime.storage import State, Storage
 
-
 SCENARIO = """
 name = "explored"
 description = "Every cache policy, cheats of many kinds, and values so large that walks stop."
