@@ -8,6 +8,7 @@ omissions.py, additions.py, pretences.py, claims.py, seals.py, mutations.py    t
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from collator.cheats.additions import ADDITIONS
@@ -19,17 +20,35 @@ from collator.cheats.pretences import PRETENCES
 from collator.cheats.seals import SEALS, authorities, equivocates
 from collator.cheats.situation import Situation
 from collator.cheats.strategy import Attempt, Strategy, attempt, carry_out, propose
+from primitives.errors import PubsubError
 
-STRATEGIES: Final[Mapping[str, Strategy]] = {
+_KNOWN: Final[dict[str, Strategy]] = {
     strategy.name: strategy for strategy in (*OMISSIONS, *ADDITIONS, *PRETENCES, *CLAIMS, *SEALS, *MUTATIONS)
 }
-"""All strategies by name."""
+
+STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
+"""All strategies by name, with those that were registered."""
+
+
+class StrategyTaken(PubsubError):
+    """Another strategy has this name: records could not tell the two apart."""
+
+
+def register_strategy(strategy: Strategy) -> None:
+    """Let networks and scenarios of this process name a strategy of one's own.
+
+    The same one may come again and changes nothing. Raises `StrategyTaken`.
+    """
+    if _KNOWN.setdefault(strategy.name, strategy) != strategy:
+        raise StrategyTaken(f"there is another strategy {strategy.name!r} already")
+
 
 __all__ = [
     "STRATEGIES",
     "Attempt",
     "Situation",
     "Strategy",
+    "StrategyTaken",
     "attempt",
     "authorities",
     "carry_out",
@@ -37,4 +56,5 @@ __all__ = [
     "expected",
     "expected_of_proof",
     "propose",
+    "register_strategy",
 ]
