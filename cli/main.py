@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "fixtures",
     "ship",
     "import-relay-proofs",
+    "open-proof",
     "proof-snapshot",
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""

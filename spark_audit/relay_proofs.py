@@ -17,14 +17,14 @@ from typing import Any, Final
 
 from primitives.errors import PubsubError
 from primitives.hashing import blake2_256
-from primitives.pubsub import node_cost
 from primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
 from runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
 from spark_audit import schema
+from spark_audit.attribution import attribute
 from spark_audit.commit import COMMITS, Part, check_name, write_commit
 from spark_audit.open_proof import ProofError, open_proof, path_nodes
 from spark_audit.reader import Fault, History
-from spark_audit.well_known import expected_keys, is_channel_of, is_child_root, key_name
+from spark_audit.well_known import expected_keys, is_channel_of
 
 _UNKNOWN_PARA: Final = 0
 _UNREADABLE_READ: Final = "IncompleteDatabase"
@@ -142,82 +142,24 @@ def read_relay_proof(path: Path) -> RelayProof:
 
 
 def proof_parts(root: Hash, proof: Iterable[bytes], para: ParaId) -> list[dict[str, Any]]:
-    """A proof's bytes by what they prove: `kind` to `path_bytes` of the rows of `proof_parts`.
+    """A proof's bytes by what they prove, as rows of `proof_parts`: every node counts once, see `attribution`.
 
-    Every node counts once: for the one key whose path it is on, as shared by several, or as unread. An entry that only
-    stands beside a key asked for, in a node that is there anyway, is a `neighbour` and has no part in that. Raises
-    `ProofError`.
+    What a parachain's collator commonly proves counts as asked. Raises `ProofError`.
     """
-    listed = list(proof)
-    nodes = {blake2_256(node): node for node in listed}
-    costs = {node_hash: node_cost(len(node)) for node_hash, node in nodes.items()}
-    entries = open_proof(root, nodes).entries
-    usual = {*expected_keys(para), *(key for key in entries if is_channel_of(key, para) or is_child_root(key))}
-    users: dict[Hash, list[bytes]] = {}
-    found: dict[bytes, _Path] = {}
-    # The usual keys first: any other key was asked for only if it needs a node that they do not.
-    for key in (*sorted(usual), *sorted(entries.keys() - usual)):
-        path, proven = path_nodes(root, nodes, key)
-        if not proven and key not in entries:
-            continue
-        asked = key in usual or any(node_hash not in users for node_hash in path)
-        value = entries.get(key)
-        state = "value" if value is not None else "absent" if proven else "not proven"
-        found[key] = _Path(tuple(path), asked, state, None if value is None else len(value))
-        for node_hash in path if asked else ():
-            users.setdefault(node_hash, []).append(key)
-    parts = [_key_part(key, path, users, costs) for key, path in found.items()]
-    shared: dict[int, list[Hash]] = {}
-    for node_hash, keys in users.items():
-        if len(keys) > 1:
-            shared.setdefault(len(keys), []).append(node_hash)
-    parts += [_nodes_part("shared", f"path nodes of {n} keys", group, costs) for n, group in shared.items()]
-    # Reached from the root but on no key's way, not reached at all, or listed again: nobody needed these bytes.
-    unread = [node_hash for node_hash in nodes if node_hash not in users]
-    repeated = sum(node_cost(len(node)) for node in listed) - sum(costs.values())
-    if unread or repeated:
-        part = _nodes_part("unread", "", unread, costs)
-        parts.append({**part, "bytes": part["bytes"] + repeated})
-    return parts
-
-
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """The way to one key in a proof."""
-
-    nodes: tuple[Hash, ...]
-    asked: bool
-    state: str
-    value_bytes: int | None
-
-
-def _key_part(key: bytes, path: _Path, users: Mapping[Hash, list[bytes]], costs: Mapping[Hash, int]) -> dict[str, Any]:
-    own = [node_hash for node_hash in path.nodes if users[node_hash] == [key]]
-    name = key_name(key)
-    kind = "neighbour" if not path.asked else "child trie" if name.startswith("child trie") else "key"
-    return {
-        "kind": kind,
-        "name": name,
-        "key": key,
-        "state": path.state,
-        "value_bytes": path.value_bytes,
-        "nodes": len(own),
-        "bytes": sum(costs[node_hash] for node_hash in own),
-        "path_bytes": sum(costs[node_hash] for node_hash in path.nodes),
-    }
-
-
-def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "name": name,
-        "key": None,
-        "state": None,
-        "value_bytes": None,
-        "nodes": len(group),
-        "bytes": sum(costs[node_hash] for node_hash in group),
-        "path_bytes": None,
-    }
+    found = attribute(root, proof, expected_keys(para), lambda key: is_channel_of(key, para))
+    return [
+        {
+            "kind": part.kind,
+            "name": part.name,
+            "key": part.key,
+            "state": part.state,
+            "value_bytes": None if part.value is None else len(part.value),
+            "nodes": part.nodes,
+            "bytes": part.weight,
+            "path_bytes": part.path_bytes,
+        }
+        for part in found.parts
+    ]
 
 
 def _agrees(fields: "_Fields", field: str, read: dict[str, Any], found: bytes | None, *, proven: bool) -> bool:
