@@ -29,6 +29,9 @@ _KNOWN: Final[dict[str, Strategy]] = {
 STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 """All strategies by name, with those that were registered."""
 
+BUILT_IN: Final = tuple(_KNOWN)
+"""Names of the strategies that come with the project, whatever was registered: for what must be the same everywhere."""
+
 
 class StrategyTaken(PubsubError):
     """Another strategy has this name: records could not tell the two apart."""
@@ -44,6 +47,7 @@ def register_strategy(strategy: Strategy) -> None:
 
 
 __all__ = [
+    "BUILT_IN",
     "STRATEGIES",
     "Attempt",
     "Situation",

@@ -14,7 +14,7 @@ What happens in a relay block is a function of seed, network and block number al
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collator.cheats import STRATEGIES
+from collator.cheats import BUILT_IN
 from emulator.network import Network, NetworkConfig, ParachainConfig
 from emulator.seeded import Stream
 from primitives.pubsub import key_from_data
@@ -108,9 +108,9 @@ class Population:
         return [*keys, published_key(publisher, KEYS)] if stream.one_in(4) else keys
 
     def _collators(self, at: int) -> tuple[tuple[tuple[str, ...], int], ...]:
-        """Honest and dishonest ones in turn, the latter with every cheat there is."""
+        """Honest and dishonest ones in turn, the latter with every cheat that comes with the project."""
         rate = self.cheat_rate * COLLATORS // CHEATS
-        bad, good = (tuple(STRATEGIES) + _FAVOURED * _FAVOURITES.get(at, ()), rate), ((), 0)
+        bad, good = (BUILT_IN + _FAVOURED * _FAVOURITES.get(at, ()), rate), ((), 0)
         return tuple(bad if at % (COLLATORS // CHEATS) else good for at in range(COLLATORS))
 
     def _publish(self, network: Network, para: ParaId, block: RelayBlockNumber) -> None:
