@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
-from cli.screen import files, stage, table
+from cli.result import Result
+from cli.run import show_digest
+from cli.screen import files, say, stage, table
 from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
 from spark_audit.report.words import size
 
 MOST_CHAINS = 12
+DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
 PHASES = {"verify": "segments", "habits": "chains", "summary": "summary"}
 
 
@@ -24,18 +28,35 @@ def judge(history: Path, out: Path, master: str | None, engine: str) -> AuditRes
         return audit(history, out, master, engine, watch)
 
 
-def run_audit(history: Path, out: Path, master: str | None, engine: str, *, report: bool = False) -> int:
-    """The command; returns the exit code (AU-7)."""
+def run_audit(history: Path, out: Path, master: str | None, engine: str, *, report: bool = False) -> Result:
+    """The command; its exit code is the audit's (AU-7)."""
     reports = _reporter() if report else None  # a missing extra is told before the work
     try:
         result = judge(history, out, master, engine)
     except AuditFailed as failure:
         click.echo(f"pubsub: {failure}", err=True)
-        return failure.exit_code
+        return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
     files("written:", (*written(out), *(reports(out) if reports else ())))
-    click.echo(f"digest: 0x{result.digest}")
-    return result.exit_code
+    show_digest(result.digest, DIGEST_MEANS)
+    return Result(document(result, out), result.exit_code)
+
+
+def document(result: AuditResult, out: Path) -> dict[str, Any]:
+    """The audit's summary, for scripts."""
+    return {
+        "digest": f"0x{result.digest}",
+        "exit_code": result.exit_code,
+        "engine": result.engine,
+        "out": out,
+        "candidates": result.candidates,
+        "proof_bytes": result.proof_bytes,
+        "segments": {"judged": result.units_judged, "known": result.units_skipped},
+        "quarantined": result.quarantined,
+        "findings": result.findings,
+        "codes": result.codes,
+        "chains": [dict(row) for row in result.chains],
+    }
 
 
 def _reporter() -> Callable[[Path], Iterable[tuple[Path, str]]]:
@@ -72,10 +93,10 @@ def show_audit(result: AuditResult) -> None:
     table("audit: chains", ("chain", "status", "segments", "candidates", "proofs", "reasons"), rows)
     left = Counter(row["status"] for row in ranked[len(shown) :])
     if left:
-        click.echo("and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())) + "\n")
+        say("and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())) + "\n")
     if result.codes:
         table("audit: findings", ("code", "count"), sorted(result.codes.items()))
     if result.quarantined:
-        click.echo(f"{result.quarantined} units could not be read: see the table quarantine")
+        say(f"{result.quarantined} units could not be read: see the table quarantine")
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
-    click.echo(f"{result.candidates:,} candidates, {result.units_judged} segments judged now{again}")
+    say(f"{result.candidates:,} candidates, {result.units_judged} segments judged now{again}")

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -10,13 +11,14 @@ from cli.audit import judge, show_audit
 from cli.audit import written as audit_written
 from cli.output import MARKER, new_folder
 from cli.proofs import import_bundled, show_import
-from cli.run import HISTORY, find_scenario, show_run, simulate
+from cli.run import HISTORY, find_scenario, show_digest, show_run, simulate
 from cli.screen import files
 from emulator.digest import combine
 from runtime.parachain_system.block import Verdict
 from spark_audit.audit import FINDINGS, INCOMPLETE, AuditResult
 
 AUDIT = "audit"
+DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
 _SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM of a few seconds takes half the CPU when it does not optimise for hours to come."""
 
@@ -47,7 +49,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
         click.echo(f"pubsub: the network knows of {known}, the audit found {found}", err=True)
         sys.exit(FINDINGS)
     click.echo(f"the audit found the {sum(found.values())} refused blocks that the network knows of, and no others")
-    click.echo(f"digest: 0x{combine(run.digest, bytes.fromhex(result.digest)).hex()}")
+    show_digest(combine(run.digest, bytes.fromhex(result.digest)).hex(), DIGEST_MEANS)
 
 
 def verdicts_found(result: AuditResult) -> dict[str, int]:

@@ -2,33 +2,43 @@
 
 from pathlib import Path
 
-import click
-
+from cli.exits import FINDINGS
+from cli.result import Result
+from cli.screen import say
 from spark_audit.compare import compare
 
 MOST = 12
 
 
-def run_diff(a: Path, b: Path) -> bool:
-    """The command; returns whether the two differ."""
+def run_diff(a: Path, b: Path) -> Result:
+    """The command."""
     result = compare(a, b)
-    click.echo(f"A: {a}\nB: {b}\n{result.compared:,} blocks compared")
+    say(f"A: {a}\nB: {b}\n{result.compared:,} blocks compared")
     if result.first is not None:
-        click.echo("the first block that differs:")
+        say("the first block that differs:")
         for line in result.first.lines():
-            click.echo(f"  {line}")
+            say(f"  {line}")
     _some("also different", result.others)
     _some("without a counterpart", result.unmatched)
     if result.equal:
-        click.echo("equal: every block, verdict, proof, callback and state root")
-    return not result.equal
+        say("equal: every block, verdict, proof, callback and state root")
+    document = {
+        "a": a,
+        "b": b,
+        "equal": result.equal,
+        "compared": result.compared,
+        "first": None if result.first is None else result.first.lines(),
+        "others": result.others,
+        "unmatched": result.unmatched,
+    }
+    return Result(document, 0 if result.equal else FINDINGS)
 
 
 def _some(title: str, names: list[str]) -> None:
     if not names:
         return
-    click.echo(f"{title}: {len(names)}")
+    say(f"{title}: {len(names)}")
     for name in names[:MOST]:
-        click.echo(f"  {name}")
+        say(f"  {name}")
     if len(names) > MOST:
-        click.echo(f"  and {len(names) - MOST} more")
+        say(f"  and {len(names) - MOST} more")

@@ -11,21 +11,22 @@ import click
 
 from cli.output import new_folder
 from cli.plot import NoPlotLibrary, draw
+from cli.result import Result
 from cli.screen import files, stage, table
 from emulator.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
 from emulator.questions import QUESTIONS, Figure, sweep_figure
 from runtime.pallet_subscriber.config import CachePolicy
 
 
-def run_question(name: str, out: Path) -> None:
+def run_question(name: str, out: Path) -> Result:
     """Answer a fixed question."""
     with stage(f"measuring {name}") as advance:
         number = count(1)
         figures = QUESTIONS[name](lambda what: advance(next(number), None, what))
-    write(figures, out)
+    return write(figures, out)
 
 
-def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path) -> None:
+def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path) -> Result:
     """Vary one field of a workload. Raises `UnknownParameter`."""
     known = [field.name for field in fields(Measurement) if field.name != "workload"]
     if y not in known:
@@ -34,6 +35,12 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
     for setting in settings:
         base = with_field(base, *_assignment(setting))
     parameter, text = _assignment(swept)
+    given = [name for name, _ in map(_assignment, settings)]
+    for name in given:
+        if name == parameter:
+            raise UnknownParameter(f"{name} stands in --sweep and in --set: which of them is meant?")
+        if given.count(name) > 1:
+            raise UnknownParameter(f"{name} stands in --set {given.count(name)} times: which of them is meant?")
     values = [value.strip() for value in text.split(",") if value.strip()]
     for value in values:
         with_field(base, parameter, value)
@@ -48,10 +55,10 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
                 values,
                 policies,
                 base,
-                lambda w: advance(next(number), total, f"{parameter} {getattr(w, parameter)}, {w.cache.value}"),
+                lambda w: advance(next(number), total, f"{parameter} {w.told(parameter)}, {w.cache.value}"),
             )
         )
-    write((sweep_figure(parameter, y, found),), out)
+    return write((sweep_figure(parameter, y, found),), out)
 
 
 def parse_policies(text: str) -> tuple[CachePolicy, ...]:
@@ -70,7 +77,7 @@ def _assignment(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def write(figures: Sequence[Figure], out: Path) -> None:
+def write(figures: Sequence[Figure], out: Path) -> Result:
     """Show tables, write CSV and JSON, and draw what is to be drawn, or say why not."""
     written: list[tuple[Path, str]] = []
     undrawn = ""
@@ -88,13 +95,17 @@ def write(figures: Sequence[Figure], out: Path) -> None:
     files("written:", written)
     if undrawn:
         click.echo(f"no plot was drawn: {undrawn}", err=True)
+    figured = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
+    return Result({"figures": figured, "files": [path for path, _ in written]})
 
 
 def _cell(value: float | str) -> int | str:
     """Figures without a fraction lose it; text of numbers keeps its commas."""
     if isinstance(value, str):
         return value
-    return int(value) if value == int(value) else f"{value:,.1f}"
+    if value == int(value):
+        return int(value)
+    return f"{value:g}" if abs(value) < 1 else f"{value:,.1f}"
 
 
 def _write_table(figure: Figure, folder: Path) -> list[Path]:

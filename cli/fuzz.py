@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-import click
-
-from cli.screen import files, stage, table
+from cli.exits import FINDINGS
+from cli.result import Result
+from cli.screen import files, say, stage, table
 from collator.cheats import STRATEGIES
 from collator.fuzz import CampaignResult, campaign, corpus
 
 MANY = {2: "two at once", 3: "three at once"}
 
 
-def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path) -> int:
-    """The command; returns how many cases were surprising."""
+def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path) -> Result:
+    """The command."""
     kept = corpus()
     began = monotonic()
     with stage(f"replaying {len(kept)} kept cases, then trying {cases:,} cheats", cases) as advance:
@@ -27,7 +27,18 @@ def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path) -> int
     show_campaign(result, len(kept), monotonic() - began)
     if result.files:
         files("surprises, for `pubsub replay`:", ((path, "") for path in result.files))
-    return len(result.surprises)
+    document = {
+        "kept_cases": len(kept),
+        "cases": result.cases,
+        "honest_blocks": result.honest,
+        "stopped_for_their_budget": result.stopped,
+        "refused": result.rejected,
+        "valid_because_canonical": result.accepted_equal,
+        "surprising": len(result.surprises),
+        "files": result.files,
+        "by_strategy": result.by_strategy,
+    }
+    return Result(document, FINDINGS if result.surprises else 0)
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
@@ -46,20 +57,26 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         ),
     )
     rate = f", {result.cases / seconds:,.0f} cases a second" if seconds > 1 else ""
-    click.echo(
+    say(
         f"{kept} kept cases replayed; {result.cases:,} cheats tried on {result.honest:,} honest blocks, of which "
         f"{result.stopped:,} stopped for their budget{rate}"
     )
-    click.echo(
+    say(
         f"{result.rejected:,} refused, {result.accepted_equal:,} valid because they came to the one set that is "
         f"accepted; {len(result.surprises)} surprising"
     )
 
 
-def list_strategies() -> None:
+def list_strategies() -> Result:
     """Every strategy, what it is after, and the verdicts that it must meet."""
     rows = (
         (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "by the case")
         for each in STRATEGIES.values()
     )
     table("strategies", ("name", "to gain", "meets"), rows)
+    return Result(
+        {
+            each.name: {"gain": each.gain, "meets": [verdict.value for verdict in each.meets]}
+            for each in STRATEGIES.values()
+        }
+    )

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
+from cli.exits import FINDINGS
+from cli.result import Result
+from cli.screen import say
 from collator.cases import Found
 from collator.cheats.steps import to_json
 from collator.fuzz import ReplayResult, replay
@@ -20,19 +21,20 @@ class UnknownFile(PubsubError):
     """A file that is neither a case nor a fixture."""
 
 
-def run_replay(paths: Sequence[Path]) -> int:
-    """The command; returns how many files were surprising. Raises `UnknownFile` and what their readers raise."""
-    surprising = played = 0
+def run_replay(paths: Sequence[Path]) -> Result:
+    """The command. Raises `UnknownFile` and what their readers raise."""
+    surprising = 0
+    told = []
     for path in paths:
         for file, kind in _recognise(path):
             differences = _play_case(file) if kind == "case" else replay_fixture(read_fixture(file))
-            played += 1
+            told.append({"file": file, "kind": kind, "as_expected": not differences, "differences": differences})
             surprising += bool(differences)
-            click.echo(f"{file}: {'as expected' if not differences else 'SURPRISING'}")
+            say(f"{file}: {'as expected' if not differences else 'SURPRISING'}")
             for line in differences:
-                click.echo(f"  {line}")
-    click.echo(f"{played} played, {surprising} surprising")
-    return surprising
+                say(f"  {line}")
+    say(f"{len(told)} played, {surprising} surprising")
+    return Result({"played": len(told), "surprising": surprising, "files": told}, FINDINGS if surprising else 0)
 
 
 def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
@@ -76,15 +78,15 @@ def _play_case(path: Path) -> list[str]:
 def _show_case(result: ReplayResult) -> None:
     case = result.case
     what = "a proof alone" if case.block is None else f"block {case.block.header.number}"
-    click.echo(f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest proof nodes")
+    say(f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest proof nodes")
     count = "the same" if case.steps == case.shrunk else f"shrunk from {len(case.steps)}"
-    click.echo(f"  steps: {len(case.shrunk)} ({count})")
+    say(f"  steps: {len(case.shrunk)} ({count})")
     for step in case.shrunk[:MOST_STEPS]:
-        click.echo(f"    {json.dumps(to_json(step))[:120]}")
+        say(f"    {json.dumps(to_json(step))[:120]}")
     if len(case.shrunk) > MOST_STEPS:
-        click.echo(f"    and {len(case.shrunk) - MOST_STEPS} more")
+        say(f"    and {len(case.shrunk) - MOST_STEPS} more")
     recorded = "" if result.reproduced else f", {_names(case.verdicts)} when it was recorded"
-    click.echo(f"  due {_names(case.expected)}, found {_names(result.shrunk)}{recorded}")
+    say(f"  due {_names(case.expected)}, found {_names(result.shrunk)}{recorded}")
 
 
 def _names(found: Found) -> str:

@@ -3,20 +3,22 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-
-import click
+from typing import Any, Final
 
 from cli.output import MARKER, new_folder
-from cli.screen import files, stage, table
+from cli.result import Result
+from cli.screen import files, say, stage, table
 from emulator.digest import RunDigest
 from emulator.scenario import Scenario
 from emulator.scenario_file import bundled_scenarios, load_bundled, load_scenario
 from emulator.simulation import Simulation
 from emulator.summary import Summary
 from primitives.types import Hash
-from spark_audit.report.words import size
+from spark_audit.report.words import percent, size
 
-HISTORY = "history"
+HISTORY: Final = "history"
+
+DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,10 @@ class Run:
     scenario: Scenario
     summary: Summary
     digest: Hash
+
+    def document(self) -> dict[str, Any]:
+        """As written to `summary.json`."""
+        return {"scenario": self.scenario.name, "digest": f"0x{self.digest.hex()}", **self.summary.json()}
 
 
 def find_scenario(name: str) -> Scenario:
@@ -45,14 +51,12 @@ def simulate(scenario: Scenario, folder: Path) -> Run:
         HistoryWriter(folder / HISTORY, scenario.name) as writer,
     ):
         Simulation(scenario, (summary, digest, writer)).run(advance)
-    (folder / MARKER).write_text(
-        json.dumps({"scenario": scenario.name, "digest": "0x" + digest.value.hex(), **summary.json()}, indent=2) + "\n",
-        encoding="utf-8",
-    )
-    return Run(scenario, summary, digest.value)
+    run = Run(scenario, summary, digest.value)
+    (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
+    return run
 
 
-def run_scenario(name: str, out: Path) -> None:
+def run_scenario(name: str, out: Path) -> Result:
     """The command."""
     scenario = find_scenario(name)
     with new_folder(out) as folder:
@@ -62,11 +66,29 @@ def run_scenario(name: str, out: Path) -> None:
         "written:",
         ((out / HISTORY, "every block, for `pubsub audit`"), (out / MARKER, "the figures above")),
     )
-    click.echo(f"digest: 0x{run.digest.hex()}")
+    show_digest(run.digest.hex(), DIGEST_MEANS)
+    return Result({**run.document(), "history": out / HISTORY, "summary": out / MARKER})
+
+
+def show_digest(digest: str, means: str) -> None:
+    """A digest, with what it is a digest of."""
+    say(f"the digest is {means}")
+    say(f"digest: 0x{digest}")
 
 
 def show_run(run: Run) -> None:
     """Tables of what happened on the chains and of who was caught."""
+    _show_subscribers(run)
+    _show_publishers(run.summary)
+    summary = run.summary
+    if summary.verdicts:
+        caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
+        table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
+    if summary.undetected:
+        say(f"NOT caught: {summary.undetected} blocks")
+
+
+def _show_subscribers(run: Run) -> None:
     scenario, summary = run.scenario, run.summary
     subscribers = [(each, summary.chains[each.para]) for each in scenario.subscribers if each.para in summary.chains]
     rows = (
@@ -110,13 +132,28 @@ def show_run(run: Run) -> None:
         "of it cache",
     )
     table("where the bytes went", columns, shares)
-    if summary.verdicts:
-        caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
-        table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
-    if summary.undetected:
-        click.echo(f"NOT caught: {summary.undetected} blocks")
 
 
-def percent(part: int, whole: int) -> str:
-    """A share, rounded."""
-    return f"{100 * part / whole:.0f} %" if whole else "-"
+def _show_publishers(summary: Summary) -> None:
+    """The sums in a line; a table of those of whom something was refused."""
+    publishers = summary.publishers
+    published = sum(each.published for each in publishers.values())
+    expired = sum(each.expired for each in publishers.values())
+    deleted = sum(each.deleted for each in publishers.values())
+    failed = sum(each.failed.total() for each in publishers.values())
+    say(f"{published:,} keys published, {expired:,} expired, {deleted:,} deleted; {failed:,} publishes failed\n")
+    rows = [
+        (str(para), each.published, each.failed.total(), each.cut_short, _counted(each.failed))
+        for para, each in sorted(publishers.items())
+        if each.failed or each.cut_short
+    ]
+    if rows:
+        header = ("publisher", "published", "failed", "messages cut short", "why")
+        table("publishes that the relay chain refused", header, rows)
+        say("a message ends at the publish that is refused: what stands behind it in the message is lost\n")
+    if summary.failed_calls:
+        say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}\n")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))

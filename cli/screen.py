@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, Literal, Protocol
 
 import click
@@ -15,6 +16,24 @@ from cli.pages import Grid, Line
 
 PLAIN_WIDTH: Final = 140
 """Columns of a table that goes to a file or a pipe."""
+
+
+_aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=False)
+
+
+@contextmanager
+def prose_aside(*, wanted: bool) -> Iterator[None]:
+    """As long as this lasts, prose and tables go to standard error: standard output belongs to a document."""
+    token = _aside.set(wanted)
+    try:
+        yield
+    finally:
+        _aside.reset(token)
+
+
+def say(text: str = "") -> None:
+    """A line of prose."""
+    click.echo(text, err=_aside.get())
 
 
 class Advance(Protocol):
@@ -76,7 +95,7 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
 def show(page: Line | Grid) -> None:
     """A page of a session."""
     if isinstance(page, Line):
-        click.echo(page.text)
+        say(page.text)
     else:
         table(page.title, page.header, page.rows)
 
@@ -86,16 +105,16 @@ GAP: Final = 2
 
 
 def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table on standard output: names on the left, figures on the right.
+    """A table: names on the left, figures on the right.
 
     One that is too wide is broken between words, and where that does not do, into several that all begin with the first
     column: no word and no figure is ever broken, unless it alone is wider than the screen.
     """
     names = tuple(header)
     cells = [tuple(cell if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
-    console = Console()
+    console = Console(stderr=_aside.get())
     if not console.is_terminal:
-        console = Console(width=PLAIN_WIDTH)
+        console = Console(width=PLAIN_WIDTH, stderr=_aside.get())
     if title:
         console.print(Text(title, style="bold"))
     for columns, widths in _layout(names, cells, console.width):
@@ -107,12 +126,12 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -
         for row in cells:
             shown.add_row(*(Text(row[column]) for column in columns))
         console.print(shown)
-        click.echo()
+        say()
 
 
 def _is_figure(cell: str) -> bool:
     """Whether a cell is a figure, perhaps with a unit, and not prose."""
-    return cell in ("", "-") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
+    return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
 
 
 def _layout(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> Iterator[tuple[list[int], list[int]]]:
@@ -139,6 +158,6 @@ def _layout(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) ->
 
 def files(title: str, entries: Iterable[tuple[object, str]]) -> None:
     """Every file or folder that was written, with what it is."""
-    click.echo(title)
+    say(title)
     for path, what in entries:
-        click.echo(f"  {path}  {what}")
+        say(f"  {path}  {what}")

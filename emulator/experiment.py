@@ -12,6 +12,7 @@ author; what the ledgers say is summed up. `sweep` varies one field of the workl
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal, InvalidOperation
 from statistics import median
 from typing import Final, TypeVar
 
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 SUBSCRIBER: Final = ParaId(3000)
 FIRST_PUBLISHER: Final = 2000
+_SHARE: Final = "_rate"
+"""What the names of shares end in."""
 
 
 class UnknownParameter(PubsubError):
@@ -42,7 +45,7 @@ class UnknownParameter(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Sizes in bytes, shares in millionths."""
+    """Sizes in bytes. Shares are kept as millionths; where a person writes or reads one, it is a number from 0 to 1."""
 
     publishers: int = 1
     keys: int = 256
@@ -68,6 +71,11 @@ class Workload:
     cache: CachePolicy = CachePolicy.SLOTS
     meter_cache_reads: bool = True
     seed: str = "experiment"
+
+    def told(self, name: str) -> int | float | str:
+        """A field as a person reads it."""
+        value: int | str = getattr(self, name)
+        return value / MILLION if name.endswith(_SHARE) and isinstance(value, int) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ class Measurement:
 
     def row(self) -> dict[str, int | float | str]:
         """Workload and figures, flat."""
-        fixed = {field.name: getattr(self.workload, field.name) for field in fields(Workload)}
+        fixed = {field.name: self.workload.told(field.name) for field in fields(Workload)}
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workload"}
         return {**fixed, "cache": self.workload.cache.value, **found}
 
@@ -170,6 +178,8 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
         raise UnknownParameter(f"key_shape is one of {', '.join(_SHAPES)}, not {value!r}")
     if isinstance(before, str):
         return replace(workload, **{name: str(value)})  # type: ignore[arg-type]  # a field of text, as it was
+    if name.endswith(_SHARE):
+        return replace(workload, **{name: _millionths(name, str(value))})  # type: ignore[arg-type]  # an int, as it was
     text = str(value).replace("_", "").lower()
     if isinstance(before, bool):
         text = {"true": "1", "false": "0"}.get(text, text)
@@ -179,6 +189,16 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
             f"{name} is {'true or false' if isinstance(before, bool) else f'a number from {least} on'}, not {value!r}"
         )
     return replace(workload, **{name: type(before)(int(text))})
+
+
+def _millionths(name: str, text: str) -> int:
+    try:
+        share = Decimal(text)
+    except InvalidOperation:
+        share = Decimal(-1)
+    if not 0 <= share <= 1:
+        raise UnknownParameter(f"{name} is a share from 0 to 1, not {text!r}")
+    return int((share * MILLION).to_integral_value())
 
 
 class _World:

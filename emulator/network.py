@@ -551,7 +551,9 @@ class Network:
 
     def _tell(self, now: _Round, block: Block) -> None:
         header = block.header
-        relay = RelayRecord(now.number, header.hash(), header.state_root, self._slot_now(now.number))
+        events = tuple(record.event for record in block.events)
+        slot = self._slot_now(now.number)
+        relay = RelayRecord(now.number, header.hash(), header.state_root, slot, events, self.relay.executions)
         for observer in self._observers:
             observer.relay_block(relay)
             for record in now.records:

@@ -6,8 +6,10 @@ An observer is a reader only. Histories, explorers and tests are built on these 
 from dataclasses import dataclass
 from typing import Protocol
 
+from emulator.executions import MessageExecution
 from primitives.header import Header
 from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from runtime.events import Event
 from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
 from runtime.parachain_system.execute import BlockOutcome
 from runtime.storage import State
@@ -15,12 +17,17 @@ from runtime.storage import State
 
 @dataclass(frozen=True, slots=True)
 class RelayRecord:
-    """A relay block, the trusted input of every proof; `slot` is the newest that candidates judged here may claim."""
+    """A relay block, the trusted input of every proof; `slot` is the newest that candidates judged here may claim.
+
+    `events` and `executions` say what became of messages and calls; a block of before the observer came has none.
+    """
 
     number: RelayBlockNumber
     hash: Hash
     storage_root: Hash
     slot: Slot
+    events: tuple[Event, ...] = ()
+    executions: tuple[MessageExecution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,18 @@
 """What a run came to, in figures: an observer that only counts, and keeps nothing that grows with the run."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from primitives.errors import PubsubError
 from primitives.types import ParaId
+from runtime.dispatch import ModuleError
+from runtime.events import Event
+from runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
+from runtime.system import ExtrinsicFailed
+from xcm import Incomplete
+from xcm.outcome import InstructionError
 
 
 @dataclass(slots=True)
@@ -31,6 +38,22 @@ class ChainSummary:
 
 
 @dataclass(slots=True)
+class PublisherSummary:
+    """What became of one parachain's publishes; counts of keys, `failed` by the error that refused one."""
+
+    published: int = 0
+    expired: int = 0
+    deleted: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    cut_short: int = 0
+    """Messages that ended at an instruction that failed: what stood behind it was lost (PS-21)."""
+
+    def json(self) -> dict[str, Any]:
+        """As written to `summary.json`."""
+        return {**_fields(self), "failed": dict(sorted(self.failed.items()))}
+
+
+@dataclass(slots=True)
 class Summary:
     """Everything, by chain; `verdicts` by what was found, `cheats` by (strategy, verdict)."""
 
@@ -39,6 +62,9 @@ class Summary:
     chains: dict[ParaId, ChainSummary] = field(default_factory=dict)
     verdicts: Counter[str] = field(default_factory=Counter)
     cheats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
+    failed_calls: Counter[str] = field(default_factory=Counter)
+    """Calls on the relay chain that were refused, by their error."""
     undetected: int = 0
     """Blocks by a cheat that was told to cheat, and were valid: none, if the verifier is right."""
 
@@ -48,6 +74,27 @@ class Summary:
         """Count it."""
         self.relay_blocks = record.number
         self.relay_root = record.storage_root
+        for event in record.events:
+            self._event(event)
+        for each in record.executions:
+            if each.execution.failures:
+                publisher = self._publisher(each.para)
+                publisher.cut_short += isinstance(each.execution.outcome, Incomplete)
+                publisher.failed.update(_cause(failure) for failure in each.execution.failures)
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case DataPublished(publisher):
+                self._publisher(publisher).published += 1
+            case KeyExpired(publisher):
+                self._publisher(publisher).expired += 1
+            case KeysDeleted(publisher, count) | KeysForcedDeleted(publisher, count):
+                self._publisher(publisher).deleted += count
+            case ExtrinsicFailed(error):
+                self.failed_calls[_error(error)] += 1
+
+    def _publisher(self, para: ParaId) -> PublisherSummary:
+        return self.publishers.setdefault(para, PublisherSummary())
 
     def authorities(self, record: AuthorityRecord) -> None:
         """Nothing to count."""
@@ -99,9 +146,20 @@ class Summary:
                 for (strategy, verdict), count in sorted(self.cheats.items())
             ],
             "undetected": self.undetected,
+            "publishers": {str(para): each.json() for para, each in sorted(self.publishers.items())},
+            "failed_calls": dict(sorted(self.failed_calls.items())),
             "chains": {str(para): _fields(chain) for para, chain in sorted(self.chains.items())},
         }
 
 
-def _fields(chain: ChainSummary) -> dict[str, int]:
-    return {name: getattr(chain, name) for name in ChainSummary.__slots__}
+def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, Any]:
+    return {each.name: getattr(summary, each.name) for each in fields(summary)}
+
+
+def _cause(failure: InstructionError) -> str:
+    return failure.error.kind.name if failure.cause is None else _error(failure.cause)
+
+
+def _error(error: PubsubError) -> str:
+    """A refusal by the pallet's own name for it."""
+    return error.name if isinstance(error, ModuleError) else type(error).__name__

@@ -1,16 +1,17 @@
 """`pubsub audit`: its arguments and help."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli import options
+from cli.result import Result, tells
 
 
 @click.command(
     "audit",
     epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
+    "  pubsub audit out/demo/history --out out/audit --engine python\n"
     "  pubsub audit out/demo/history --out out/audit --master spark://127.0.0.1:7077\n"
     "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure\n",
 )
@@ -19,8 +20,12 @@ from cli import options
 @options.master
 @options.engine
 @click.option("--report", is_flag=True, help="Draw the report as well, into OUT/report; see `pubsub report`.")
-def command(history: Path, out: Path, master: str | None, engine: str, *, report: bool) -> None:
-    """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read."""
+@tells
+def command(history: Path, out: Path, master: str | None, engine: str, *, report: bool) -> Result:
+    """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read.
+
+    The digest printed last is one hash over the rows of all tables: equal histories have equal digests.
+    """
     from cli.audit import run_audit
 
-    sys.exit(run_audit(history, out, master, engine, report=report))
+    return run_audit(history, out, master, engine, report=report)

@@ -9,7 +9,7 @@ from cli import options
 
 @click.command(
     "demo",
-    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --out out/again\n",
+    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out out/again\n",
 )
 @click.option(
     "--out", type=options.OUT, default=Path("out/demo"), show_default=True, help="Folder for history and audit."

@@ -1,12 +1,11 @@
 """`pubsub diff`: its arguments and help."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.exits import FINDINGS
+from cli.result import Result, tells
 
 
 @click.command(
@@ -16,9 +15,9 @@ from cli.exits import FINDINGS
 )
 @click.argument("a", type=options.FOLDER)
 @click.argument("b", type=options.FOLDER)
-def command(a: Path, b: Path) -> None:
+@tells
+def command(a: Path, b: Path) -> Result:
     """Find the first block, storage key and trie node in which A and B differ: histories, or folders of fixtures."""
     from cli.diff import run_diff
 
-    if run_diff(a, b):
-        sys.exit(FINDINGS)
+    return run_diff(a, b)

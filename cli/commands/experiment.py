@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.result import Result, tells
 
 
 @click.command(
     "experiment",
     epilog="\b\nExamples:\n  pubsub experiment --sweep keys=16,256,4096 --out out/keys\n"
-    "  pubsub experiment --sweep update_rate=1,100000,1000000 --set keys=1024 --cache none,slots --out out/rates\n"
+    "  pubsub experiment --sweep update_rate=0,0.1,1 --set keys=1024 --cache none,slots --out out/rates\n"
     "  pubsub experiment --preset attacker --out out/attacker\n",
 )
 @click.option("--sweep", "swept", metavar="FIELD=V1,V2,…", help="The field of the workload to vary, and its values.")
@@ -23,18 +24,19 @@ from cli import options
     help="A fixed question instead of a sweep; docs/findings.md has the answers.",
 )
 @options.new_out
+@tells
 def command(  # noqa: PLR0917  # click passes each option by name
     swept: str | None, settings: tuple[str, ...], policies: str, y: str, preset: str | None, out: Path
-) -> None:
+) -> Result:
     """Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG, PNG).
 
-    Rates are millionths of the keys in each relay block, sizes bytes. A wrong field name lists those there are.
+    Rates are shares from 0 to 1 of the keys in each relay block, sizes bytes. A wrong field name lists those there
+    are.
     """
     from cli.experiment import parse_policies, run_question, run_sweep
 
     if (swept is None) == (preset is None):
         raise click.UsageError("give either --sweep or --preset")
     if preset is not None:
-        run_question(preset, out)
-    elif swept is not None:
-        run_sweep(swept, settings, parse_policies(policies), y, out)
+        return run_question(preset, out)
+    return run_sweep(swept or "", settings, parse_policies(policies), y, out)

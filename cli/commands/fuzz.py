@@ -1,12 +1,11 @@
 """`pubsub fuzz`: its arguments and help."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.exits import FINDINGS
+from cli.result import Result, tells
 
 
 @click.command(
@@ -17,10 +16,18 @@ from cli.exits import FINDINGS
 )
 @click.option("--cases", type=click.IntRange(min=0), default=5000, show_default=True, help="Cheats to try.")
 @click.option("--seed", default="0", show_default=True, help="The same seed tries the same cheats.")
-@click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="Only this one; may be given repeatedly.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME",
+    help="Only this one; may be given repeatedly.",
+    shell_complete=options.complete_strategy,
+)
 @click.option("--out", type=options.OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
 @click.option("--list", "listing", is_flag=True, help="Show every strategy and end.")
-def command(cases: int, seed: str, strategies: tuple[str, ...], out: Path, *, listing: bool) -> None:
+@tells
+def command(cases: int, seed: str, strategies: tuple[str, ...], out: Path, *, listing: bool) -> Result:
     """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
 
     Every verdict is compared with the one that was due. What surprises is shrunk and written as a small file for
@@ -28,7 +35,4 @@ def command(cases: int, seed: str, strategies: tuple[str, ...], out: Path, *, li
     """
     from cli.fuzz import list_strategies, run_fuzz
 
-    if listing:
-        list_strategies()
-    elif run_fuzz(cases, seed, strategies, out):
-        sys.exit(FINDINGS)
+    return list_strategies() if listing else run_fuzz(cases, seed, strategies, out)

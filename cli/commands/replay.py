@@ -1,12 +1,11 @@
 """`pubsub replay`: its arguments and help."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.exits import FINDINGS
+from cli.result import Result, tells
 
 
 @click.command(
@@ -15,9 +14,9 @@ from cli.exits import FINDINGS
     "\n\b\nExit codes:\n  0 all as expected, 1 something was surprising\n",
 )
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
-def command(paths: tuple[Path, ...]) -> None:
+@tells
+def command(paths: tuple[Path, ...]) -> Result:
     """Play surprises of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
     from cli.replay import run_replay
 
-    if run_replay(paths):
-        sys.exit(FINDINGS)
+    return run_replay(paths)

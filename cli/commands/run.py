@@ -5,16 +5,24 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.result import Result, tells
 
 
 @click.command(
     "run",
-    epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n",
+    epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n"
+    "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"
+    "  pubsub audit out/my-network/history --out out/my-audit --engine python\n",
 )
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=options.complete_scenario)
 @options.new_out
-def command(scenario: str, out: Path) -> None:
-    """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history."""
+@tells
+def command(scenario: str, out: Path) -> Result:
+    """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history.
+
+    docs/scenarios.md has every field of a scenario; `pubsub step SCENARIO` runs one by hand. The digest printed last is
+    one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
+    """
     from cli.run import run_scenario
 
-    run_scenario(scenario, out)
+    return run_scenario(scenario, out)

@@ -77,6 +77,11 @@ def test_without_the_plot_extra_the_tables_are_there_and_a_line_says_what_is_mis
         (("--sweep", "keys=1", "--set", "key_shape=odd"), "random, binary, chain"),
         (("--sweep", "keys=1", "--cache", "best"), "no list of cache policies"),
         (("--sweep", "keys=1", "--y", "pow"), "no 'pow'"),
+        (("--sweep", "keys=1", "--set", "keys=2"), "keys stands in --sweep and in --set"),
+        (("--sweep", "keys=1", "--set", "spread=2", "--set", "spread=3"), "spread stands in --set 2 times"),
+        (("--sweep", "update_rate=100000"), "update_rate is a share from 0 to 1"),
+        (("--sweep", "update_rate=-0.1"), "update_rate is a share from 0 to 1"),
+        (("--sweep", "keys=1", "--set", "active_rate=often"), "active_rate is a share from 0 to 1"),
     ],
 )
 def test_what_cannot_be_measured_is_named_before_anything_is_written(
@@ -146,6 +151,9 @@ def test_a_field_of_a_workload_takes_text_as_a_person_writes_it() -> None:
     assert with_field(Workload(), "equal_values", "true").equal_values is True
     assert with_field(Workload(), "meter_cache_reads", "false").meter_cache_reads is False
     assert with_field(Workload(), "seed", "other").seed == "other"
+    assert with_field(Workload(), "update_rate", "0.000001").update_rate == 1
+    assert with_field(Workload(), "other_update_rate", "1").other_update_rate == 1_000_000
+    assert with_field(Workload(), "update_rate", "0.25").told("update_rate") == 0.25
 
 
 def test_help_loads_no_plotting_library() -> None:

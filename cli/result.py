@@ -1,0 +1,52 @@
+"""What a command came to, for scripts: with `--json` one document on standard output, all prose on standard error."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A document of plain values and paths, and the exit code."""
+
+    document: Mapping[str, Any]
+    code: int = 0
+
+
+def tells(run: Callable[P, Result]) -> Callable[..., None]:
+    """Give a command the option `--json`; what it returns is printed when that is asked for, and ends the program."""
+
+    @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, all else on error.")
+    @wraps(run)
+    def command(*arguments: P.args, **options: P.kwargs) -> None:
+        as_json = bool(options.pop("as_json", False))
+        from cli.screen import prose_aside
+
+        with prose_aside(wanted=as_json):
+            result = run(*arguments, **options)
+        if as_json:
+            click.echo(json.dumps(result.document, indent=2, default=_plain))
+        if result.code:
+            sys.exit(result.code)
+
+    return command
+
+
+def _plain(value: object) -> object:
+    """Values that JSON has no form for."""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+__all__ = ["Result", "tells"]
