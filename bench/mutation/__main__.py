@@ -68,7 +68,12 @@ def judge(mutants: Sequence[Mutant], workers: int, results: Results, *, careful:
         coverage.save(learned, project)
         results.read()
         if careful:
-            judges("careful").careful(results.undecided(mutants), coverage)
+            # What was swapped has failed no test that executes it: left to ask are those that start programs, which
+            # import it. Where importing executes the statement, any test may stand on what it left.
+            every, some = coverage.seconds.keys(), coverage.starting_programs()
+            undecided = results.undecided(mutants)
+            cases = [(mutant, every if results.is_deferred(mutant) else some) for mutant in undecided]
+            judges("careful").careful(cases, coverage.seconds)
             results.read()
 
 

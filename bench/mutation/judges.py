@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -122,36 +122,33 @@ class Judges:
                 killers[mutant.file, answer["by"]] += 1
             self.tell(mutant, answer, seconds)
 
-    def careful(self, mutants: Sequence[Mutant], coverage: Coverage) -> None:
-        """Judge each mutant in a copy of the project that holds it, freshly imported, without any bytecode.
+    def careful(self, cases: Sequence[tuple[Mutant, Collection[str]]], seconds: dict[str, float]) -> None:
+        """Judge each mutant by the tests beside it, in a copy of the project that holds it, imported without bytecode.
 
-        Runs the tests that execute its statement and those that start programs; all, where importing executes it.
+        `seconds` is what each test takes.
         """
         copies = [self.folder / f"copy-{at}" for at in range(self.workers)]
         for copy in copies:
             copy_project(self.root, copy)
 
-        def judge(mutant: Mutant, slot: int) -> Answer:
+        def judge(case: tuple[Mutant, Collection[str]], slot: int) -> Answer:
+            mutant, tests = case
             silence()
             sys.dont_write_bytecode = True
             os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-            copy = copies[slot]
-            for file in {other.file for other in mutants}:  # whatever stood there before
-                shutil.copy(self.root / file, copy / file)
-            path = copy / mutant.file
+            for file in {other.file for other, _ in cases}:  # whatever stood there before
+                shutil.copy(self.root / file, copies[slot] / file)
+            path = copies[slot] / mutant.file
             path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")
-            tests = {*coverage.executing(mutant), *coverage.starting_programs()}
-            if coverage.when_imported(mutant):
-                tests = {*coverage.seconds}
             answer: Answer = {}
 
             def with_suite(suite: Suite) -> None:
-                known = sorted(tests & suite.tests.keys(), key=coverage.seconds.__getitem__)
-                answer.update(suite.judge(known, coverage.seconds))
+                known = sorted(suite.tests.keys() & tests, key=seconds.__getitem__)
+                answer.update(suite.judge(known, seconds))
 
             signal.setitimer(signal.ITIMER_PROF, _IMPORTING)  # ends the process, unless a test begins
-            collect(copy, [mutant.file], with_suite)
+            collect(copies[slot], [mutant.file], with_suite)
             return answer
 
-        for mutant, answer, seconds in in_children(mutants, self.workers, self.folder, judge, longest=_LONGEST):
-            self.tell(mutant, answer, seconds)
+        for (mutant, _), answer, took in in_children(cases, self.workers, self.folder, judge, longest=_LONGEST):
+            self.tell(mutant, answer, took)

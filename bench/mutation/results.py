@@ -57,6 +57,11 @@ class Results:
             row["verdict"] in _NOTICED or (row["judge"], row["verdict"]) == ("careful", "survived")
         )
 
+    def is_deferred(self, mutant: Mutant) -> bool:
+        """Whether the quick judge could not judge it."""
+        row = self.of(mutant)
+        return row is not None and row["verdict"] == "deferred"
+
     def undecided(self, mutants: Sequence[Mutant]) -> list[Mutant]:
         """Those that no judge came to an end with."""
         return [mutant for mutant in mutants if not self.is_final(mutant)]
