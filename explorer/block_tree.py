@@ -37,7 +37,8 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
             return Fate.STATIC if name in static else Fate.PROVEN
         return Fate.UNUSED if plan.missing is None else Fate.WAITING  # cut short, a walk cannot tell
 
-    return draw(root, _top(record.chain, plan, names, _Reach(plan, start)), Sources(proof, own, used))
+    sources = Sources(proof, own, used, loose=plan.missing is not None)
+    return draw(root, _top(record.chain, plan, names, _Reach(plan, start)), sources)
 
 
 def static_nodes(plan: Plan) -> frozenset[Hash]:
@@ -47,7 +48,10 @@ def static_nodes(plan: Plan) -> frozenset[Hash]:
 
 
 def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> Asked:
-    labels = static_labels((*fixed_keys(para), *plan.statics.values))
+    static = [*fixed_keys(para), *plan.statics.values]
+    if plan.missing is not None and not plan.publishers:
+        static.append(plan.missing.key)  # a channel's: which there are, the walk had learned from the proof
+    labels = static_labels(static)
     below: dict[str, Below] = {}
     owners: dict[str, PublisherPlan] = {}
     for publisher in plan.publishers.values():

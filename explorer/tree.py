@@ -145,12 +145,14 @@ class Asked:
 class Sources:
     """Nodes by hash: those of the proof, and those that the parachain's own state holds.
 
-    `used` tells the fate of a node of the proof; none of it is unused unless it is told.
+    `used` tells the fate of a node of the proof; none of it is unused unless it is told. `loose` draws nodes of the
+    proof wherever they hang, asked for or not: where not all is known that was asked for.
     """
 
     proof: Mapping[Hash, bytes]
     own: Mapping[Hash, bytes] = field(default_factory=dict)
     used: Callable[[Hash], Fate] = lambda _hash: Fate.PROVEN
+    loose: bool = False
 
 
 class _Todo(NamedTuple):
@@ -185,7 +187,7 @@ class _Builder:
         name = Hash(reference)
         fate = self.sources.used(name)
         node = self.sources.proof.get(name)
-        if node is not None and (wanted or fate in _OFF_PATH):
+        if node is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
             return Drawn(self.first(name), fate, name, node, path)
         if not wanted:
             return None
@@ -266,7 +268,7 @@ class _Builder:
         name = Hash(value)
         found = self.sources.proof.get(name)
         fate = self.sources.used(name)
-        if found is not None and (wanted or fate in _OFF_PATH):
+        if found is not None and (wanted or fate in _OFF_PATH or self.sources.loose):
             shape = Shape.AGAIN if self.first(name) is Shape.AGAIN else Shape.VALUE
             place.children.append(Drawn(shape, fate, name, found, end, note=f"{len(found)} B"))
             return []

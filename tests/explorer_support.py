@@ -49,6 +49,13 @@ subscribe = [{ publishers = "all", missing_keys = 1 }]
 [[subscribers.collators]]
 strategies = ["omit-node", "add-junk", "stale-root", "unknown-relay-parent", "wrong-state-root", "duplicate-node"]
 rate = 0.8
+[[subscribers.load]]
+first_block = 5
+last_block = 12
+downward_messages = 2
+downward_size = 30
+senders = [1000, 2000]
+horizontal_size = 20
 [[subscribers]]
 name = "nodes"
 para = 3001

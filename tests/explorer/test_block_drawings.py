@@ -48,6 +48,13 @@ def test_a_valid_block_draws_as_proven_what_its_walk_took_and_nothing_is_unused(
         assert not of_fate(places, Fate.UNUSED, Fate.MISSING)
 
 
+def test_a_refused_block_draws_as_proven_what_reading_it_again_takes(explored: Explored) -> None:
+    for at, block in enumerate(explored.told.blocks):
+        walked = walk_again(block, explored.told.before[at])
+        if block.refusal is not None and walked is not None:
+            assert of_fate(drawing(explored, at), Fate.STATIC, Fate.PROVEN) == set(walked.plan.taken)
+
+
 def test_static_nodes_are_those_that_a_collator_collects_for_the_static_keys(explored: Explored) -> None:
     for at, block in enumerate(explored.told.blocks):
         relay = explored.simulation.network.relay.access(block.candidate.inherent.relay_parent_number)

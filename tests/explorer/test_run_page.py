@@ -65,6 +65,22 @@ def test_candidates_stand_in_the_index_as_they_were_told(explored: Explored) -> 
     ]
 
 
+def test_blocks_have_their_roots_parents_and_messages(explored: Explored) -> None:
+    newest = {chain["id"]: chain["first"] for chain in explored.page.index["chains"]}
+    messages = 0
+    for detail, block in zip(explored.page.details(), explored.told.blocks, strict=True):
+        header, inherent = block.candidate.header, block.candidate.inherent
+        assert detail["root"] == header.state_root.hex()
+        assert detail["relayRoot"] == inherent.relay_parent_storage_root.hex()
+        assert (detail["parent"] or newest[block.chain]) == header.parent_hash.hex()
+        horizontal = sum(len(each) for _, each in inherent.horizontal)
+        assert detail["messages"] == [len(inherent.downward), horizontal]
+        messages += bool(horizontal and inherent.downward)
+        if block.outcome is not None:
+            newest[block.chain] = block.candidate.hash().hex()
+    assert messages > 2
+
+
 def test_ledgers_are_those_of_the_blocks(explored: Explored) -> None:
     for detail, block in zip(explored.page.details(), explored.told.blocks, strict=True):
         if block.outcome is None:
