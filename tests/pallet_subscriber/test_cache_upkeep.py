@@ -209,6 +209,36 @@ def test_generations_are_not_counted_anew_while_one_of_them_still_waits() -> Non
     assert len(subscriber.cached(1000)) == subscriber.cache_rows() > 100
 
 
+@pytest.mark.parametrize(("waiting", "kept"), [(1, True), (2, False)])
+def test_nothing_new_is_cached_while_two_generations_wait_to_be_removed(waiting: int, kept: bool) -> None:
+    """PS-62: or a publisher whose cache is dropped again and again would fill the state."""
+    subscriber = nodes_of(numbered(3))
+    items.STALE_CACHES.put(subscriber.storage, [(P, generation) for generation in range(waiting)])
+    items.CACHE_INFO.insert(subscriber.storage, P, items.CacheInfo(waiting))
+    subscriber.storage.commit()
+    relay = Relay(1, {1000: filled(numbered(3))})
+    subscriber.block(relay)
+    assert set(subscriber.cached(1000)) == (paths(relay, 1000, numbered(3)) if kept else set())
+
+
+def test_a_cached_node_that_is_gone_costs_a_generation_and_no_more() -> None:
+    """PS-62: what is cached cannot be told from what was counted, so it is given up."""
+    keys = numbered(40)
+    subscriber = nodes_of(keys)
+    contents = filled(keys)
+    before = Relay(1, {1000: contents})
+    subscriber.block(before)
+    relay = Relay(2, {1000: contents | {keys[7]: entry(b"w" * 40)}})
+    gone = paths(before, 1000, [keys[7]]) - paths(before, 1000, keys[:7] + keys[8:])
+    for node_hash in gone:
+        items.CACHED_TRIE_NODES.remove(subscriber.storage, (P, 0), node_hash)  # type: ignore[arg-type]
+    subscriber.storage.commit()
+    subscriber.block(relay)
+    assert items.CACHE_INFO.get(subscriber.storage, P).generation == 1
+    assert subscriber.roots == {1000: relay.child_roots[1000]}
+    assert set(subscriber.cached(1000)) == paths(relay, 1000, keys)
+
+
 def test_clearing_costs_a_few_writes_however_large_the_cache() -> None:
     """PS-62, defect 18: dropping counts a generation up and reads none of its rows."""
     keys = numbered(250)
