@@ -15,4 +15,4 @@ def write_explorer(name: str, out: Path) -> None:
     with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
         page = explore(scenario, advance)
     write_whole(out, page)
-    files("written:", ((out, "the page of this run; open it in a browser"),))
+    files("written:", ((out, "the page of this run, for a browser"),))

@@ -17,6 +17,7 @@ from primitives.types import Hash
 from spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
+EXPLORER: Final = "explorer.html"
 
 DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests"
 
@@ -41,8 +42,9 @@ def find_scenario(name: str) -> Scenario:
     return load_scenario(Path(name))
 
 
-def simulate(scenario: Scenario, folder: Path) -> Run:
-    """Run a scenario and write its history and summary into `folder`."""
+def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False) -> Run:
+    """Run a scenario and write its history and summary into `folder`, and its page where `explorer` wants it."""
+    from explorer.run import page_of, record
     from spark_audit.store import HistoryWriter
 
     summary, digest = Summary(), RunDigest()
@@ -50,24 +52,29 @@ def simulate(scenario: Scenario, folder: Path) -> Run:
         stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance,
         HistoryWriter(folder / HISTORY, scenario.name) as writer,
     ):
-        Simulation(scenario, (summary, digest, writer)).run(advance)
+        simulation = Simulation(scenario, (summary, digest, writer))
+        recorder = record(simulation) if explorer else None
+        simulation.run(advance)
+    if recorder is not None:
+        (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
     run = Run(scenario, summary, digest.value)
     (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
     return run
 
 
-def run_scenario(name: str, out: Path) -> Result:
+def run_scenario(name: str, out: Path, *, explorer: bool = False) -> Result:
     """The command."""
     scenario = find_scenario(name)
     with new_folder(out) as folder:
-        run = simulate(scenario, folder)
+        run = simulate(scenario, folder, explorer=explorer)
     show_run(run)
-    files(
-        "written:",
-        ((out / HISTORY, "every block, for `pubsub audit`"), (out / MARKER, "the figures above")),
-    )
+    written = [(out / HISTORY, "every block, for `pubsub audit`"), (out / MARKER, "the figures above")]
+    if explorer:
+        written.append((out / EXPLORER, "every block and its proof, for a browser"))
+    files("written:", written)
     show_digest(run.digest.hex(), DIGEST_MEANS)
-    return Result({**run.document(), "history": out / HISTORY, "summary": out / MARKER})
+    page = {"explorer": out / EXPLORER} if explorer else {}
+    return Result({**run.document(), "history": out / HISTORY, "summary": out / MARKER, **page})
 
 
 def show_digest(digest: str, means: str) -> None:

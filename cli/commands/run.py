@@ -16,8 +16,9 @@ from cli.result import Result, tells
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.new_out
+@click.option("--explorer", is_flag=True, help="Write the page of `pubsub explore` too, OUT/explorer.html.")
 @tells
-def command(scenario: str, out: Path) -> Result:
+def command(scenario: str, out: Path, *, explorer: bool) -> Result:
     """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history.
 
     docs/scenarios.md has every field of a scenario; `pubsub step SCENARIO` runs one by hand. The digest printed last is
@@ -25,4 +26,4 @@ def command(scenario: str, out: Path) -> Result:
     """
     from cli.run import run_scenario
 
-    return run_scenario(scenario, out)
+    return run_scenario(scenario, out, explorer=explorer)
