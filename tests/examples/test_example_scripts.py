@@ -1,0 +1,55 @@
+"""Every example runs, prints what examples/README.md says it prints, and stands in its index."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cli.main import pubsub
+from emulator.scenario_file import load_scenario
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+INDEX = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+SCENARIOS = sorted(EXAMPLES.glob("*.toml"))
+
+
+def test_the_index_names_every_file_and_folder_once() -> None:
+    linked = re.findall(r"\]\(([^)#.][^)]*)\)", INDEX)
+    there = [f"{path.name}/" if path.is_dir() else path.name for path in EXAMPLES.iterdir() if path.name[0] not in "._"]
+    assert sorted(linked) == sorted(name for name in there if name != "README.md")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_an_example_prints_what_the_index_says(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = re.search(rf"\]\({script.name}\)[^`]*```\n(.*?)```", INDEX, re.DOTALL)
+    assert shown is not None
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out == shown.group(1)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_an_example_is_short(script: Path) -> None:
+    assert len(script.read_text(encoding="utf-8").splitlines()) <= 45
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_stands_beside_a_script_and_says_what_it_is(scenario: Path) -> None:
+    assert scenario.with_suffix(".py") in SCRIPTS
+    assert load_scenario(scenario).description
+
+
+def test_the_workflow_s_command_is_one_that_there_is(tmp_path: Path) -> None:
+    workflow = (EXAMPLES / "ci" / "proof-snapshots.yml").read_text(encoding="utf-8")
+    [check] = re.findall(r"pubsub (proof-snapshot .* --diff)", workflow)
+    [write] = re.findall(r"#   pubsub (proof-snapshot .*)", workflow)
+    scenario, kept = str(tmp_path / "prices.toml"), str(tmp_path / "prices.proof-snapshot")
+    Path(scenario).write_text('name = "prices"\nseed = "prices"\nrelay_blocks = 2\n', encoding="utf-8")
+    for command in (write, check):
+        for name in ("scenarios/prices.toml", '"${kept%.proof-snapshot}.toml"'):
+            command = command.replace(name, scenario)  # noqa: PLW2901  # the command, filled in
+        for name in ("scenarios/prices.proof-snapshot", '"$kept"'):
+            command = command.replace(name, kept)  # noqa: PLW2901  # the command, filled in
+        assert CliRunner().invoke(pubsub, command.split()).exit_code == 0, command
