@@ -64,8 +64,7 @@ def judge(mutants: Sequence[Mutant], workers: int, results: Results, *, careful:
         unknown = [mutant for mutant in mutants if results.of(mutant) is None]
         learned, project = results.path.with_suffix(".coverage.json"), digest(folder / "project")
         known = Coverage.load(learned, project)
-        coverage = judges("quick").quick(FILES, unknown, known)
-        coverage.save(learned, project)
+        coverage = judges("quick").quick(FILES, unknown, known, lambda new: new.save(learned, project))
         results.read()
         if careful:
             # What was swapped has failed no test that executes it: left to ask are those that start programs, which

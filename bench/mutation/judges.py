@@ -55,7 +55,13 @@ class Judges:
         self.folder = folder
         self.tell = tell
 
-    def quick(self, files: Sequence[str], mutants: Sequence[Mutant], known: Coverage | None) -> Coverage:
+    def quick(
+        self,
+        files: Sequence[str],
+        mutants: Sequence[Mutant],
+        known: Coverage | None,
+        keep: Callable[[Coverage], None],
+    ) -> Coverage:
         """Judge all mutants of `files` that can be swapped; returns what is `known` of the suite, or was learned first.
 
         Tells of each whether it was `killed`, ended by a `timeout`, `survived`, or is `unreached`: executed by no test;
@@ -72,6 +78,7 @@ class Judges:
                 gc.collect()
                 gc.freeze()  # or every child would copy what it only counts
                 coverage = known or self._learn(suite, files, imported, swapper)
+                keep(coverage)  # in case that this is interrupted
                 learned.update(asdict(coverage))
                 self._judge_by_swapping(suite, mutants, coverage, swapper)
 
