@@ -24,6 +24,7 @@ COMMANDS: Final = (
     "report",
     "score",
     "evidence",
+    "inspect",
     "diff",
     "fuzz",
     "replay",

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from cli.pages import Grid, Line
+from cli.pages import Doing, Grid, Line, Shown
 
 PLAIN_WIDTH: Final = 140
 """Columns of a table that goes to a file or a pipe."""
@@ -100,6 +100,13 @@ def show(page: Line | Grid) -> None:
         table(page.title, page.header, page.rows)
 
 
+def show_all(pages: Iterable[Shown]) -> None:
+    """Pages one after the other; how far something is is not among them."""
+    for page in pages:
+        if not isinstance(page, Doing):
+            show(page)
+
+
 GAP: Final = 2
 """Blanks between two columns."""
 
@@ -118,7 +125,7 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -
     if title:
         console.print(Text(title, style="bold"))
     for columns, widths in _layout(names, cells, console.width):
-        shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+        shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
         for at, width in zip(columns, widths, strict=True):
             figures = at > 0 and all(_is_figure(row[at]) for row in cells)
             side: Literal["left", "right"] = "right" if figures else "left"

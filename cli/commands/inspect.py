@@ -1,0 +1,35 @@
+"""`pubsub inspect`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from cli import options
+from cli.exits import INCOMPLETE
+from cli.result import Result, tells
+
+
+@click.command(
+    "inspect",
+    epilog="\b\nExamples:\n  pubsub inspect my-network.toml\n  pubsub inspect out/demo/history\n"
+    "  pubsub inspect out/demo/history --block 3000:17\n  pubsub inspect out/demo/audit --json\n",
+)
+@click.argument("path", type=options.ANY)
+@click.option(
+    "--block",
+    metavar="CHAIN:NUMBER",
+    help="Of a history: this block, with ledger, proof nodes, verdict and deliveries; NETWORK/CHAIN:NUMBER where "
+    "several networks have such a chain.",
+)
+@tells
+def command(path: Path, block: str | None) -> Result:
+    """Say what is at PATH: a scenario, history, audit, fixture, case of a campaign, session, relay proof or finding.
+
+    A block of a history is executed anew, from the checkpoint before it.
+    """
+    from cli.inspect import look
+    from cli.screen import show_all
+
+    found = look(path, block)
+    show_all(found.pages)
+    return Result(found.document, INCOMPLETE if found.document.get("unreadable") else 0)

@@ -1,0 +1,12 @@
+"""What is in a file or folder that this program reads or writes.
+
+view.py      what an inspection gives: a document for scripts, pages for people
+kinds.py     which kind of file or folder stands at a path, and who looks into it
+block.py     one judged block: header, verdict, ledger, deliveries, proof nodes
+folders.py   histories, audits, folders of fixtures
+files.py     scenarios, sessions, fixtures, cases, relay proofs, findings
+"""
+
+from cli.inspect.kinds import look
+
+__all__ = ["look"]

@@ -1,0 +1,96 @@
+"""One judged block: what its header says, what was found, where its bytes went, what it delivered, what proves it."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cli.blocks import ledger_pages
+from cli.inspect.view import View, header_figures, view
+from cli.pages import Grid, Line, Shown, words
+from primitives.hashing import blake2_256
+from primitives.pubsub import node_cost
+from runtime.parachain_system.block import InvalidBlock
+from runtime.parachain_system.execute import BlockOutcome
+from runtime.parachain_system.validate import validate_block
+from spark_audit.compare import Judged
+from spark_audit.open_proof import ProofError, decode_node
+
+
+def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
+    """A block, executed anew on its parent. Raises `CompareError` where the state before it cannot be had."""
+    parent, state = judged.pre()
+    outcome: BlockOutcome | None = None
+    refusal: InvalidBlock | None = None
+    try:
+        outcome = validate_block(parent, state, judged.candidate, judged.relay)
+    except InvalidBlock as invalid:
+        refusal = invalid
+    inherent = judged.candidate.inherent
+    evidence = [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
+    nodes = [node_figures(node) for node in inherent.proof]
+    deliveries = [dict(zip(_DELIVERED, each, strict=True)) for each in judged.deliveries]
+    figures: dict[str, Any] = {
+        "chain": judged.chain,
+        **header_figures(judged.candidate.header),
+        "relay_parent": inherent.relay_parent_number,
+        "verdict_recorded": judged.verdict or "accepted",
+        "verdict_now": "accepted" if refusal is None else refusal.verdict.value,
+        "downward_messages": len(inherent.downward),
+        "horizontal_messages": sum(len(messages) for _, messages in inherent.horizontal),
+        "messages_used": inherent.messages_used,
+        "proof_nodes": len(nodes),
+        "proof_bytes": sum(node["cost"] for node in nodes),
+        "evidence": [{"verdict": verdict, "detail": detail} for verdict, detail in evidence],
+        "ledger": None if outcome is None else asdict(outcome.ledger),
+        "deliveries": deliveries,
+        "nodes": nodes,
+    }
+    pages: list[Shown] = []
+    if evidence:
+        pages.append(Grid("what is wrong with it", ("verdict", "why"), tuple(evidence)))
+    if outcome is not None:
+        pages += ledger_pages(judged.place, outcome.ledger)
+    pages += [_delivery_page(deliveries), node_page(nodes)]
+    return view(kind, path, {name: value for name, value in figures.items() if value is not None}, pages)
+
+
+_DELIVERED = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
+
+
+def _delivery_page(deliveries: list[dict[str, Any]]) -> Shown:
+    if not deliveries:
+        return Line("nothing was delivered\n")
+    rows = tuple(
+        (str(each["publisher"]), words(each["key"]), each["kind"], words(each["entry_hash"], 8)) for each in deliveries
+    )
+    return Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows)
+
+
+def node_figures(node: bytes) -> dict[str, Any]:
+    """A proof node in short; a detached value is no trie node and says so."""
+    out: dict[str, Any] = {"hash": blake2_256(node), "bytes": len(node), "cost": node_cost(len(node))}
+    try:
+        parts = decode_node(node)
+    except ProofError:
+        return {**out, "kind": "value", "partial": "", "children": 0}
+    kind = "branch" if parts.children else "leaf"
+    holds = parts.value is not None or parts.value_hash is not None
+    return {
+        **out,
+        "kind": f"{kind} with a value" if parts.children and holds else kind,
+        "partial": parts.partial,
+        "children": len(parts.children),
+    }
+
+
+def node_page(nodes: Iterable[dict[str, Any]]) -> Grid:
+    """Proof nodes, in the order of the proof."""
+    rows = tuple(
+        (words(node["hash"]), node["bytes"], node["kind"], node["children"], _short(node["partial"])) for node in nodes
+    )
+    return Grid("proof nodes", ("hash", "bytes", "kind", "children", "partial key"), rows)
+
+
+def _short(partial: str, most: int = 20) -> str:
+    return partial if len(partial) <= most else f"{partial[:most]}…"

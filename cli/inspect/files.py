@@ -1,0 +1,155 @@
+"""Single files: scenarios, sessions, fixtures, cases of a campaign, relay proofs, findings."""
+
+from collections import Counter
+from pathlib import Path
+
+from cli.inspect.block import judged_block, node_figures, node_page
+from cli.inspect.view import View, header_figures, view
+from cli.pages import Grid, Line
+from collator.cases import read_case
+from emulator.fixtures import read_fixture
+from emulator.scenario import Scenario, Subscriber
+from emulator.scenario_file import load_scenario, parse_document
+from primitives.pubsub import node_cost
+from spark_audit.compare import judged_fixture
+from spark_audit.finding_file import check_finding
+from spark_audit.relay_proofs import read_relay_proof
+
+
+def scenario(path: Path) -> View:
+    """A scenario file. Raises `ScenarioError`."""
+    found = load_scenario(path)
+    return view("scenario", path, _figures(found), _pages(found))
+
+
+def _figures(found: Scenario) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "description": found.description,
+        "seed": found.seed,
+        "relay_blocks": found.relay_blocks,
+        "segment_length": found.segment_length,
+        "publishers": len(found.publisher_ids()),
+        "keys": sum(group.keys * len(group.paras) for group in found.publishers),
+        "subscribers": len(found.subscribers),
+        "subscribed_keys": sum(_subscribed(found, each) for each in found.subscribers),
+        "collators_that_cheat": sum(bool(each.strategies) for sub in found.subscribers for each in sub.collators),
+        "scenario": found.document(),
+    }
+
+
+def _pages(found: Scenario) -> tuple[Grid, Grid]:
+    publishers = tuple(
+        (
+            ", ".join(map(str, group.paras)),
+            group.keys,
+            _range(group.sizes().min, group.sizes().max),
+            f"{group.update_rate / 1_000_000:g}",
+            ", ".join(map(str, group.ttls())),
+        )
+        for group in found.publishers
+    )
+    subscribers = tuple(
+        (
+            f"{each.para} {each.name}",
+            _subscribed(found, each),
+            each.cache,
+            len(each.collators),
+            ", ".join(name for collator in each.collators for name in collator.strategies)[:60] or "none",
+        )
+        for each in found.subscribers
+    )
+    return (
+        Grid("publishers", ("ids", "keys", "value bytes", "update rate", "ttl"), publishers),
+        Grid("subscribers", ("subscriber", "keys", "cache", "collators", "cheats"), subscribers),
+    )
+
+
+def _subscribed(found: Scenario, subscriber: Subscriber) -> int:
+    return sum(map(len, found.items(subscriber.subscribe).values()))
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def session(path: Path) -> View:
+    """A file that `write` made in a session. Raises `CommandError`, `ScenarioError`."""
+    from cli.session.saved import read_document
+
+    document = read_document(path)
+    found = parse_document(document["scenario"], str(path))
+    figures = {
+        "scenario_name": found.name,
+        "block": document["block"],
+        "hash": document["hash"],
+        "commands": document["commands"],
+        "scenario": document["scenario"],
+    }
+    lines = (Line("commands:"), *(Line(f"  {line}") for line in document["commands"]))
+    return view("session", path, figures, (*lines, Line(f"`pubsub step {path}` goes on from there")))
+
+
+def fixture(path: Path) -> View:
+    """An executable vector, executed. Raises `FixtureError`."""
+    return judged_block(judged_fixture(read_fixture(path)), path, "fixture")
+
+
+def case(path: Path) -> View:
+    """A case of a campaign. Raises `BadCase`, `OSError`."""
+    found = read_case(path)
+    kinds = Counter(type(step).__name__ for step in found.shrunk)
+    nodes = [node_figures(node) for node in found.proof]
+    figures = {
+        "label": found.label,
+        "strategies": list(found.strategies),
+        "strategy": " + ".join(found.strategies) or "the honest block",
+        "judged": "a proof alone" if found.block is None else "a block",
+        "steps": len(found.steps),
+        "shrunk_to": len(found.shrunk),
+        "due": ", ".join(found.expected) or "accepted",
+        "found": ", ".join(found.verdicts) or "accepted",
+        "relay_root": found.bench.root,
+        "state_keys": sum(1 for _ in found.bench.state.top_entries()),
+        "proof_bytes": sum(node["cost"] for node in nodes),
+        **({} if found.block is None else {"block": header_figures(found.block.header)}),
+        "steps_by_kind": dict(kinds),
+        "nodes": nodes,
+    }
+    pages = (Grid("steps", ("kind", "count"), tuple(sorted(kinds.items()))), node_page(nodes))
+    return view("case of a campaign", path, figures, (*pages, Line(f"`pubsub replay {path}` plays it again")))
+
+
+def relay_proof(path: Path) -> View:
+    """A real `setValidationData` inherent. Raises `ImportRefused`."""
+    found = read_relay_proof(path)
+    nodes = [node_figures(node) for node in found.proof]
+    figures = {
+        "network": found.network,
+        "chain": found.chain,
+        "number": found.number,
+        "block": found.block,
+        "relay_parent": found.relay_parent,
+        "relay_root": found.relay_root,
+        "max_pov_size": found.max_pov,
+        "downward_messages": len(found.downward),
+        "horizontal_messages": sum(len(messages) for _, messages in found.horizontal),
+        "proof_nodes": len(nodes),
+        "proof_bytes": sum(node_cost(len(node)) for node in found.proof),
+        "nodes": nodes,
+    }
+    return view("relay proof", path, figures, (node_page(nodes),))
+
+
+def finding(path: Path) -> View:
+    """A finding with its evidence, judged again. Raises `FindingError`."""
+    checked = check_finding(path)
+    told = {name: value for name, value in checked.finding.items() if name not in ("format", "digest", "evidence")}
+    figures = {
+        **told,
+        "evidence_bytes": len(checked.finding["evidence"]),
+        "proven": checked.proven,
+        "shows": checked.judgement.detail,
+        "rests_on": list(checked.judgement.rests_on),
+    }
+    return view("finding", path, figures, (Line(f"rests on: {line}") for line in checked.judgement.rests_on))

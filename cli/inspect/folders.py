@@ -1,0 +1,149 @@
+"""Folders: histories with their blocks, audits, fixtures."""
+
+from collections import Counter
+from pathlib import Path
+
+from cli.inspect.block import judged_block
+from cli.inspect.view import InspectError, View, counted, view
+from cli.pages import Grid, Line, Shown
+from emulator.vectors import read_vectors
+from spark_audit import schema
+from spark_audit.commit import COMMITS
+from spark_audit.compare import HistoryRecord
+from spark_audit.reader import Fault, History
+from spark_audit.results import Results
+
+
+def history_folder(path: Path) -> Path | None:
+    """The history at a path, or beside the summary of a run that wrote it there."""
+    return next((each for each in (path, path / "history") if (each / COMMITS).is_dir()), None)
+
+
+def history(path: Path) -> View:
+    """What a history holds, from its manifests and the columns that say what became of its blocks."""
+    found = History.open(path)
+    faults = list(found.faults)
+    rows: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for commit in found.commits:
+        for entry in commit.files:
+            rows[entry.table] += entry.rows
+            sizes[entry.table] += entry.size
+    chains: dict[tuple[str, int], Counter[str]] = {}
+    verdicts: Counter[str] = Counter()
+    for row in found.rows(found.files(schema.BLOCKS), faults):
+        chains.setdefault((row["network"], row["chain"]), Counter())[row["status"]] += 1
+        verdicts.update([row["verdict"]] if row["verdict"] else [])
+    figures = {
+        "networks": sorted({commit.network for commit in found.commits}),
+        "segments": len(found.commits),
+        "chains": len(chains),
+        "relay_blocks": rows["relay_headers"],
+        "blocks": rows["blocks"],
+        "deliveries": rows["deliveries"],
+        "proof_nodes": rows["nodes"],
+        "bytes": sizes.total(),
+        "unreadable": len(faults),
+        "by_chain": [{"network": n, "chain": c, **counts} for (n, c), counts in sorted(chains.items())],
+        "verdicts": dict(sorted(verdicts.items())),
+        "tables": {name: {"rows": rows[name], "bytes": sizes[name]} for name in sorted(rows)},
+        "faults": [{"path": fault.path, "error": fault.error} for fault in faults],
+    }
+    return view("history", path, figures, _history_pages(chains, verdicts, rows, sizes, faults))
+
+
+def _history_pages(
+    chains: dict[tuple[str, int], Counter[str]],
+    verdicts: Counter[str],
+    rows: Counter[str],
+    sizes: Counter[str],
+    faults: list[Fault],
+) -> list[Shown]:
+    lines = tuple(
+        (f"{network} {chain}", counts["included"], counts["rejected"], counts["imported"])
+        for (network, chain), counts in sorted(chains.items())
+    )
+    pages: list[Shown] = [Grid("blocks by chain", ("chain", "included", "rejected", "imported"), lines)]
+    if verdicts:
+        pages.append(counted("refused blocks", ("verdict", "blocks"), verdicts))
+    tables = tuple((name, rows[name], sizes[name]) for name in sorted(rows))
+    pages.append(Grid("tables", ("table", "rows", "bytes"), tables))
+    if faults:
+        pages.append(Grid("not readable", ("file", "why"), tuple((each.path, each.error) for each in faults)))
+    pages.append(Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries"))
+    return pages
+
+
+def history_block(path: Path, block: str) -> View:
+    """The candidates of one number on one chain, executed anew. Raises `InspectError`, `CompareError`."""
+    network, chain, number = _place(block)
+    record = HistoryRecord(path)
+    chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]
+    if not chains:
+        there = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"
+        raise InspectError(f"{path}: --block {block}: no such chain; there are {there}")
+    if len(chains) > 1:
+        which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
+        raise InspectError(f"{path}: --block {block}: several networks have that chain: {which}")
+    last = 0
+    found = []
+    for judged in record.blocks(*chains[0]):
+        at = judged.candidate.header.number
+        if at == number:
+            found.append(judged)
+        elif found and at > number:
+            break
+        last = max(last, at)
+    if not found:
+        raise InspectError(f"{path}: --block {block}: the chain's blocks go from 1 to {last}")
+    views = [judged_block(each, path) for each in found]
+    pages = tuple(page for each in views for page in each.pages)
+    return View({"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages)
+
+
+def _place(text: str) -> tuple[str | None, int, int]:
+    """`[NETWORK/]CHAIN:NUMBER`. Raises `InspectError`."""
+    network, slash, rest = text.rpartition("/")
+    chain, colon, number = rest.partition(":")
+    if not colon or not chain.isdecimal() or not number.isdecimal():
+        raise InspectError(f"--block is CHAIN:NUMBER, as in 2000:17, or NETWORK/CHAIN:NUMBER, not {text!r}")
+    return network if slash else None, int(chain), int(number)
+
+
+def audit(path: Path) -> View:
+    """What an audit came to, from its report and tables. Raises `ResultError`."""
+    results = Results.open(path)
+    report = results.report
+    chains = list(results.rows(schema.CHAINS))
+    codes = Counter(row["code"] for row in results.rows(schema.FINDINGS))
+    quarantined = list(results.rows(schema.QUARANTINE))
+    figures = {
+        **{name: value for name, value in report.items() if isinstance(value, str | int) and value is not None},
+        "chains": len(chains),
+        "findings": sum(codes.values()),
+        "quarantined": len(quarantined),
+        "codes": dict(sorted(codes.items())),
+        "by_chain": [{"network": row["network"], "chain": row["chain"], "status": row["status"]} for row in chains],
+        "quarantine": [{"path": row["path"], "error": row["error"]} for row in quarantined],
+    }
+    statuses = Counter(row["status"] for row in chains)
+    pages: list[Shown] = [counted("chains", ("status", "chains"), statuses)]
+    if codes:
+        pages.append(counted("findings", ("code", "count"), codes))
+    if quarantined:
+        rows = tuple((row["path"], row["error"]) for row in quarantined)
+        pages.append(Grid("not readable", ("file", "why"), rows))
+    return view("audit", path, figures, pages)
+
+
+def fixtures(path: Path) -> View:
+    """A folder of executable vectors. Raises `FixtureError`."""
+    found = read_vectors(path)
+    verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in found)
+    figures = {
+        "fixtures": len(found),
+        "chains": len({fixture.chain for fixture in found}),
+        "verdicts": dict(sorted(verdicts.items())),
+        "names": [fixture.name for fixture in found],
+    }
+    return view("folder of fixtures", path, figures, (counted("fixtures", ("verdict", "files"), verdicts),))

@@ -1,0 +1,63 @@
+"""Which kind of file or folder stands at a path, by what it holds, and who looks into it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cli.inspect.view import InspectError, View
+
+_KNOWN = "a scenario, session, fixture, case of a campaign, relay proof or finding"
+
+
+def look(path: Path, block: str | None = None) -> View:
+    """What is at a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
+
+    Raises `InspectError` for what nobody here reads or wrote, and what the reader of its kind raises.
+    """
+    if path.is_dir():
+        return _folder(path, block)
+    if block is not None:
+        raise InspectError(f"{path}: --block is for histories")
+    from cli.inspect import files
+
+    if path.suffix == ".toml":
+        return files.scenario(path)
+    content = _json(path)
+    if str(content.get("format", "")).startswith("pubsub-session/"):
+        return files.session(path)
+    if str(content.get("format", "")).startswith("pubsub-case/"):
+        return files.case(path)
+    if {"version", "candidate", "expected"} <= content.keys():
+        return files.fixture(path)
+    if "trieNodes" in content:
+        return files.relay_proof(path)
+    if str(content.get("format", "")).startswith("pubsub-finding/"):
+        return files.finding(path)
+    raise InspectError(f"{path}: not {_KNOWN}")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InspectError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InspectError(f"{path}: neither TOML by its name nor JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InspectError(f"{path}: not {_KNOWN}")
+    return content
+
+
+def _folder(path: Path, block: str | None) -> View:
+    from cli.inspect import folders
+
+    found = folders.history_folder(path)
+    if found is not None:
+        return folders.history(found) if block is None else folders.history_block(found, block)
+    if block is not None:
+        raise InspectError(f"{path}: --block is for histories, and this is none")
+    if (path / "run_report.json").is_file():
+        return folders.audit(path)
+    if any(path.glob("*.json")):
+        return folders.fixtures(path)
+    raise InspectError(f"{path}: neither a history, nor an audit, nor a folder of fixtures")

@@ -1,0 +1,58 @@
+"""What an inspection gives."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cli.pages import Grid, Line, Shown, words
+from primitives.errors import PubsubError
+from primitives.header import Header
+
+
+class InspectError(PubsubError):
+    """Something that cannot be looked into; the message names file and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The same twice: `document` for scripts (its `kind` says what it is), `pages` for people."""
+
+    document: dict[str, Any]
+    pages: tuple[Shown, ...]
+
+
+def view(kind: str, path: Path, figures: Mapping[str, Any], pages: Iterable[Shown] = ()) -> View:
+    """A view that begins with the kind, the path, and some figures that say everything in short."""
+    plain = {name: value for name, value in figures.items() if not isinstance(value, list | dict)}
+    rows = tuple((name.replace("_", " "), figure(name, value)) for name, value in plain.items())
+    head = (Line(f"{path}: {kind}"), Grid("", ("", ""), rows))
+    return View({"kind": kind, "path": str(path), **figures}, (*head, *pages))
+
+
+_IDS: Final = frozenset({"chain", "number", "block", "slot", "relay_parent", "segment", "position"})
+"""Numbers that name something: nobody reads them in thousands."""
+
+
+def figure(name: str, value: object) -> str | int:
+    """A figure for a table: counts as they are, bytes in hex and whole."""
+    counts = isinstance(value, int) and not isinstance(value, bool) and name not in _IDS
+    return value if counts and isinstance(value, int) else words(value, None)
+
+
+def header_figures(header: Header) -> dict[str, Any]:
+    """A header in short."""
+    return {
+        "number": header.number,
+        "hash": header.hash(),
+        "parent": header.parent_hash,
+        "state_root": header.state_root,
+        "extrinsics_root": header.extrinsics_root,
+        "slot": header.aura_slot(),
+        "sealed": header.aura_seal() is not None,
+    }
+
+
+def counted(title: str, header: tuple[str, str], counts: Mapping[Any, int]) -> Grid:
+    """A table of counts, by name."""
+    return Grid(title, header, tuple((str(name), count) for name, count in sorted(counts.items())))

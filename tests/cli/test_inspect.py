@@ -1,0 +1,173 @@
+"""What `pubsub inspect` says of everything that this program reads and writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import pubsub
+from cli.session import Session
+from emulator.fixtures import FixtureMaker, write_fixture
+from emulator.scenario_file import load_bundled, load_scenario
+from emulator.simulation import Simulation
+from primitives.errors import PubsubError
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIO = """
+name = "tiny"
+seed = "tiny"
+relay_blocks = 8
+segment_length = 4
+
+[[publishers]]
+paras = [1000]
+keys = 4
+update_rate = 0.5
+
+[[subscribers]]
+para = 3000
+subscribe = [{ publishers = "all" }]
+
+[[subscribers.collators]]
+
+[[subscribers.collators]]
+strategies = ["omit-node"]
+"""
+
+
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(pubsub, [str(each) for each in arguments])
+
+
+def _inspect(*arguments: object) -> dict[str, Any]:
+    """The document, after looking whether the pages are there as well."""
+    shown = _run("inspect", *arguments)
+    assert shown.exit_code == 0, shown.output
+    document = json.loads(_run("inspect", *arguments, "--json").stdout)
+    assert isinstance(document, dict)
+    first = document["blocks"][0] if "blocks" in document and isinstance(document["blocks"], list) else document
+    assert shown.stdout.startswith(f"{document['path']}: {first['kind']}\n")
+    return document
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inspect")
+    (folder / "tiny.toml").write_text(SCENARIO)
+    assert _run("run", folder / "tiny.toml", "--out", folder / "out").exit_code == 0
+    assert _run("audit", folder / "out/history", "--out", folder / "audit", "--engine", "python").exit_code == 1
+    return folder
+
+
+def test_a_scenario_is_counted(folder: Path) -> None:
+    found = _inspect(folder / "tiny.toml")
+    assert (found["publishers"], found["keys"], found["subscribed_keys"]) == (1, 4, 4)
+    assert found["collators_that_cheat"] == 1
+
+
+def test_a_history_is_counted_from_the_folder_of_its_run_too(folder: Path) -> None:
+    summary = json.loads((folder / "out/summary.json").read_text())
+    found = _inspect(folder / "out")
+    by_chain = {row["chain"]: row for row in found["by_chain"]}
+    assert by_chain[3000]["included"] == summary["chains"]["3000"]["blocks"]
+    assert by_chain[3000]["rejected"] == summary["chains"]["3000"]["refused"]
+    assert found["verdicts"] == summary["verdicts"]
+    assert (found["segments"], found["relay_blocks"], found["unreadable"]) == (2, 9, 0)
+
+
+def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliveries(folder: Path) -> None:
+    simulation = Simulation(load_scenario(folder / "tiny.toml"))
+    records = [r for _ in range(8) for r in simulation.step().records if r.chain == 3000]
+    number = next(r.candidate.header.number for r in records if r.refusal is not None)
+    mine = [r for r in records if r.candidate.header.number == number]
+    blocks = _inspect(folder / "out/history", "--block", f"3000:{number}")["blocks"]
+    assert [block["verdict_now"] for block in blocks] == [
+        "accepted" if r.refusal is None else r.refusal.verdict.value for r in mine
+    ]
+    assert [block["hash"] for block in blocks] == ["0x" + r.candidate.hash().hex() for r in mine]
+    refused, valid = blocks[0], blocks[-1]
+    assert refused["evidence"]
+    assert "ledger" not in refused
+    outcome = mine[-1].outcome
+    assert outcome is not None
+    assert valid["ledger"]["proof_bytes"] == outcome.ledger.proof_bytes == valid["proof_bytes"]
+    assert len(valid["deliveries"]) == len(outcome.deliveries)
+    assert len(valid["nodes"]) == len(mine[-1].candidate.inherent.proof)
+    named = _inspect(folder / "out/history", "--block", f"tiny/3000:{number}")
+    assert named["blocks"] == blocks
+
+
+@pytest.mark.parametrize(
+    ("block", "complaint"),
+    [
+        ("3000", "--block is CHAIN:NUMBER"),
+        ("3000:x", "--block is CHAIN:NUMBER"),
+        ("9:1", "no such chain; there are tiny/1000, tiny/3000"),
+        ("other/3000:1", "no such chain"),
+        ("3000:900", "the chain's blocks go from 1 to"),
+    ],
+)
+def test_a_block_that_is_not_there_is_refused_with_what_is(folder: Path, block: str, complaint: str) -> None:
+    result = _run("inspect", folder / "out", "--block", block)
+    assert isinstance(result.exception, PubsubError)
+    assert complaint in str(result.exception)
+
+
+def test_a_history_that_cannot_be_read_whole_is_told_and_ends_with_three(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "history").mkdir()
+    for path in sorted((folder / "out/history").rglob("*")):
+        target = tmp_path / "history" / path.relative_to(folder / "out/history")
+        target.mkdir() if path.is_dir() else target.write_bytes(path.read_bytes())
+    victim = next(path for path in sorted((tmp_path / "history").rglob("*.parquet")) if "blocks" in path.parts)
+    victim.write_bytes(victim.read_bytes()[:-9])
+    result = _run("inspect", tmp_path, "--json")
+    assert result.exit_code == 3
+    assert "bytes" in json.loads(result.stdout)["faults"][0]["error"]
+
+
+def test_an_audit_is_counted(folder: Path) -> None:
+    summary = json.loads((folder / "out/summary.json").read_text())
+    found = _inspect(folder / "audit")
+    assert found["codes"]["OmittedBelowBudget"] == summary["verdicts"]["OmittedBelowBudget"]
+    assert found["exit_code"] == 1
+
+
+def test_fixtures_alone_and_in_a_folder(tmp_path: Path) -> None:
+    simulation = Simulation(load_bundled("fixtures"))
+    maker = FixtureMaker()
+    simulation.network.observe(maker)
+    for _ in range(6):
+        simulation.step()
+    fixtures = list(maker.fixtures)[:4]
+    for fixture in fixtures:
+        write_fixture(fixture, tmp_path / f"{fixture.name}.json")
+    assert _inspect(tmp_path)["fixtures"] == len(fixtures)
+    for fixture in fixtures:
+        found = _inspect(tmp_path / f"{fixture.name}.json")
+        assert found["kind"] == "fixture"
+        assert found["verdict_now"] == found["verdict_recorded"] == (fixture.expected.verdict or "accepted")
+
+
+def test_a_case_a_relay_proof_and_a_session(tmp_path: Path) -> None:
+    case = _inspect(ROOT / "collator/corpus/add-cached-node.json")
+    assert (case["strategies"], case["found"]) == (["add-cached-node"], "UnusedNodes")
+    proof = _inspect(ROOT / "spark_audit/mainnet/moonbeam-devnode-115.json")
+    assert (proof["number"], proof["proof_nodes"]) == (115, 3)
+    session = Session(load_bundled("fixtures"))
+    for line in ("step 2", f"write {tmp_path / 's.json'}"):
+        list(session.execute(line))
+    assert _inspect(tmp_path / "s.json")["commands"] == ["step 2"]
+
+
+def test_what_nobody_wrote_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / "b.json").write_text("{")
+    (tmp_path / "empty").mkdir()
+    for name in ("a.json", "b.json", "empty"):
+        result = _run("inspect", tmp_path / name)
+        assert isinstance(result.exception, PubsubError)
+        assert str(result.exception).startswith(f"{tmp_path / name}: ")
+    result = _run("inspect", tmp_path / "a.json", "--block", "1:1")
+    assert "--block is for histories" in str(result.exception)
