@@ -17,7 +17,7 @@ from runtime.pallet_subscriber.meter import Meter
 from runtime.pallet_subscriber.storage import CacheInfo
 from runtime.pallet_subscriber.view import SubscriberView
 from runtime.storage import Storage
-from trie.walk import CHILD, INLINE, step
+from trie.walk import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100
 MOST_WAITING: Final = 2
@@ -132,10 +132,11 @@ class NodeCache(Cache):
 
 
 def _child_of(node: bytes, key: PubsubKey, depth: int) -> tuple[Hash, int] | None:
-    """The hash of the next node towards `key` and where it starts, through inline nodes; none where the path ends."""
+    """The hash of the next node towards `key` and where it starts; none where the path ends.
+
+    Nor where it goes on in an inline node: that is shorter than a hash, so none of the nodes below has one.
+    """
     kind, payload, depth = step(node, key, depth)
-    while kind == INLINE:
-        kind, payload, depth = step(payload, key, depth)
     return (Hash(payload), depth) if kind == CHILD else None
 
 
