@@ -17,7 +17,6 @@ _KEPT_ROLES: Final = {"graphics-symbol"}
 _SILENT: Final = ("role", "aria-label", "aria-roledescription", "aria-hidden", "class", "pointer-events")
 _VARIABLES: Final = {color: f"var(--{name})" for name, color in DAY.items()}
 _LONG: Final = re.compile(r"-?\d+\.\d{3,}(e-\d+)?")
-_REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
 
 ET.register_namespace("", _SVG)
 
@@ -32,8 +31,8 @@ class Picture:
         """The same in pixels, two for one."""
         return vl_convert.svg_to_png(self.svg, scale=2)
 
-    def inline(self, name: str, label: str) -> str:
-        """The picture as an element of a page: `label` says what it shows, `name` keeps its ids apart from others'.
+    def inline(self, label: str) -> str:
+        """The picture as an element of a page: `label` says what it shows.
 
         What a mark stands for becomes its `title`, which browsers show; colours become the page's variables, and places
         are told to a hundredth of a pixel.
@@ -52,10 +51,6 @@ class Picture:
                     element.set(attribute, _VARIABLES[value])
                 elif attribute in {"d", "transform"}:
                     element.set(attribute, _LONG.sub(lambda found: f"{float(found[0]):.2f}", value))
-                elif attribute == "id":
-                    element.set(attribute, f"{name}-{value}")
-                elif "url(#" in value:
-                    element.set(attribute, _REFERENCE.sub(rf"url(#{name}-\1)", value))
             element.attrib.pop("font-family", None)
         root.attrib.pop("version", None)
         root.set("role", "img")

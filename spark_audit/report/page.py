@@ -53,8 +53,7 @@ class Chart:
     @property
     def inline(self) -> Markup:
         """Both, of which a window shows one."""
-        wide = self.wide.inline(f"{self.name}-w", self.label)
-        narrow = self.narrow.inline(f"{self.name}-n", self.label)
+        wide, narrow = self.wide.inline(self.label), self.narrow.inline(self.label)
         return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')  # noqa: S704  # drawn, not told
 
     def write(self, folder: Path) -> None:

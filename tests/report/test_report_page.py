@@ -82,7 +82,7 @@ def test_a_history_cannot_write_into_the_page(tmp_path: Path) -> None:
 
 def test_a_drawn_name_cannot_leave_its_chart() -> None:
     tree = Part(HOSTILE, 10, (Part(HOSTILE, 10),))
-    drawn = draw(where_bytes_go(tree, 900)).inline("a", HOSTILE)
+    drawn = draw(where_bytes_go(tree, 900)).inline(HOSTILE)
     root = ET.fromstring(drawn)  # noqa: S314  # drawn here
     assert root.get("aria-label") == HOSTILE
     assert any(HOSTILE in (element.text or "") for element in root.iter())

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, expect, sync_playwright
 from support.chromium import BrowserMissingError, Chromium, ready
 
 DESKTOP: Final[ViewportSize] = {"width": 1280, "height": 800}
@@ -33,6 +33,10 @@ PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 
 _LOCAL = ("file:", "data:", "blob:")
 _ARGUMENTS = ("--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars")
+
+_PATIENCE: Final = 60_000
+"""Milliseconds until something that should happen counts as not happening: long, for machines that have much to do."""
+expect.set_options(timeout=_PATIENCE)
 
 NewPage = Callable[..., Page]
 """Makes a watched page; keyword arguments are those of Playwright's `Browser.new_context`."""
@@ -106,7 +110,7 @@ def new_page(browser: Browser) -> Iterator[NewPage]:
 
     def make(**settings: Any) -> Page:
         context = browser.new_context(**{"viewport": DESKTOP, "offline": True, **settings})
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(_PATIENCE)
         contexts.append(context)
         made = context.new_page()
         watch.over(made)
