@@ -16,6 +16,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import tomllib
 from pathlib import Path
@@ -37,7 +38,7 @@ jobs:
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
   ci      lint, then test
-  run     any `pubsub` command:  python3 dev.py run --help
+  pubsub  any `pubsub` command, in the folder you are in:  python3 dev.py pubsub run my.toml --out out/my
   setup   only the set-up, with the browser that tests of pages need
 """
 
@@ -130,8 +131,11 @@ def say(what: str) -> None:
     print(f"dev.py: {what}", file=sys.stderr, flush=True)
 
 
-def tool(name: str, *args: str) -> int:
-    """Runs a tool of `.venv` from the project's folder and returns its exit code."""
+def tool(name: str, *args: str, folder: Path = ROOT) -> int:
+    """Runs a tool of `.venv`, from the project's folder unless told otherwise, and returns its exit code.
+
+    Ctrl-C is the tool's to deal with: it may have something to put in order, or mean to go on.
+    """
     path = shutil.which(name, path=str(PYTHON.parent))
     if path is None:
         raise SetupError(f"{name} is missing in .venv: delete the folder .venv and try again")
@@ -139,7 +143,12 @@ def tool(name: str, *args: str) -> int:
     environment["PATH"] = os.pathsep.join((str(PYTHON.parent), os.environ.get("PATH", os.defpath)))
     environment.pop("PYTHONHOME", None)
     sys.stdout.flush()
-    return subprocess.run([path, *args], cwd=ROOT, env=environment, check=False).returncode
+    before = signal.signal(signal.SIGINT, lambda _signal, _frame: None)  # unlike SIG_IGN not inherited by the tool
+    try:
+        code = subprocess.run([path, *args], cwd=folder, env=environment, check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return code if code >= 0 else 128 - code
 
 
 def test(args: list[str]) -> int:
@@ -196,8 +205,8 @@ def lint() -> int:
 
 def run(job: str, args: list[str]) -> int:
     """Runs one job in the finished set-up."""
-    if job in ("demo", "run"):
-        return tool("pubsub", *(["demo"] if job == "demo" else []), *args)
+    if job in ("demo", "pubsub"):
+        return tool("pubsub", *(["demo"] if job == "demo" else []), *args, folder=Path.cwd())
     if job == "setup":
         return tool("python", "tests/support/chromium.py")
     if job == "compiled":
@@ -213,7 +222,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dev.py", description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", choices=("demo", "test", "lint", "compiled", "docs", "ci", "run", "setup"))
+    parser.add_argument("job", choices=("demo", "test", "lint", "compiled", "docs", "ci", "pubsub", "setup"))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
     try:

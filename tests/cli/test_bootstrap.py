@@ -1,5 +1,7 @@
 import importlib.util
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,3 +72,49 @@ def test_a_failing_setup_is_one_line_and_a_bad_exit_code(
     monkeypatch.setattr(sys, "argv", ["dev.py", "lint"])
     assert dev.main() == 1
     assert capsys.readouterr().err == "dev.py: no index\n"
+
+
+def test_pubsub_runs_in_the_callers_folder_with_all_its_arguments(
+    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, tuple[str, ...], Path]] = []
+
+    def tool(name: str, *args: str, folder: Path) -> int:
+        asked.append((name, args, folder))
+        return 0
+
+    monkeypatch.setattr(dev, "set_up", lambda: None)
+    monkeypatch.setattr(dev, "tool", tool)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["dev.py", "pubsub", "run", "my.toml", "--out", "x", "--json"])
+    assert dev.main() == 0
+    monkeypatch.setattr(sys, "argv", ["dev.py", "demo", "--engine", "python"])
+    assert dev.main() == 0
+    assert asked == [
+        ("pubsub", ("run", "my.toml", "--out", "x", "--json"), tmp_path),
+        ("pubsub", ("demo", "--engine", "python"), tmp_path),
+    ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
+def test_ctrl_c_is_left_to_the_tool_which_is_waited_for(tmp_path: Path) -> None:
+    child = (
+        "import sys, time\n"
+        "print('ready', flush=True)\n"
+        "try:\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    time.sleep(0.6)\n    open('put-in-order', 'w').close()\n    sys.exit(130)\n"
+    )
+    script = (
+        f"import pathlib, shutil, sys; sys.path.insert(0, {str(ROOT)!r}); import dev\n"
+        "shutil.which = lambda name, path: sys.executable\n"
+        f"sys.exit(dev.tool('python', '-c', {child!r}, folder=pathlib.Path.cwd()))"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    os.killpg(running.pid, signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert (tmp_path / "put-in-order").exists()
