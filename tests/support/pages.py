@@ -8,7 +8,8 @@ A comment right before a block says what is not as usual:
 
     <!-- not run: why -->      the reason is part of the page; `tests/docs/test_pages.py` counts these blocks
     <!-- file: name.toml -->   the block is written to this file in the page's folder, and is not run
-    <!-- prints -->            the block is what the one before it prints; `…` is any text, on its own line any lines
+    <!-- prints -->            the block is what the one before it prints, or its message where it fails; `…` is any
+                               text, on its own line any lines
     <!-- exit code: 1 -->      how each command of the block ends, where that is not 0
 
 A block in any other language than `text` must be a file, run, or marked as not run.
@@ -187,7 +188,7 @@ class Runner:
         if done.returncode != wanted:
             said = done.stderr or done.stdout
             raise PageError(f"{block.place}: `{shlex.join(words)}` ends with {done.returncode}, not {wanted}:\n{said}")
-        return done.stdout
+        return done.stdout or (done.stderr if wanted else "")
 
     def _expanded(self, word: str) -> list[str]:
         if not any(sign in word for sign in "*?["):
