@@ -1,6 +1,6 @@
 """Expiry lag by load and policy: how many blocks after its time an entry is removed.
 
-    python bench/ttl.py [--keys 100000] [--blocks 200]
+    .venv/bin/python bench/ttl.py [--keys 100000] [--blocks 200]
 
 `steady n`: n entries come due in every block; each that is removed is published again in the next block, so the number
 of rows stays what it is. Measured over `--blocks` blocks after one lap of the table. `burst n`: n entries come due in
@@ -9,9 +9,15 @@ one block, all others live long; measured until all n are gone.
 
 import argparse
 import gc
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+try:
+    import primitives  # noqa: F401  # the project, which another Python does not have
+except ModuleNotFoundError:
+    sys.exit("bench/ttl.py needs the project installed: `python3 dev.py setup`, then `.venv/bin/python bench/ttl.py`")
 
 from primitives.hashing import blake2_256
 from primitives.pubsub import PublishedEntry
