@@ -99,6 +99,10 @@ class Step:
     parachains: tuple[ParaId, ...]
     """Every parachain of the network, whether it had a turn or not."""
 
+    def __repr__(self) -> str:
+        refused = f", {len(self.refused)} refused" if self.refused else ""
+        return f"<Step: relay block {self.number}, {len(self.records)} candidates{refused}>"
+
     @property
     def events(self) -> tuple[Event, ...]:
         """The relay block's events."""
@@ -210,6 +214,9 @@ class Network:
         ]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
         return Network(NetworkConfig(tuple(chains), relay, registered, seed=seed.encode()))
+
+    def __repr__(self) -> str:
+        return f"<Network at relay block {self.number}, parachains {', '.join(map(str, self.parachains))}>"
 
     # What a user of the network does
 

@@ -80,6 +80,11 @@ class BlockRecord:
     due: tuple[Verdict, ...] = ()
     """Every verdict that the cheat must meet, in order, worked out from what its author knew and not by judging it."""
 
+    def __repr__(self) -> str:
+        verdict = "valid" if self.refusal is None else self.refusal.verdict.value
+        size = len(self.candidate.inherent.proof)
+        return f"<BlockRecord: chain {self.chain}, block {self.candidate.header.number}, {verdict}, {size} nodes>"
+
 
 class Observer(Protocol):
     """Whoever wants to know. Called in order, after the fact."""

@@ -237,15 +237,6 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
 def line(thing: Any) -> str:
     """A line of text for a type of `CARDS`, where there is no HTML to be had."""
     match thing:
-        case Network():
-            return f"<Network at relay block {thing.number}, parachains {', '.join(map(str, thing.parachains))}>"
-        case Step():
-            refused = f", {len(thing.refused)} refused" if thing.refused else ""
-            return f"<Step: relay block {thing.number}, {len(thing.records)} candidates{refused}>"
-        case BlockRecord():
-            verdict = "valid" if thing.refusal is None else thing.refusal.verdict.value
-            size = len(thing.candidate.inherent.proof)
-            return f"<BlockRecord: chain {thing.chain}, block {thing.candidate.header.number}, {verdict}, {size} nodes>"
         case Delivery():
             value = "" if thing.value is None else f", {len(thing.value)} bytes"
             return f"<Delivery: publisher {thing.publisher}, key {short(thing.key)}, {thing.kind}{value}>"

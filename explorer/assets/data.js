@@ -74,7 +74,8 @@ function bytes(count) {
 }
 
 function percent(share, whole) {
-  return whole ? `${Math.round((100 * share) / whole)} %` : "–";
+  const found = whole ? (100 * share) / whole : 0;
+  return found > 0 && found < 1 ? "under 1 %" : `${Math.round(found)} %`;
 }
 
 function plural(count, one, many = `${one}s`) {

@@ -26,8 +26,7 @@ async function candidateView(run, block, go) {
     ["messages", detail.messages[0] + detail.messages[1] ? `${detail.messages[0]} downward, ${detail.messages[1]} horizontal` : null],
     ["cache policy", chain.subscribes ? chain.cache : null],
   ]);
-  const parts = [head, about];
-  if (block.verdict) parts.push(evidence(run, block, detail));
+  const parts = block.verdict ? [head, evidence(run, block, detail), section("The block", about)] : [head, about];
   if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor stands where the next block goes on."));
   parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
   parts.push(section(`Proof: ${plural(block.nodes, "node")}`, trieView(run, detail)));

@@ -138,7 +138,7 @@ function trieView(run, detail) {
     panel.replaceChildren(
       facts([
         ["node", `${SHAPES[place.shape]} · ${FATES[place.fate]}`],
-        ["proves", (Array.isArray(text) ? text.filter(Boolean).join(" · ") : text) || "the way to what is below"],
+        [places[at + 1] && places[at + 1].row === place.row ? "leads to" : "proves", (Array.isArray(text) ? text.filter(Boolean).join(" · ") : text) || "the way to what is below"],
         ["hash", node ? `0x${node.hash}` : "inline: it stands in its parent"],
         ["nibbles", way(place) || "the root"],
         ["size", node && node.length ? bytes(node.length) : "not at hand"],
