@@ -14,6 +14,10 @@ def run_diff(a: Path, b: Path) -> Result:
     """The command."""
     result = compare(a, b)
     say(f"A: {a}\nB: {b}\n{result.compared:,} blocks compared")
+    if result.genesis:
+        say("different genesis: these are different networks (another seed or configuration), so every block differs")
+        for line in result.genesis:
+            say(f"  {line}")
     if result.first is not None:
         say("the first block that differs:")
         for line in result.first.lines():
@@ -27,6 +31,7 @@ def run_diff(a: Path, b: Path) -> Result:
         "b": b,
         "equal": result.equal,
         "compared": result.compared,
+        "different_genesis": result.genesis,
         "first": None if result.first is None else result.first.lines(),
         "others": result.others,
         "unmatched": result.unmatched,

@@ -26,6 +26,7 @@ from primitives.types import Hash, RelayBlockNumber, Slot
 from runtime.parachain_system.block import Candidate, InvalidBlock
 from runtime.parachain_system.validate import RelayContext, validate_block
 from runtime.storage import State
+from spark_audit import schema
 from spark_audit.commit import COMMITS
 from spark_audit.reader import Fault, History
 from spark_audit.rows import Row, RowError, candidate_of, state_of
@@ -145,6 +146,8 @@ class Comparison:
     """What comparing gave: how many blocks were compared, the first difference, and what has no counterpart."""
 
     compared: int = 0
+    genesis: list[str] = field(default_factory=list)
+    """Networks that have nothing in common from relay block 0 on: other seeds, other configurations."""
     first: BlockDifference | None = None
     others: list[str] = field(default_factory=list)
     """Further chains or fixtures that differ, by name."""
@@ -243,6 +246,11 @@ class HistoryRecord:
         """A chain's blocks. Raises `CompareError` for what cannot be read."""
         for segment in self.chains[network, chain]:
             yield from segment.blocks()
+
+    def genesis(self, network: str) -> Hash | None:
+        """The hash of a network's relay block 0, none where the history does not go back to it."""
+        entries = self.history.files(schema.RELAY_HEADERS, network)[:1]
+        return next((row["hash"] for row in self.rows(tuple(entries)) if row["number"] == 0), None)
 
     def rows(self, entries: tuple[Any, ...]) -> list[Row]:
         """Rows of files. Raises `CompareError`."""
@@ -370,6 +378,12 @@ def _histories(a: HistoryRecord, b: HistoryRecord) -> Comparison:
     # Two histories of one network each are of the same network, whatever it was called.
     renamed = dict(zip(networks[1], networks[0], strict=True)) if len(networks[0]) == len(networks[1]) == 1 else {}
     theirs = {(renamed.get(network, network), chain): (network, chain) for network, chain in b.chains}
+    called = {renamed.get(network, network): network for network in networks[1]}
+    for network in networks[0]:
+        if network in called:
+            first, second = a.genesis(network), b.genesis(called[network])
+            if first is not None and second is not None and first != second:
+                out.genesis.append(f"{network}: relay block 0 is {shown(first)} in A and {shown(second)} in B")
     firsts: list[tuple[tuple[int, bool, int], str, BlockDifference]] = []
     for place in a.chains:
         name = f"{place[0]}, chain {place[1]}"

@@ -91,6 +91,7 @@ def test_a_difference_is_told_and_so_is_equality(ran: tuple[Path, dict[str, Any]
     different = _document("diff", history, tmp_path / "other/history", code=1)
     assert different["equal"] is False
     assert different["first"]
+    assert len(different["different_genesis"]) == 1
 
 
 def test_a_campaign_and_its_kept_cases_are_told(tmp_path: Path) -> None:

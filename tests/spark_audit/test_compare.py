@@ -268,3 +268,16 @@ def test_states_that_are_equal_have_no_difference_and_empty_ones_can_be_compared
     assert (found.key, found.a, found.b, found.count) == (b"a", b"1", None, 2)
     assert "no known pallet" in "\n".join(found.lines())
     assert key_name(items.LAST_DELIVERED_PACKED.prefix + b"\x01") == "Subscriber.LastDeliveredPacked[0x01]"
+
+
+def test_histories_of_different_seeds_are_told_to_have_a_different_genesis_first(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    mine, _ = _run(tmp_path / "a")
+    theirs, _ = _run(tmp_path / "b", seed="other")
+    assert compare(mine, mine).genesis == []
+    result = CliRunner().invoke(pubsub, ["diff", str(mine), str(theirs)])
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[3].startswith("different genesis: these are different networks")
+    assert lines[4].startswith("  one: relay block 0 is 0x")
