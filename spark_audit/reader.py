@@ -23,6 +23,7 @@ HISTORY_TABLES: Final[dict[str, Table]] = {
         schema.BLOCKS,
         schema.DELIVERIES,
         schema.NODES,
+        schema.TRUTH,
     )
 }
 
