@@ -1,10 +1,13 @@
 """Sizes by chain, collator and publisher, exact: totals and nearest-rank percentiles over integers (AU-3).
 
-This is the plain path; `spark.job` has the same in SQL, and both must give the same rows to the byte.
+A chain is summed up by one unit of work, column by column over the Arrow tables that judging its segments wrote.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_audit.rows import Row
 
@@ -44,33 +47,30 @@ PUBLISHER_FIGURES: Final = (
     "deliveries",
 )
 
+BLOCK_COLUMNS: Final = (*BLOCK_FIGURES, "status", "verdict", "collator", "budget")
+PUBLISHER_COLUMNS: Final = (*PUBLISHER_FIGURES, "publisher")
 PERCENTILES: Final = (50, 90, 99)
-
-Group = tuple[str, int, str, str, str]
-"""Network, chain, scope, subject, measure."""
+_MILLION: Final = 1_000_000
 
 
-def summarize(blocks: Iterable[Row], publishers: Iterable[Row]) -> list[Row]:
-    """Rows of `summaries` over valid included blocks and imported proofs."""
-    groups: dict[Group, list[int]] = {}
+def summarize(network: str, chain: int, blocks: pa.Table, publishers: pa.Table) -> list[Row]:
+    """Rows of `summaries` of one chain, over its valid included blocks and imported proofs.
 
-    def add(row: Row, scope: str, subject: str, measure: str, value: int | None) -> None:
-        if value is not None:
-            groups.setdefault((row["network"], row["chain"], scope, subject, measure), []).append(value)
-
-    for row in blocks:
-        if row["status"] == "rejected" or row["verdict"] is not None:
-            continue
-        share = None if row["used"] is None else row["used"] * 1_000_000 // row["budget"]
-        figures = [(name, row[name]) for name in BLOCK_FIGURES] + [("budget_ppm", share)]
-        for name, value in figures:
-            add(row, "chain", "", name, value)
-            if row["collator"] is not None:
-                add(row, "collator", row["collator"].hex(), name, value)
-    for row in publishers:
-        for name in PUBLISHER_FIGURES:
-            add(row, "publisher", str(row["publisher"]), name, row[name])
-    return [_summary(group, sorted(values)) for group, values in sorted(groups.items())]
+    `blocks` and `publishers` have at least `BLOCK_COLUMNS` of `block_measures` and `PUBLISHER_COLUMNS` of
+    `publisher_measures`; the order of rows does not matter.
+    """
+    counted = blocks.filter(pc.and_(pc.not_equal(blocks["status"], "rejected"), pc.is_null(blocks["verdict"])))
+    share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
+    counted = counted.append_column("budget_ppm", share)
+    figures = (*BLOCK_FIGURES, "budget_ppm")
+    place = {"network": network, "chain": chain}
+    rows = [{**place, "scope": "chain", "subject": "", **row} for row in _sizes(counted, figures)]
+    for collator, part in _groups(counted, "collator"):
+        rows += [{**place, "scope": "collator", "subject": collator.hex(), **row} for row in _sizes(part, figures)]
+    for publisher, part in _groups(publishers, "publisher"):
+        subject = str(publisher)
+        rows += [{**place, "scope": "publisher", "subject": subject, **row} for row in _sizes(part, PUBLISHER_FIGURES)]
+    return rows
 
 
 def nearest_rank(count: int, percent: int) -> int:
@@ -78,17 +78,18 @@ def nearest_rank(count: int, percent: int) -> int:
     return max((count * percent + 99) // 100, 1)
 
 
-def _summary(group: Group, values: list[int]) -> Row:
-    network, chain, scope, subject, measure = group
-    return {
-        "network": network,
-        "chain": chain,
-        "scope": scope,
-        "subject": subject,
-        "measure": measure,
-        "count": len(values),
-        "total": sum(values),
-        "least": values[0],
-        **{f"p{percent}": values[nearest_rank(len(values), percent) - 1] for percent in PERCENTILES},
-        "most": values[-1],
-    }
+def _groups(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.Table]]:
+    """The rows of each value of a column, those without one left out."""
+    for value in pc.unique(table[column].drop_null()):
+        yield value.as_py(), table.filter(pc.equal(table[column], value))
+
+
+def _sizes(table: pa.Table, figures: tuple[str, ...]) -> Iterator[Row]:
+    """One row for each figure that any row has."""
+    for name in figures:
+        values = table[name].drop_null().combine_chunks().sort()
+        count = len(values)
+        if count:
+            ranks = {f"p{percent}": values[nearest_rank(count, percent) - 1].as_py() for percent in PERCENTILES}
+            total, least, most = pc.sum(values).as_py(), values[0].as_py(), values[-1].as_py()
+            yield {"measure": name, "count": count, "total": total, "least": least, **ranks, "most": most}

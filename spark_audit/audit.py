@@ -1,8 +1,8 @@
 """The audit of a history: what changed since the last run is judged, the rest is taken from its output.
 
 tasks      one a segment and chain; those whose receipt is there are not judged again
-habits     one a chain
-summary    sizes, chains, findings about chains, quarantine
+chains     one a chain: habits and sizes
+summary    whether chains are verified, findings about them, quarantine
 report     `run_report.json`, written last
 """
 
@@ -20,11 +20,12 @@ from spark_audit.canonical import encode_row
 from spark_audit.commit import CommitError, FileEntry, canonical_json, digest_of
 from spark_audit.evidence import figures_evidence
 from spark_audit.findings import Severity, Thresholds, finding_row
+from spark_audit.mapping import EngineLost, Mapper, Report, open_mapper
 from spark_audit.reader import History, check_file, count_uncommitted
 from spark_audit.results import ResultError, Results, read_receipt, read_rows, write_report, write_result
 from spark_audit.rows import Row
 from spark_audit.task import CHECK_VERSION, Task, make_tasks
-from spark_audit.work import ChainTask, Engine, EngineLost, PythonEngine, make_chain_task
+from spark_audit.work import ChainTask, judge_segment, look_through_chain, make_chain_task
 
 CLEAN: Final = 0
 FINDINGS: Final = 1
@@ -45,7 +46,7 @@ class AuditFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase (`verify`, `habits`, `summary`) is; counted in units of work."""
+    """How far a phase (`verify`, `chains`, `summary`) is; counted in units of work."""
 
     phase: str
     done: int
@@ -136,7 +137,7 @@ class _Run:
         self.engine_name = engine
         self.watch = watch
         self.limits = limits
-        self.opened: Engine | None = None
+        self.opened: Mapper | None = None
 
     def run(self, trusted: frozenset[str], fail_on: Severity | None, started: float) -> AuditResult:
         """All phases, then the report."""
@@ -146,14 +147,14 @@ class _Run:
             make_chain_task(self.out, [task for task, _ in group], [receipt for _, receipt in group], self.limits)
             for group in _chains(tasks, receipts)
         ]
-        habits = self.habits(chain_tasks)
+        looked_through = self.chains(chain_tasks)
         summary_folder, summary = self.summary(tasks, receipts, trusted)
         folders = [
             *(f"items/{task.name}" for task in tasks),
-            *(f"habits/{task.name}" for task in chain_tasks),
+            *(f"chains/{task.name}" for task in chain_tasks),
             summary_folder,
         ]
-        all_receipts = [*receipts, *habits, summary]
+        all_receipts = [*receipts, *looked_through, summary]
         tables: dict[str, list[str]] = {}
         for folder, receipt in zip(folders, all_receipts, strict=True):
             for name in receipt["rows"]:
@@ -175,10 +176,10 @@ class _Run:
 
     # Phases
 
-    def engine(self) -> Engine:
+    def engine(self) -> Mapper:
         """The engine, started when first needed: a run with nothing to do starts no JVM (AU-6)."""
         if self.opened is None:
-            self.opened = open_engine(self.engine_name, self.master)
+            self.opened = open_mapper(self.engine_name, self.master)
         return self.opened
 
     def close(self) -> None:
@@ -194,21 +195,25 @@ class _Run:
         self.watch(Progress("verify", 0, total))
         made: dict[int, Receipt] = {}
         if fresh:
-            todo = [tasks[at] for at in fresh]
-            done = self.engine().verify(todo, self.out, lambda count: self.watch(Progress("verify", count, total)))
+            todo = [tasks[at].to_json() for at in fresh]
+            tell = self.teller("verify", total)
+            done = self.engine().map(judge_segment, todo, self.out, tell)
             made = dict(zip(fresh, done, strict=True))
         receipts = [made[at] if receipt is None else receipt for at, receipt in enumerate(known)]
         return receipts, total
 
-    def habits(self, tasks: Sequence[ChainTask]) -> list[Receipt]:
+    def chains(self, tasks: Sequence[ChainTask]) -> list[Receipt]:
         """The receipts of all chains."""
-        known = [read_receipt(self.out / "habits" / task.name) for task in tasks]
-        fresh = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
-        self.watch(Progress("habits", 0, len(fresh)))
-        made = iter(self.engine().habits(fresh, self.out) if fresh else [])
-        receipts = [next(made) if receipt is None else receipt for receipt in known]
-        self.watch(Progress("habits", len(fresh), len(fresh)))
-        return receipts
+        known = [read_receipt(self.out / "chains" / task.name) for task in tasks]
+        fresh = [task.to_json() for task, receipt in zip(tasks, known, strict=True) if receipt is None]
+        tell = self.teller("chains", len(fresh))
+        tell(0)
+        made = iter(self.engine().map(look_through_chain, fresh, self.out, tell) if fresh else [])
+        return [next(made) if receipt is None else receipt for receipt in known]
+
+    def teller(self, phase: str, total: int) -> Report:
+        """What passes on how many units of a phase are done."""
+        return lambda count: self.watch(Progress(phase, count, total))
 
     def summary(
         self, tasks: Sequence[Task], receipts: Sequence[Receipt], trusted: frozenset[str]
@@ -230,12 +235,6 @@ class _Run:
         if known is not None:
             return folder, known
         tables = {
-            schema.SUMMARIES: self.engine().summarize(
-                self.item_files(tasks, receipts, schema.BLOCK_MEASURES),
-                self.item_files(tasks, receipts, schema.PUBLISHER_MEASURES),
-            )
-            if tasks
-            else [],
             schema.CHAINS: [],
             schema.FINDINGS: [],
             schema.QUARANTINE: _distinct(
@@ -340,17 +339,6 @@ class _Run:
             out=self.out,
             report=report,
         )
-
-
-def open_engine(name: str, master: str | None) -> Engine:
-    """The engine called `name`. Raises `EngineLost` when Spark cannot be started."""
-    if name == "python":
-        return PythonEngine()
-    try:
-        from spark_audit.spark.job import SparkEngine  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
-    except ImportError as error:
-        raise EngineLost(f"the Spark engine needs the extra `audit`: {error}") from None
-    return SparkEngine(master)
 
 
 def judge_chain(

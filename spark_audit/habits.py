@@ -13,6 +13,33 @@ from spark_audit.evidence import equivocation_evidence, figures_evidence
 from spark_audit.findings import Severity, Thresholds, finding_row
 from spark_audit.rows import Row
 
+HABIT_COLUMNS: Final = (
+    "network",
+    "chain",
+    "segment",
+    "position",
+    "number",
+    "block",
+    "status",
+    "verdict",
+    "judged",
+    "slot",
+    "collator",
+    "sealed",
+    "relay_parent",
+    "relay_lag",
+    "budget",
+    "used",
+    "stopped",
+    "expired_valid",
+    "cursor_before",
+    "cursor_after",
+)
+"""What is read of `block_measures`."""
+
+SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
+"""What is read of `publisher_measures`, once its rows are at their block."""
+
 _SLOT_WINDOW: Final = 4096
 _MILLION: Final = 1_000_000
 

@@ -1,4 +1,4 @@
-"""Units of work given out and their receipts collected, by this process or by Spark: for whatever is not an audit.
+"""Units of work given out and their receipts collected, by this process or by Spark.
 
 A unit is a function of a module, so that it travels by name; its task is text, and its receipt is JSON. Units know
 nothing of each other, so what comes out is the same whoever runs them and however they are cut.
@@ -8,10 +8,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from spark_audit.work import EngineLost, Report
+from primitives.errors import PubsubError
 
 Unit = Callable[[str, Path], dict[str, Any]]
 """Does the task that the text describes; what it writes stands below the folder."""
+
+Report = Callable[[int], None]
+"""Told how many units are done."""
+
+
+class EngineLost(PubsubError):
+    """The engine cannot be started, or was lost with work undone."""
 
 
 class Mapper(Protocol):
@@ -48,7 +55,7 @@ def open_mapper(name: str, master: str | None = None) -> Mapper:
     if name == "python":
         return PythonMapper()
     try:
-        from spark_audit.spark.job import SparkEngine  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
+        from spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
     except ImportError as error:
         raise EngineLost(f"the Spark engine needs the extra `audit`: {error}") from None
-    return SparkEngine(master)
+    return SparkMapper(master)

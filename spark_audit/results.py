@@ -1,8 +1,8 @@
-"""The audit's output: one directory a judged segment, one a chain's habits, one the summary; named by a report at last.
+"""The audit's output: one directory a judged segment, one a chain, one the summary; named by a report at last.
 
     <out>/items/network=…/chain=…/<segment>-<fingerprint>/   receipt.json and tables
-    <out>/habits/network=…/chain=…/<fingerprint>/            receipt.json, findings
-    <out>/summary/<fingerprint>/                             receipt.json, summaries, chains, findings, quarantine
+    <out>/chains/network=…/chain=…/<fingerprint>/            receipt.json, habits as findings, sizes as summaries
+    <out>/summary/<fingerprint>/                             receipt.json, chains, findings, quarantine
     <out>/run_report.json                                    names the directories of this run; written last
 
 A directory appears whole, by renaming, so an audit that was killed goes on where it stopped and nothing that a report
@@ -99,9 +99,9 @@ def read_receipt(folder: Path) -> dict[str, Any] | None:
     return receipt if whole else None
 
 
-def read_rows(path: Path, table: Table) -> Iterator[Row]:
-    """The rows of one result file. Raises `ResultError`."""
-    for part in read_groups(path, table):
+def read_rows(path: Path, table: Table, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of one result file, all columns or some. Raises `ResultError`."""
+    for part in read_groups(path, table, columns):
         yield from part.to_pylist()
 
 
@@ -147,7 +147,7 @@ def write_report(out: Path, report: dict[str, Any]) -> None:
     write_atomically(out / REPORT, json.dumps(report, indent=2, sort_keys=True).encode() + b"\n")
     named = {(out / folder).resolve() for folder in report["folders"]}
     _sweep(out / "items", lambda path: path.resolve() not in named, 3)
-    _sweep(out / "habits", lambda path: path.resolve() not in named, 3)
+    _sweep(out / "chains", lambda path: path.resolve() not in named, 3)
     _sweep(out / "summary", lambda path: path.resolve() not in named, 1)
 
 

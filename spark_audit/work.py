@@ -1,25 +1,23 @@
-"""The units of work that both engines run: judge one segment, look through one chain, each into a result directory."""
+"""The units of an audit: judge one segment, look through one chain, each into a result directory of its own."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from primitives.errors import PubsubError
+import pyarrow as pa
+
 from spark_audit import schema
-from spark_audit.aggregate import summarize
+from spark_audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, summarize
 from spark_audit.check import SegmentResult, check_segment
 from spark_audit.commit import FileEntry, canonical_json, digest_of
 from spark_audit.findings import Thresholds
-from spark_audit.habits import chain_habits
+from spark_audit.habits import HABIT_COLUMNS, SERVED_COLUMNS, chain_habits
 from spark_audit.reader import Fault, read_file
-from spark_audit.results import read_receipt, read_rows, write_result
+from spark_audit.results import read_groups, read_receipt, read_rows, write_result
 from spark_audit.rows import Row
 from spark_audit.task import CHECK_VERSION, Task
-
-Report = Callable[[int], None]
-"""Told how many units are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,9 @@ def make_chain_task(
     )
 
 
-def verify_task(task: Task, out: Path) -> dict[str, Any]:
-    """Judge a segment and write what was found, unless that is there. Raises `OSError` when it cannot be written."""
+def judge_segment(text: str, out: Path) -> dict[str, Any]:
+    """The unit that judges the segment a task names, unless its result is there. Raises `OSError`."""
+    task = Task.from_json(text)
     folder = out / "items" / task.name
     done = read_receipt(folder)
     if done is not None:  # another attempt at the unit was here, and its executor was lost after that
@@ -81,69 +80,38 @@ def verify_task(task: Task, out: Path) -> dict[str, Any]:
     return write_result(folder, result.tables(), {**result.receipt, "fingerprint": task.fingerprint})
 
 
-def habits_task(task: ChainTask, out: Path) -> dict[str, Any]:
-    """Look through a chain and write what its habits are. Raises `OSError`, `ResultError`."""
-    limits = task.limits
-    rows = list(chain_habits(_block_rows(task), _Publishers(task), _Headers(task), limits))
+def look_through_chain(text: str, out: Path) -> dict[str, Any]:
+    """The unit that looks through the chain a task names: its habits and its sizes. Raises `OSError`, `ResultError`."""
+    task = ChainTask.from_json(text)
+    habits = list(chain_habits(_block_rows(task), _Publishers(task), _Headers(task), task.limits))
+    sizes = summarize(
+        task.network,
+        task.chain,
+        _columns(task, schema.BLOCK_MEASURES, BLOCK_COLUMNS),
+        _columns(task, schema.PUBLISHER_MEASURES, PUBLISHER_COLUMNS),
+    )
     receipt = {"network": task.network, "chain": task.chain, "fingerprint": task.fingerprint}
-    return write_result(out / "habits" / task.name, {schema.FINDINGS: rows}, receipt)
+    return write_result(out / "chains" / task.name, {schema.FINDINGS: habits, schema.SUMMARIES: sizes}, receipt)
 
 
-class EngineLost(PubsubError):
-    """The engine cannot be started, or was lost with work undone."""
+def _files(task: ChainTask, table: schema.Table) -> Iterator[Path]:
+    """The result files of a table among a chain's segments; one without rows has none."""
+    for folder in task.folders:
+        path = Path(folder) / f"{table.name}.parquet"
+        if path.is_file():
+            yield path
 
 
-class Engine(Protocol):
-    """Who runs the units: this process, or Spark."""
-
-    name: str
-
-    def verify(self, tasks: Sequence[Task], out: Path, report: Report) -> list[dict[str, Any]]:
-        """The receipts of all tasks, in their order."""
-
-    def habits(self, tasks: Sequence[ChainTask], out: Path) -> list[dict[str, Any]]:
-        """The receipts of all chains, in their order."""
-
-    def summarize(self, blocks: Sequence[Path], publishers: Sequence[Path]) -> list[Row]:
-        """Rows of `summaries` over result files."""
-
-    def close(self) -> None:
-        """Stop what was started."""
-
-
-class PythonEngine:
-    """Everything in this process, one unit after the other."""
-
-    name = "python"
-
-    def verify(self, tasks: Sequence[Task], out: Path, report: Report) -> list[dict[str, Any]]:
-        """The receipts of all tasks, in their order."""
-        receipts = []
-        for done, task in enumerate(tasks, 1):
-            receipts.append(verify_task(task, out))
-            report(done)
-        return receipts
-
-    def habits(self, tasks: Sequence[ChainTask], out: Path) -> list[dict[str, Any]]:
-        """The receipts of all chains, in their order."""
-        return [habits_task(task, out) for task in tasks]
-
-    def summarize(self, blocks: Sequence[Path], publishers: Sequence[Path]) -> list[Row]:
-        """Rows of `summaries` over result files."""
-        return summarize(
-            (row for path in blocks for row in read_rows(path, schema.BLOCK_MEASURES)),
-            (row for path in publishers for row in read_rows(path, schema.PUBLISHER_MEASURES)),
-        )
-
-    def close(self) -> None:
-        """Nothing was started."""
+def _columns(task: ChainTask, table: schema.Table, names: Sequence[str]) -> pa.Table:
+    """Some columns of a table, over all of a chain's segments. Raises `ResultError`."""
+    empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
+    parts = [part for path in _files(task, table) for part in read_groups(path, table, names)]
+    return pa.concat_tables([empty, *(part.select(names) for part in parts)])
 
 
 def _block_rows(task: ChainTask) -> Iterator[Row]:
-    for folder in task.folders:
-        path = Path(folder) / f"{schema.BLOCK_MEASURES.name}.parquet"
-        if path.is_file():
-            yield from read_rows(path, schema.BLOCK_MEASURES)
+    for path in _files(task, schema.BLOCK_MEASURES):
+        yield from read_rows(path, schema.BLOCK_MEASURES, HABIT_COLUMNS)
 
 
 class _Publishers:
@@ -163,7 +131,7 @@ class _Publishers:
             self.segment = int(Path(folder).name.split("-")[0])
             path = Path(folder) / f"{schema.PUBLISHER_MEASURES.name}.parquet"
             if path.is_file():
-                for row in read_rows(path, schema.PUBLISHER_MEASURES):
+                for row in read_rows(path, schema.PUBLISHER_MEASURES, ("position", *SERVED_COLUMNS)):
                     self.rows.setdefault(row["position"], []).append(row)
         return self.rows.get(position, []) if self.segment == segment else []
 

@@ -1,15 +1,15 @@
-"""One Spark session for all tests of a process: starting a JVM takes longer than most of them."""
+"""One Spark context for all tests of a process: starting a JVM takes longer than most of them."""
 
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-from spark_audit.spark.session import start_session
+from spark_audit.spark.context import start_context
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = start_session("local[2]", "tests")
-    yield session
-    session.stop()
+def spark() -> Iterator[SparkContext]:
+    context = start_context("local[2]", "tests")
+    yield context
+    context.stop()

@@ -158,7 +158,7 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
         "units": {"judged": 6, "skipped": 0},
     }
     assert {name: report[name] for name in expected} == expected
-    assert {progress.phase for progress in seen} == {"verify", "habits", "summary"}
+    assert {progress.phase for progress in seen} == {"verify", "chains", "summary"}
     assert Progress("verify", 6, 6) in seen
     assert Results.open(tmp_path / "out").report == report
 

@@ -225,7 +225,7 @@ def _whole_or_absent(out: Path) -> None:
     """Every result directory in `out` is what was written; there is nothing else but a report."""
     for receipt in out.rglob(RECEIPT):
         assert read_receipt(receipt.parent) is not None
-    folders = [path for depth in ("items/*/*/*", "habits/*/*/*", "summary/*") for path in out.glob(depth)]
+    folders = [path for depth in ("items/*/*/*", "chains/*/*/*", "summary/*") for path in out.glob(depth)]
     assert all((folder / RECEIPT).is_file() for folder in folders)
     assert [path.name for path in out.glob("*") if path.is_file()] in ([], [REPORT])
 

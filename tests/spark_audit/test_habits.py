@@ -3,12 +3,8 @@
 import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from primitives.scale import Reader
 from spark_audit import schema
-from spark_audit.aggregate import nearest_rank, summarize
 from spark_audit.findings import Thresholds
 from spark_audit.habits import chain_habits
 
@@ -100,36 +96,3 @@ def test_rejected_and_unjudged_blocks_make_no_habits() -> None:
     rows = [_block(at, relay_lag=9, status="rejected", verdict="BadSeal") for at in range(3)]
     rows += [_block(at, relay_lag=9, judged=False) for at in range(3, 6)]
     assert _codes(rows) == []
-
-
-@given(st.integers(1, 500), st.integers(1, 100))
-def test_the_nearest_rank_is_the_least_that_covers_the_share(count: int, percent: int) -> None:
-    rank = nearest_rank(count, percent)
-    assert 1 <= rank <= count
-    assert rank * 100 >= count * percent
-    assert rank == 1 or (rank - 1) * 100 < count * percent
-
-
-def test_sizes_are_summed_up_by_chain_collator_and_publisher() -> None:
-    """AU-3."""
-    blocks = [_block(at, proof_bytes=10 * at, collator=bytes([at % 2]) * 32) for at in range(5)]
-    blocks.append(_block(9, proof_bytes=10**9, status="rejected"))
-    publisher: dict[str, Any] = {column.name: None for column in schema.PUBLISHER_MEASURES.columns}
-    publishers = [
-        {**publisher, "network": "dev", "chain": 2000, "publisher": 7, "value_bytes": size} for size in (4, 8)
-    ]
-    rows = {(row["scope"], row["subject"], row["measure"]): row for row in summarize(blocks, publishers)}
-    whole = rows["chain", "", "proof_bytes"]
-    assert [whole[name] for name in ("count", "total", "least", "p50", "p90", "p99", "most")] == [
-        5,
-        100,
-        0,
-        20,
-        40,
-        40,
-        40,
-    ]
-    assert rows["collator", "01" * 32, "proof_bytes"]["total"] == 40
-    assert rows["publisher", "7", "value_bytes"]["total"] == 12
-    assert rows["chain", "", "budget_ppm"]["most"] == 100_000
-    assert ("chain", "", "unpruned_bytes") not in rows

@@ -97,11 +97,11 @@ def test_a_home_directory_that_cannot_be_written_does_not_stop_it(only: Path, mo
 
 _SESSION = """
 from spark_audit.spark.java import find_java
-from spark_audit.spark.session import start_session
+from spark_audit.spark.context import start_context
 print("bundled", find_java().bundled)
-session = start_session("local[1]")
-print("sum", session.range(10).selectExpr("sum(id) AS s").first()["s"])
-session.stop()
+context = start_context("local[1]")
+print("sum", context.parallelize(range(10), 2).sum())
+context.stop()
 """
 
 

@@ -122,25 +122,25 @@ _DRIVER = """
 import json, sys
 from pathlib import Path
 from spark_audit.audit import audit
-from spark_audit.spark.session import start_session
+from spark_audit.spark.context import start_context
 
 def where(at):
     import pyarrow, primitives, spark_audit
     return [module.__file__ for module in (pyarrow, primitives, spark_audit)]
 
-session = start_session(*sys.argv[3:])
-places = session.sparkContext.parallelize(range(2), 2).map(where).collect()
+context = start_context(*sys.argv[3:])
+places = context.parallelize(range(2), 2).map(where).collect()
 result = audit(Path(sys.argv[1]), Path(sys.argv[2]))
 told = {"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine, "places": places}
 Path(sys.argv[2], "told.json").write_text(json.dumps(told))
-session.stop()
+context.stop()
 """
 
 
 def test_a_driver_on_its_own_brings_its_sources_to_the_workers(
     cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
 ) -> None:
-    """Their Python has the third-party packages. The driver has a process of its own: this one may hold a session."""
+    """Their Python has the third-party packages. The driver has a process of its own: this one may hold a context."""
     run = subprocess.run(
         [sys.executable, "-c", _DRIVER, str(history), str(tmp_path), cluster.url],
         env={**cluster.environment, "PYTHONPATH": str(ROOT)},

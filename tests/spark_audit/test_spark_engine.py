@@ -2,23 +2,20 @@
 
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from audit_support import add_junk, drop_a_node, include_invalid, write_history
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from spark_audit import schema
 from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
 from spark_audit.canonical import encode_row
-from spark_audit.commit import write_parquet
 from spark_audit.reader import History
 from spark_audit.relay_proofs import import_relay_proofs
 from spark_audit.results import RESULT_TABLES
 from spark_audit.spark import job
-from spark_audit.spark.job import SparkEngine
+from spark_audit.spark.job import SparkMapper
 from spark_audit.spark.ship import PACKAGES, build_archive
-from spark_audit.work import PythonEngine
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.spark
@@ -50,7 +47,7 @@ def _rows(result: AuditResult) -> dict[str, list[bytes]]:
 
 @pytest.mark.parametrize("partitions", [2, 4096])
 def test_every_row_is_the_plain_paths_however_the_work_is_cut(
-    spark: SparkSession, history: Path, plain: AuditResult, partitions: int, monkeypatch: pytest.MonkeyPatch
+    spark: SparkContext, history: Path, plain: AuditResult, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del spark
     monkeypatch.setattr(job, "_MOST_PARTITIONS", partitions)
@@ -64,14 +61,14 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(
     assert plain.codes.keys() >= {"OmittedBelowBudget", "UnusedNodes", "StateRootMismatch", "Equivocation"}
 
 
-def test_what_one_engine_judged_the_other_takes_over(spark: SparkSession, history: Path, plain: AuditResult) -> None:
+def test_what_one_engine_judged_the_other_takes_over(spark: SparkContext, history: Path, plain: AuditResult) -> None:
     del spark
     again = audit(history, plain.out)
     assert (again.units_judged, again.engine, again.digest) == (0, None, plain.digest)
 
 
 def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
-    spark: SparkSession, history: Path, tmp_path: Path
+    spark: SparkContext, history: Path, tmp_path: Path
 ) -> None:
     del spark
     (tmp_path / "items").write_text("in the way")
@@ -80,29 +77,11 @@ def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
     assert failure.value.exit_code == 4
 
 
-def test_a_session_that_was_running_is_used_and_left_running(spark: SparkSession) -> None:
-    engine = SparkEngine()
-    engine.close()
-    assert engine.session.range(3).count() == spark.range(3).count() == 3
-
-
-def test_sql_and_the_plain_path_sum_up_alike(spark: SparkSession, tmp_path: Path) -> None:
-    """Empty figures, negative ones, ties, one value and many."""
-    del spark
-    blocks: list[dict[str, Any]] = []
-    for at in range(103):
-        row: dict[str, Any] = {column.name: None for column in schema.BLOCK_MEASURES.columns}
-        row |= {"network": "dev", "chain": 2000 + at % 2, "segment": 0, "position": at, "number": at, "judged": True}
-        row |= {"status": ("included", "included", "rejected")[at % 3], "collator": (None, b"\xab" * 32)[at % 2]}
-        row |= {"relay_parent": at, "proof_nodes": 7, "proof_bytes": (at * 37) % 50, "messages_bytes": 2}
-        row |= {"cache_net": 20 - at, "used": 999_999 - at if at % 5 else None, "budget": 1_000_003}
-        blocks.append(row)
-    path = tmp_path / "block_measures.parquet"
-    write_parquet(path, schema.BLOCK_MEASURES, blocks)
-    plain, sql = (engine.summarize([path], []) for engine in (PythonEngine(), SparkEngine()))
-    ordered = [sorted(rows, key=lambda row: encode_row(schema.SUMMARIES, row)) for rows in (plain, sql)]
-    assert ordered[0] == ordered[1]
-    assert SparkEngine().summarize([], []) == PythonEngine().summarize([], []) == []
+def test_a_context_that_was_running_is_used_and_left_running(spark: SparkContext) -> None:
+    mapper = SparkMapper()
+    mapper.close()
+    assert mapper.context is spark
+    assert spark.parallelize([1, 2, 3], 2).count() == 3
 
 
 def test_the_archive_for_workers_holds_every_package_and_is_reproducible(tmp_path: Path) -> None:

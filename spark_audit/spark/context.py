@@ -1,0 +1,112 @@
+"""One way to a Spark context: quiet, local by default, with this interpreter and these sources in its workers."""
+
+import logging
+import os
+import sys
+import tempfile
+from typing import IO, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+
+from spark_audit.mapping import EngineLost
+from spark_audit.spark.java import find_java
+from spark_audit.spark.ship import build_archive, source_root
+
+LOCAL: Final = "local[*]"
+LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For every JVM of an audit, driver or executor: it starts, gives out units and stops, and no unit runs in it.
+
+Compiling for hours to come would double what that costs; `docs/audit.md` has the figures."""
+
+_LAST_WORDS: Final = 2000
+_SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
+"""Settings by which whoever submits brings the packages; see `ship`."""
+
+_jvm_log: list[IO[bytes]] = []
+"""What the JVM of this process writes to its standard error: kept for error messages, out of the user's sight."""
+
+
+class SparkUnavailable(EngineLost):
+    """No context could be started, or it was lost; the message says why."""
+
+
+def start_context(master: str | None = None, name: str = "pubsub-audit") -> SparkContext:
+    """A new context; the caller stops it. Raises `SparkUnavailable`, `JavaNotFound`.
+
+    Under `spark-submit` its settings hold, the master among them unless one is given.
+    """
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(find_java().home)
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    try:
+        if submitted:
+            SparkContext._ensure_initialized()  # noqa: SLF001  # a conf knows what was submitted once there is a gateway
+        conf = SparkConf()
+        url = master or conf.get("spark.master", LOCAL) or LOCAL
+        local = url.startswith("local")
+        if local:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            _share_sources()
+        if not submitted:
+            _open_gateway()
+            conf = SparkConf()
+        conf.setMaster(url)
+        conf.setAppName(name)
+        for key, value in _settings(local=local).items():
+            conf.setIfMissing(key, value)
+        context = SparkContext.getOrCreate(conf)
+        context.setLogLevel("ERROR")
+        if not local and not any(conf.contains(key) for key in _SHIPPED):
+            context.addPyFile(str(build_archive()))
+    except (PySparkException, Py4JError, OSError, RuntimeError) as error:
+        place = master or "the master"
+        raise SparkUnavailable(f"no Spark context on {place}: {error}\n{last_words()}".rstrip()) from error
+    return context
+
+
+def last_words() -> str:
+    """The end of what the JVM wrote to its standard error, for error messages."""
+    if not _jvm_log:
+        return ""
+    log = _jvm_log[-1]
+    log.seek(0, os.SEEK_END)
+    log.seek(max(log.tell() - _LAST_WORDS, 0))
+    return log.read().decode(errors="replace").strip()
+
+
+def _settings(*, local: bool) -> dict[str, str]:
+    """What holds unless whoever submits says otherwise."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.log.level": "ERROR",
+    }
+    if local:
+        return {**settings, "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {**settings, "spark.executor.extraJavaOptions": LIGHT_JVM}
+
+
+def _share_sources() -> None:
+    """Let local workers import this program from where the driver did, installed or not."""
+    root = str(source_root())
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in (root, *paths) if path)
+
+
+def _open_gateway() -> None:
+    """Start the JVM with its chatter in a file: whatever comes before a context can hush it."""
+    if SparkContext._gateway is not None:  # noqa: SLF001  # a JVM of this process is reused, as pyspark does
+        return
+    os.environ.setdefault("JDK_JAVA_OPTIONS", LIGHT_JVM)
+    log = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the JVM runs
+    _jvm_log.append(log)
+    gateway = launch_gateway(popen_kwargs={"stderr": log})  # type: ignore[no-untyped-call]  # pyspark types not all
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001  # the one way to hand a gateway over early
