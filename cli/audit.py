@@ -1,12 +1,14 @@
 """`pubsub audit`: a history verified again, and what came of it in a few tables."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from cli.report import make_report
 from cli.result import Result
 from cli.run import show_digest
 from cli.screen import files, say, stage, table
@@ -15,7 +17,7 @@ from spark_audit.report.words import size
 
 MOST_CHAINS = 12
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
-PHASES = {"verify": "segments", "habits": "chains", "summary": "summary"}
+PHASES = {"verify": "segments", "chains": "chains", "summary": "summary"}
 
 
 def judge(history: Path, out: Path, master: str | None, engine: str) -> AuditResult:
@@ -30,14 +32,15 @@ def judge(history: Path, out: Path, master: str | None, engine: str) -> AuditRes
 
 def run_audit(history: Path, out: Path, master: str | None, engine: str, *, report: bool = False) -> Result:
     """The command; its exit code is the audit's (AU-7)."""
-    reports = _reporter() if report else None  # a missing extra is told before the work
+    if report:
+        import_module("spark_audit.report.page")  # a missing extra is told before the work
     try:
         result = judge(history, out, master, engine)
     except AuditFailed as failure:
         click.echo(f"pubsub: {failure}", err=True)
         return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
-    files("written:", (*written(out), *(reports(out) if reports else ())))
+    files("written:", (*written(out), *(make_report(out) if report else ())))
     show_digest(result.digest, DIGEST_MEANS)
     return Result(document(result, out), result.exit_code)
 
@@ -59,19 +62,13 @@ def document(result: AuditResult, out: Path) -> dict[str, Any]:
     }
 
 
-def _reporter() -> Callable[[Path], Iterable[tuple[Path, str]]]:
-    from cli.report import make_report
-
-    return make_report
-
-
 def written(out: Path) -> Iterable[tuple[Path, str]]:
     """What an audit leaves behind."""
     return (
         (out / "run_report.json", "what was done, found and quarantined, and which files hold the tables"),
         (out / "items", "measures, deliveries and findings by chain and segment (Parquet)"),
-        (out / "habits", "what only a whole chain shows (Parquet)"),
-        (out / "summary", "sizes, chains, findings about chains, quarantine (Parquet)"),
+        (out / "chains", "what only a whole chain shows, and sizes (Parquet)"),
+        (out / "summary", "chains, findings about chains, quarantine (Parquet)"),
     )
 
 

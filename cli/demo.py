@@ -1,6 +1,5 @@
 """`pubsub demo`: a network, its history, real relay proofs beside it, and one audit over both."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Final
@@ -19,13 +18,10 @@ from spark_audit.audit import FINDINGS, INCOMPLETE, AuditResult
 
 AUDIT = "audit"
 DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
-_SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM of a few seconds takes half the CPU when it does not optimise for hours to come."""
 
 
 def demonstrate(out: Path, master: str | None, engine: str) -> None:
     """The command. Exits with 1 when the audit does not find exactly what the network knows of its cheats."""
-    os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT_LIVED_JVM)
     scenario = find_scenario("demo")
     with new_folder(out, replace=True) as folder:
         run = simulate(scenario, folder)
