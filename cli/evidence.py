@@ -1,44 +1,40 @@
 """`pubsub evidence`: findings listed, written to files of their own, and checked from such a file alone."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
-
 from cli.exits import INCOMPLETE
+from cli.result import Result
+from cli.screen import files, say
 from spark_audit.finding_file import FindingError, check_finding, finding_text
 
 SHORT = 16
 """Hex digits of an id in the list: enough to tell findings apart."""
 
 
-def check(path: Path, *, as_json: bool) -> int:
-    """Check a finding's file; returns the exit code. Raises `FindingError`."""
+def check(path: Path) -> Result:
+    """Check a finding's file. Raises `FindingError`."""
     checked = check_finding(path)
     finding, judgement = checked.finding, checked.judgement
-    if as_json:
-        shown = {name: _plain(value) for name, value in finding.items() if name != "evidence"}
-        body = {"proven": checked.proven, "shows": judgement.detail, "rests_on": list(judgement.rests_on)}
-        click.echo(json.dumps({**shown, **body, "evidence_bytes": len(finding["evidence"])}, indent=2))
-        return 0 if checked.proven else INCOMPLETE
-    collator = "nobody" if finding["collator"] is None else finding["collator"].hex()
-    click.echo(f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain {finding['chain']}")
-    for name, value in (("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)):
-        click.echo(f"  {name:9}{value}")
-    click.echo(f"  {'shown':9}{judgement.detail}")
-    for line in judgement.rests_on:
-        click.echo(f"  {'rests on':9}{line}")
     size = len(finding["evidence"])
+    collator = "nobody" if finding["collator"] is None else _plain(finding["collator"])
+    say(f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain {finding['chain']}")
+    for name, value in (("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)):
+        say(f"  {name:9}{value}")
+    say(f"  {'shown':9}{judgement.detail}")
+    for line in judgement.rests_on:
+        say(f"  {'rests on':9}{line}")
     if checked.proven:
-        click.echo(f"borne out by its evidence of {size:,} bytes")
-        return 0
-    click.echo("not provable from the file: what it rests on are figures of a whole history")
-    return INCOMPLETE
+        say(f"borne out by its evidence of {size:,} bytes")
+    else:
+        say("not provable from the file: what it rests on are figures of a whole history")
+    columns = {name: value for name, value in finding.items() if name != "evidence"}
+    shown = {"proven": checked.proven, "shows": judgement.detail, "rests_on": list(judgement.rests_on)}
+    return Result({**columns, **shown, "evidence_bytes": size}, 0 if checked.proven else INCOMPLETE)
 
 
-def write(audit: Path, finding: str, out: Path) -> None:
+def write(audit: Path, finding: str, out: Path) -> Result:
     """Write one finding of an audit. Raises `FindingError`, `ResultError`, `OSError`."""
     from spark_audit.commit import write_atomically
 
@@ -50,18 +46,19 @@ def write(audit: Path, finding: str, out: Path) -> None:
         raise FindingError(f"{audit}: {many} with an id that starts with {start}")
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(out, finding_text(found[0]).encode())
-    click.echo(f"written:\n  {out}  {found[0]['code']}, for `pubsub evidence`")
+    files("written:", ((out, f"{found[0]['code']}, for `pubsub evidence`"),))
+    return Result({"id": found[0]["id"], "code": found[0]["code"], "file": out})
 
 
-def list_findings(audit: Path, *, as_json: bool) -> None:
+def list_findings(audit: Path) -> Result:
     """Every finding of an audit, one a line. Raises `ResultError`."""
     names = ("id", "severity", "code", "network", "chain", "number", "block", "collator", "detail")
+    listed = []
     for row in _findings(audit):
-        if as_json:
-            click.echo(json.dumps({name: _plain(row[name]) for name in names}))
-            continue
+        listed.append({name: row[name] for name in names})
         place = f"{row['network']} {row['chain']}" + ("" if row["number"] is None else f" block {row['number']}")
-        click.echo(f"{row['id'].hex()[:SHORT]}  {row['severity']:8} {row['code']:24} {place}")
+        say(f"{row['id'].hex()[:SHORT]}  {row['severity']:8} {row['code']:24} {place}")
+    return Result({"findings": listed})
 
 
 def _findings(audit: Path) -> Iterator[dict[str, Any]]:

@@ -2,28 +2,33 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 from cli.exits import FINDINGS
 from cli.result import Result
-from cli.screen import files, say, stage, table
+from cli.screen import Advance, files, say, stage, table
+from collator.cases import Case
 from collator.cheats import STRATEGIES
 from collator.fuzz import CampaignResult, campaign, corpus
 
 MANY = {2: "two at once", 3: "three at once"}
 
 
-def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path) -> Result:
-    """The command."""
-    kept = corpus()
+def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path, master: str | None = None) -> Result:
+    """The command; with a `master`, worlds are tried by Spark."""
+    kept = [case for _, case in corpus()]
     began = monotonic()
     with stage(f"replaying {len(kept)} kept cases, then trying {cases:,} cheats", cases) as advance:
+        if master is None:
 
-        def watch(done: int, wanted: int) -> None:
-            advance(done, wanted, "trying cheats")
+            def watch(done: int, wanted: int) -> None:
+                advance(done, wanted, "trying cheats")
 
-        result = campaign(cases, seed, strategies or None, watch, out, (case for _, case in kept))
+            result = campaign(cases, seed, strategies or None, watch, out, kept)
+        else:
+            result = _on_spark(cases, seed, strategies, out, kept, master, advance)
     show_campaign(result, len(kept), monotonic() - began)
     if result.files:
         files("surprises, for `pubsub replay`:", ((path, "") for path in result.files))
@@ -39,6 +44,19 @@ def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path) -> Res
         "by_strategy": result.by_strategy,
     }
     return Result(document, FINDINGS if result.surprises else 0)
+
+
+def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
+    cases: int, seed: str, strategies: Sequence[str], out: Path, kept: list[Case], master: str, advance: Advance
+) -> CampaignResult:
+    from spark_audit.campaign import distribute
+    from spark_audit.mapping import open_mapper
+
+    def watch(done: int, wanted: int) -> None:
+        advance(done, wanted, "trying cheats: worlds")
+
+    spark = partial(open_mapper, "spark", master)
+    return distribute(spark, cases, seed, strategies or None, watch, out=out, first=kept)
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 from statistics import median_low
 
-import click
-
-from cli.screen import files, stage, table
+from cli.exits import FINDINGS, INCOMPLETE
+from cli.result import Result
+from cli.screen import files, say, stage, table
 from emulator.seeded import MILLION
 from spark_audit.mapping import open_mapper
 from spark_audit.report.words import size
@@ -17,7 +17,7 @@ MOST_SHOWN = 12
 
 def run_simulate(
     networks: int, blocks: int, seed: str, out: Path, *, cheat_rate: float, master: str | None, engine: str
-) -> None:
+) -> Result:
     """The command."""
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
     with stage(f"simulating {networks} networks of {blocks:,} blocks with {engine}", networks) as advance:
@@ -28,7 +28,17 @@ def run_simulate(
         simulated = simulate(wanted, out, lambda: open_mapper(engine, master), watch)
     show_simulated(simulated)
     files("written:", ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),))
-    click.echo(f"digest: 0x{simulated.digest}")
+    say(f"digest: 0x{simulated.digest}")
+    return Result(
+        {
+            "networks": len(simulated.receipts),
+            "made_now": simulated.made,
+            "blocks": simulated.candidates,
+            "cheats": dict(sorted(simulated.cheats.items())),
+            "history": out,
+            "digest": f"0x{simulated.digest}",
+        }
+    )
 
 
 def show_simulated(simulated: Simulated) -> None:
@@ -39,33 +49,43 @@ def show_simulated(simulated: Simulated) -> None:
     again = f", {there} of them there already" if there else ""
     relay = sum(each["relay_blocks"] for each in receipts)
     rejected = sum(each["rejected"] for each in receipts)
-    click.echo(
+    say(
         f"{len(receipts):,} networks{again}: {simulated.candidates:,} parachain blocks, {rejected:,} of them refused, "
         f"{cheats.total():,} planted cheats, {relay:,} relay blocks"
     )
     seconds = sum(each["cpu_seconds"] for each in receipts)
-    click.echo(f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a parachain block")
+    say(f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a parachain block")
     whole = median_low(each["median_proof"] for each in receipts)
     pubsub = median_low(each["median_pubsub_proof"] for each in receipts)
     total = size(sum(each["proof_bytes"] for each in receipts))
-    click.echo(f"proofs: {total} in all; median of a network {size(whole)}, {size(pubsub)} of it pub-sub")
+    say(f"proofs: {total} in all; median of a network {size(whole)}, {size(pubsub)} of it pub-sub")
 
 
-def run_score(history: Path, audit: Path) -> tuple[bool, bool]:
-    """The command; whether precision and recall are 1, and whether all of the truth could be read."""
+def run_score(history: Path, audit: Path) -> Result:
+    """The command."""
     scored = score(history, audit)
     rows = ((name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items()))
     table("planted cheats and findings", ("strategy", "planted", "found"), rows)
     for title, charges in (("planted and not found", scored.missed), ("found and not planted", scored.wrong)):
         for network, chain, _segment, _position, number, block, collator, code in charges[:MOST_SHOWN]:
             who = "nobody" if collator is None else collator.hex()
-            click.echo(f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by {who}")
+            say(f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by {who}")
         if len(charges) > MOST_SHOWN:
-            click.echo(f"{title}: {len(charges) - MOST_SHOWN:,} more")
+            say(f"{title}: {len(charges) - MOST_SHOWN:,} more")
     for fault in scored.faults:
-        click.echo(f"not readable: {fault.path}: {fault.error}")
-    click.echo(
+        say(f"not readable: {fault.path}: {fault.error}")
+    say(
         f"planted {scored.planted.total():,}, found {scored.caught.total():,}, found without being planted "
         f"{len(scored.wrong):,}: precision {scored.precision:.6f}, recall {scored.recall:.6f}"
     )
-    return not scored.missed and not scored.wrong, not scored.faults
+    document = {
+        "planted": dict(sorted(scored.planted.items())),
+        "found": dict(sorted(scored.caught.items())),
+        "missed": len(scored.missed),
+        "found_and_not_planted": len(scored.wrong),
+        "not_readable": [f"{fault.path}: {fault.error}" for fault in scored.faults],
+        "precision": scored.precision,
+        "recall": scored.recall,
+    }
+    right = not scored.missed and not scored.wrong
+    return Result(document, INCOMPLETE if right and scored.faults else 0 if right else FINDINGS)

@@ -53,7 +53,7 @@ def fuzz(text: str, _out: Path) -> dict[str, Any]:
 
 
 def distribute(
-    mapper: Mapper,
+    engine: Callable[[], Mapper],
     cases: int,
     seed: str,
     strategies: Sequence[str] | None = None,
@@ -62,14 +62,37 @@ def distribute(
     out: Path | None = None,
     first: Iterable[Case] | None = None,
 ) -> CampaignResult:
-    """As `collator.fuzz.campaign` with the same arguments, its worlds tried by `mapper`. Raises what that raises."""
+    """As `collator.fuzz.campaign` with the same arguments, its worlds tried by an engine.
+
+    The engine is opened when the first world is to be tried, and closed. Raises what `campaign` and the engine raise.
+    """
     result = replay_kept(seed, strategies, out, first)
-    report = on_worlds or (lambda _done, _total: None)
+    if cases < 1:
+        return result
+    mapper = engine()
+    try:
+        _try_worlds(
+            mapper, result, cases, seed, tuple(strategies or ()), on_worlds or (lambda _done, _total: None), out
+        )
+    finally:
+        mapper.close()
+    return result
+
+
+def _try_worlds(  # noqa: PLR0917  # all of `distribute`
+    mapper: Mapper,
+    result: CampaignResult,
+    cases: int,
+    seed: str,
+    strategies: tuple[str, ...],
+    report: OnWorlds,
+    out: Path | None,
+) -> None:
     number = idle = 0
     while result.cases < cases and idle < IDLE_WORLDS:
         average = max(result.cases // number, 1) if number else _CASES_A_WORLD
         count = min(-(-(cases - result.cases) // average), _MOST)
-        batch = [WorldTask(seed, number + at, tuple(strategies or ()), cases) for at in range(count)]
+        batch = [WorldTask(seed, number + at, strategies, cases) for at in range(count)]
         total = number + count
         tried = mapper.map(fuzz, [task.to_json() for task in batch], Path(), _shifted(report, number, total))
         for task, receipt in zip(batch, tried, strict=True):
@@ -80,7 +103,6 @@ def distribute(
             idle = 0 if world.cases else idle + 1
             _add(result, world, out)
             number = task.number + 1
-    return result
 
 
 def _shifted(report: OnWorlds, before: int, total: int) -> Callable[[int], None]:

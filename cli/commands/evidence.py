@@ -1,11 +1,11 @@
 """`pubsub evidence`: its arguments and help."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli import options
+from cli.result import Result, tells
 
 
 @click.command(
@@ -19,8 +19,8 @@ from cli import options
 @click.argument("path", type=options.ANY)
 @click.option("--finding", metavar="ID", help="In an audit: the finding to write, by its id or the start of it.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write it to.")
-@click.option("--json", "as_json", is_flag=True, help="Say it in JSON.")
-def command(path: Path, finding: str | None, out: Path | None, *, as_json: bool) -> None:
+@tells
+def command(path: Path, finding: str | None, out: Path | None) -> Result:
     """Check a finding again, offline, from its file alone; or get that file out of an audit.
 
     PATH is a finding's file, or the output of `pubsub audit`: its findings are listed, and with --finding one of them
@@ -33,10 +33,7 @@ def command(path: Path, finding: str | None, out: Path | None, *, as_json: bool)
     if path.is_file():
         if finding is not None or out is not None:
             raise click.UsageError("--finding and --out go with an audit's folder, not with a finding's file")
-        sys.exit(check(path, as_json=as_json))
+        return check(path)
     if (finding is None) != (out is None):
         raise click.UsageError("--finding and --out go together")
-    if finding is not None and out is not None:
-        write(path, finding, out)
-    else:
-        list_findings(path, as_json=as_json)
+    return list_findings(path) if finding is None or out is None else write(path, finding, out)

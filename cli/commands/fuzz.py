@@ -12,6 +12,7 @@ from cli.result import Result, tells
     "fuzz",
     epilog="\b\nExamples:\n  pubsub fuzz --cases 20000 --seed 7\n"
     "  pubsub fuzz --cases 500 --strategy omit-node --strategy stale-root\n"
+    "  pubsub fuzz --cases 1000000 --seed 7 --master spark://127.0.0.1:7077\n"
     "\n\b\nExit codes:\n  0 every verdict was the one due, 1 surprises\n",
 )
 @click.option("--cases", type=click.IntRange(min=0), default=5000, show_default=True, help="Cheats to try.")
@@ -25,14 +26,21 @@ from cli.result import Result, tells
     shell_complete=options.complete_strategy,
 )
 @click.option("--out", type=options.OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
+@click.option(
+    "--master",
+    default=None,
+    help="Spark master that tries them, for instance local[*]; without one, this process does.",
+)
 @click.option("--list", "listing", is_flag=True, help="Show every strategy and end.")
 @tells
-def command(cases: int, seed: str, strategies: tuple[str, ...], out: Path, *, listing: bool) -> Result:
+def command(
+    cases: int, seed: str, strategies: tuple[str, ...], out: Path, master: str | None, *, listing: bool
+) -> Result:
     """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
 
     Every verdict is compared with the one that was due. What surprises is shrunk and written as a small file for
-    `pubsub replay`.
+    `pubsub replay`. The same seed tries the same cheats, wherever they are tried.
     """
     from cli.fuzz import list_strategies, run_fuzz
 
-    return list_strategies() if listing else run_fuzz(cases, seed, strategies, out)
+    return list_strategies() if listing else run_fuzz(cases, seed, strategies, out, master)

@@ -1,12 +1,11 @@
 """`pubsub score`: its arguments and help."""
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli import options
-from cli.exits import FINDINGS, INCOMPLETE
+from cli.result import Result, tells
 
 
 @click.command(
@@ -16,12 +15,9 @@ from cli.exits import FINDINGS, INCOMPLETE
 )
 @click.argument("history", type=options.FOLDER)
 @click.argument("audit", type=options.FOLDER)
-def command(history: Path, audit: Path) -> None:
+@tells
+def command(history: Path, audit: Path) -> Result:
     """Hold the findings of AUDIT, the output of `pubsub audit`, against the cheats that HISTORY says were planted."""
     from cli.simulate import run_score
 
-    right, whole = run_score(history, audit)
-    if not right:
-        sys.exit(FINDINGS)
-    if not whole:
-        sys.exit(INCOMPLETE)
+    return run_score(history, audit)

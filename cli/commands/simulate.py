@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.result import Result, tells
 
 
 @click.command(
@@ -32,10 +33,17 @@ from cli import options
     help="Share of all turns at which a collator tries to cheat.",
 )
 @options.master
-@options.engine
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "python"]),
+    default="spark",
+    show_default=True,
+    help="What makes them: Spark, one network a task, or this process; both make the same.",
+)
+@tells
 def command(  # noqa: PLR0917  # click passes each option by name
     networks: int, blocks: int, seed: str, out: Path, cheat_rate: float, master: str | None, engine: str
-) -> None:
+) -> Result:
     """Make large histories: many networks, one a task, with cheats of every strategy and the truth written beside them.
 
     The table `truth` says for each cheat its network, chain, block, collator, strategy and the verdict due; the audit
@@ -45,4 +53,4 @@ def command(  # noqa: PLR0917  # click passes each option by name
     """
     from cli.simulate import run_simulate
 
-    run_simulate(networks, blocks, seed, out, cheat_rate=cheat_rate, master=master, engine=engine)
+    return run_simulate(networks, blocks, seed, out, cheat_rate=cheat_rate, master=master, engine=engine)

@@ -1,20 +1,22 @@
 """A campaign that is given out tries the same cheats and finds the same surprises as one in one process."""
 
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
+from cli.main import main
 from collator.cheats import Strategy
-from collator.fuzz import BLOCKS_A_WORLD, IDLE_WORLDS, CampaignResult, UnknownStrategy, campaign, corpus
+from collator.fuzz import BLOCKS_A_WORLD, IDLE_WORLDS, CampaignResult, UnknownStrategy, campaign, corpus, try_world
 from runtime.parachain_system import validate
 from spark_audit import campaign as module
 from spark_audit.campaign import distribute
-from spark_audit.mapping import PythonMapper, Unit, open_mapper
+from spark_audit.mapping import PythonMapper, Report, Unit, open_mapper
 from spark_audit.spark import job
-from spark_audit.work import Report
 
 ALONE = ("another-set", "any-mutation")
 
@@ -45,14 +47,28 @@ class _Noting(PythonMapper):
 def test_the_cases_are_those_of_one_process(cases: int, strategies: tuple[str, ...] | None) -> None:
     plain = campaign(cases, "given out", strategies, first=())
     assert plain.cases == cases
-    assert _told(distribute(PythonMapper(), cases, "given out", strategies, first=())) == _told(plain)
+    assert _told(distribute(PythonMapper, cases, "given out", strategies, first=())) == _told(plain)
+
+
+def test_the_world_of_the_last_case_ends_where_one_process_ends() -> None:
+    """Situations after the last case are not counted, although they give no case."""
+    only = ("drop-message",)
+    worlds = ((seed, try_world(seed, 0, only, 1 << 30)) for seed in map(str, range(40)))
+    seed, cases = next(
+        (seed, world.cases)
+        for seed, world in worlds
+        if world.cases > 0 and try_world(seed, 0, only, world.cases).honest < world.honest
+    )
+    assert _told(distribute(PythonMapper, cases, seed, only, first=())) == _told(campaign(cases, seed, only, first=()))
 
 
 def test_batches_follow_what_earlier_ones_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CASES_A_WORLD", 600)
     seen: list[tuple[int, int]] = []
     mapper = _Noting()
-    result = distribute(mapper, 1200, "batches", ALONE, lambda done, total: seen.append((done, total)), first=())
+    result = distribute(
+        lambda: mapper, 1200, "batches", ALONE, lambda done, total: seen.append((done, total)), first=()
+    )
     assert _told(result) == _told(campaign(1200, "batches", ALONE, first=()))
     assert len(mapper.batches) > 1
     assert seen[-1] == (sum(mapper.batches), sum(mapper.batches))
@@ -63,13 +79,13 @@ def test_a_campaign_that_finds_nothing_to_try_ends(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("collator.fuzz.STRATEGIES", {"never": never})
     plain = campaign(5, "idle", first=())
     assert (plain.cases, plain.honest) == (0, IDLE_WORLDS * BLOCKS_A_WORLD)
-    assert _told(distribute(PythonMapper(), 5, "idle", first=())) == _told(plain)
+    assert _told(distribute(PythonMapper, 5, "idle", first=())) == _told(plain)
 
 
 def test_surprises_are_the_same_and_written_to_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validate, "_unused", lambda _source, _walked: [])
     plain = campaign(120, "planted", ("another-set",), out=tmp_path / "plain", first=())
-    given = distribute(PythonMapper(), 120, "planted", ("another-set",), out=tmp_path / "given", first=())
+    given = distribute(PythonMapper, 120, "planted", ("another-set",), out=tmp_path / "given", first=())
     assert plain.surprises
     assert _told(given) == _told(plain)
     assert {path.name: path.read_bytes() for path in given.files} == {
@@ -80,24 +96,41 @@ def test_surprises_are_the_same_and_written_to_the_same_files(tmp_path: Path, mo
 def test_kept_cases_are_replayed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validate, "check_parent", lambda _parent, _header: [])
     kept = [dict(corpus())["bad-parent.json"]]
-    result = distribute(PythonMapper(), 0, "kept", out=tmp_path, first=kept)
+    result = distribute(PythonMapper, 0, "kept", out=tmp_path, first=kept)
     assert [case.strategies for case in result.surprises] == [("bad-parent",)]
     assert [path.parent for path in result.files] == [tmp_path]
 
 
-def test_a_name_that_is_no_strategy_is_refused_before_anything_is_given_out() -> None:
-    mapper = _Noting()
+def test_no_engine_is_started_when_nothing_can_be_tried() -> None:
+    def never() -> PythonMapper:
+        raise AssertionError("an engine was started")
+
     with pytest.raises(UnknownStrategy):
-        distribute(mapper, 5, "1", ("omit-everything",), first=())
-    assert not mapper.batches
+        distribute(never, 5, "1", ("omit-everything",), first=())
+    assert distribute(never, 0, "1", first=()).cases == 0
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 4096])
 def test_spark_tries_the_same_cheats_however_they_are_cut(
-    spark: SparkSession, partitions: int, monkeypatch: pytest.MonkeyPatch
+    spark: SparkContext, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del spark
     monkeypatch.setattr(job, "_MOST_PARTITIONS", partitions)
-    result = distribute(open_mapper("spark"), 1000, "spark", ALONE, first=())
+    result = distribute(lambda: open_mapper("spark"), 1000, "spark", ALONE, first=())
     assert _told(result) == _told(campaign(1000, "spark", ALONE, first=()))
+
+
+@pytest.mark.spark
+def test_the_command_tells_the_same_with_a_master_and_without(
+    spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del spark
+    fuzz = ["fuzz", "--cases", "500", "--seed", "3", "--strategy", "another-set", "--out", str(tmp_path), "--json"]
+    told = []
+    for more in ([], ["--master", "local[2]"]):
+        monkeypatch.setattr(sys, "argv", ["pubsub", *fuzz, *more])
+        main()
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert told[0]["cases"] == 500

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from audit_support import drop_a_node, write_history
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from collator.cheats import BUILT_IN
 from spark_audit import schema
@@ -238,7 +238,7 @@ def test_a_score_wants_the_right_block_collator_and_verdict(
 @pytest.mark.spark
 @pytest.mark.parametrize("partitions", [1, 4096])
 def test_spark_makes_the_same_networks_however_they_are_cut(
-    spark: SparkSession,
+    spark: SparkContext,
     small: tuple[Path, Simulated],
     partitions: int,
     tmp_path: Path,
@@ -253,7 +253,7 @@ def test_spark_makes_the_same_networks_however_they_are_cut(
 
 @pytest.mark.spark
 def test_spark_finds_every_planted_cheat_and_nothing_else(
-    spark: SparkSession, small: tuple[Path, Simulated], tmp_path: Path
+    spark: SparkContext, small: tuple[Path, Simulated], tmp_path: Path
 ) -> None:
     del spark
     judged = audit(small[0], tmp_path / "audit")
