@@ -315,10 +315,13 @@ class Network:
 
     # Observers, snapshots
 
-    def observe(self, observer: Observer) -> None:
-        """Tell an observer everything from now on, after where each chain stands now."""
+    def observe(self, observer: Observer, *, past: bool = True) -> None:
+        """Tell an observer everything from now on, after where each chain stands now.
+
+        Without the `past` it is told of none of the relay blocks that are still kept.
+        """
         self._observers.append(observer)
-        for kept in self.relay.blocks:
+        for kept in self.relay.blocks if past else ():
             number = RelayBlockNumber(kept.header.number)
             observer.relay_block(
                 RelayRecord(number, kept.header.hash(), kept.header.state_root, self._slot_now(number))

@@ -1,6 +1,6 @@
 """What a failing test is shown of its networks: each chain's last block with its ledger, and what it changed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -67,7 +67,7 @@ class Watch:
     def hand_out(self, name: str, network: Network) -> None:
         """Remember what happens in a network from now on."""
         last = LastBlocks(network)
-        network.observe(last)
+        network.observe(last, past=False)
         self._handed[name] = last
 
     def take_back(self, network: Network) -> None:
@@ -82,8 +82,16 @@ class Watch:
         """Titles and texts for the report of a test that failed."""
         for name, last in self._handed.items():
             if last.records:
-                yield f"pubsub {name}: last blocks", "\n".join(_blocks(last))
-                yield f"pubsub {name}: state diff", "\n".join(_changes(last))
+                yield f"pubsub {name}: last blocks", _told(_blocks, last)
+                yield f"pubsub {name}: state diff", _told(_changes, last)
+
+
+def _told(tell: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
+    """A section's text; a network that a test has broken is no reason to lose the report of that test."""
+    try:
+        return "\n".join(tell(last))
+    except Exception as error:  # noqa: BLE001  # whatever a broken network raises
+        return f"cannot be shown: {type(error).__name__}: {error}"
 
 
 def _blocks(last: LastBlocks) -> Iterator[str]:

@@ -16,7 +16,7 @@ from cli.exits import FINDINGS
     "  pubsub proof-snapshot prices.toml --check prices.proof-snapshot --diff\n"
     "\n\b\nExit codes:\n  0 written, or within the tolerance, 1 exceeded\n",
 )
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=options.complete_scenario)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write what proofs weigh to.")
 @click.option("--check", "kept", type=options.FILE, help="File to hold what proofs weigh against.")
 @click.option("--tolerance", default="0%", show_default=True, help="The share by which a size may grow.")

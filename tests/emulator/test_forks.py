@@ -1,6 +1,7 @@
 """Forks of a network: what is done to one, by its methods or to its very states, no other sees."""
 
 from emulator.network import Network
+from emulator.records import RelayRecord
 from emulator.scenario import PublisherGroup, Scenario, Subscriber, Subscription
 from emulator.simulation import Simulation
 from emulator.summary import Summary
@@ -82,6 +83,20 @@ def test_observers_stay_with_the_network_that_they_observe() -> None:
     seen = summary.relay_blocks
     network.fork().step()
     assert summary.relay_blocks == seen
+
+
+def test_an_observer_may_be_spared_the_past() -> None:
+    class Told(Summary):
+        def relay_block(self, record: RelayRecord) -> None:
+            numbers.append(record.number)
+
+    for past, seen in ((True, [0, 1, 2, 3]), (False, [])):
+        numbers: list[int] = []
+        network = _network()
+        network.observe(Told(), past=past)
+        assert numbers == seen
+        network.step()
+        assert numbers == [*seen, 4]
 
 
 def test_a_simulation_forks_with_its_traffic() -> None:
