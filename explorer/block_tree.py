@@ -1,6 +1,7 @@
 """A block's proof as a trie: which of it was read for whom, what the parachain remembered, what was left for later."""
 
 from bisect import bisect_left
+from functools import lru_cache
 from itertools import accumulate
 
 from emulator.records import BlockRecord
@@ -71,8 +72,8 @@ def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> Asked:
 
 
 def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
-    labels = {key.hex(): names.key(key) for key in publisher.keys}
-    keys = publisher.keys
+    closed = publisher.unchanged or publisher.disabled is not None
+    labels = {} if closed else {key.hex(): names.key(key) for key in publisher.keys}
 
     def fate(reference: bytes, low: int, high: int) -> Fate:
         if reach.is_missing(reference):
@@ -81,12 +82,18 @@ def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
             return Fate.PRUNED
         return Fate.REMEMBERED if reach.visited(publisher, low, high) else Fate.WAITING
 
-    asked = Asked(tuple(key.hex() for key in keys), labels, fate=fate)
+    asked = Asked(_digits(publisher.keys), labels, fate=fate)
     if publisher.disabled is not None:
         return Below(asked, Fate.PRUNED, f"disabled: {publisher.disabled.value}")
     if publisher.unchanged:
         return Below(asked, Fate.REMEMBERED, "root as processed: nothing of it is read")
     return Below(asked, None, "no keys" if publisher.root == EMPTY_TRIE_ROOT else "root moved")
+
+
+@lru_cache(maxsize=4096)
+def _digits(keys: tuple[PubsubKey, ...]) -> tuple[str, ...]:
+    """Keys as hex digits: subscriptions are the same in block after block."""
+    return tuple(key.hex() for key in keys)
 
 
 class _Reach:

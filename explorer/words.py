@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from emulator.scenario import Scenario, published_key
@@ -84,7 +85,12 @@ def ttl_words(state: TtlState | None) -> str:
 
 def static_labels(keys: Iterable[bytes]) -> dict[str, str]:
     """The static keys of a parachain's proof, as hex digits, by name."""
-    return {key.hex(): _channel(key) or key_name(key).partition("[")[0] for key in keys}
+    return {key.hex(): _static_label(key) for key in keys}
+
+
+@lru_cache(maxsize=4096)
+def _static_label(key: bytes) -> str:
+    return _channel(key) or key_name(key).partition("[")[0]
 
 
 def _channel(key: bytes) -> str:

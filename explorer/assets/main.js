@@ -62,7 +62,9 @@
     timeline.select(name);
     history.replaceState(null, "", `#${name}`);
     const view = block ? await candidateView(run, block, go) : await relayView(run, Number(name.slice(1)), go);
-    if (here === name) box("detail").replaceChildren(view);
+    if (here !== name) return;
+    box("detail").replaceChildren(view);
+    box("said").textContent = view.querySelector("h2").textContent;
   }
 
   function nearest(chain, relay) {

@@ -102,6 +102,27 @@ def test_absent_keys_are_told_where_they_are_proven_absent(held: dict[bytes, byt
     assert told == len(absent)
 
 
+@st.composite
+def hostile_proofs(draw: st.DrawFn) -> tuple[Hash, list[bytes]]:
+    """Nodes that mean nothing, and nodes that refer to them; the last one is the root."""
+    nodes = draw(st.lists(st.binary(max_size=60), min_size=1, max_size=4))
+    for _ in range(draw(st.integers(0, 6))):
+        head = draw(st.sampled_from((b"\x80", b"\xc0", b"\x10", b"\x81\x05", b"\x42\x11\x11", b"\x22\x11\x11")))
+        children = draw(st.lists(st.sampled_from(nodes), max_size=4))
+        references = b"".join(b"\x80" + blake2_256(child) for child in children)
+        bitmap = ((1 << len(children)) - 1).to_bytes(2, "little") if head[0] not in (0x42, 0x22) else b""
+        nodes.append(head + bitmap + references + draw(st.binary(max_size=3)))
+    return blake2_256(nodes[-1]), nodes
+
+
+@given(hostile_proofs(), some_keys)
+def test_nodes_that_mean_nothing_are_drawn_once_each(proof: tuple[Hash, list[bytes]], wanted: list[bytes]) -> None:
+    root, nodes = proof
+    for trees in (draw_read(root, nodes, wanted), draw_trie(root, nodes)):
+        assert sorted(drawn(trees)) == sorted({blake2_256(node) for node in nodes})
+        render(arrange(trees))
+
+
 @given(entries, some_keys)
 def test_no_two_places_stand_on_each_other_and_lines_never_cross_places(
     held: dict[bytes, bytes], wanted: list[bytes]
