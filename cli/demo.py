@@ -10,6 +10,7 @@ from cli.audit import judge, show_audit
 from cli.audit import written as audit_written
 from cli.output import MARKER, new_folder
 from cli.proofs import import_bundled, show_import
+from cli.report import FOLDER, can_draw, make_report, report_written
 from cli.run import HISTORY, find_scenario, show_digest, show_run, simulate
 from cli.screen import files
 from emulator.digest import combine
@@ -27,6 +28,8 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
         run = simulate(scenario, folder)
         imported = import_bundled(folder / HISTORY)
         result = judge(folder / HISTORY, folder / AUDIT, master, engine)
+        if can_draw():
+            make_report(folder / AUDIT)
     show_run(run)
     show_import(imported)
     show_audit(result)
@@ -36,6 +39,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
             (out / HISTORY, "every block and every real proof"),
             (out / MARKER, "the run in figures"),
             *audit_written(out / AUDIT),
+            *(report_written(out / AUDIT / FOLDER) if can_draw() else ()),
         ),
     )
     if result.exit_code >= INCOMPLETE:

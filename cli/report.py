@@ -1,13 +1,27 @@
-"""`pubsub report`, and the report that `pubsub audit --report` makes of its own output."""
+"""`pubsub report`, and the report that `pubsub audit --report` and the demonstration make of their own output."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from cli.output import new_folder
-from cli.screen import stage
-from spark_audit.report.page import CHARTS, PAGE, write_report
+from cli.result import Result
+from cli.screen import files, stage
+from spark_audit.report import CHARTS, PAGE
 
 FOLDER = "report"
+
+
+def can_draw() -> bool:
+    """Whether the extra `plot` is there."""
+    return all(map(find_spec, ("altair", "jinja2", "vl_convert")))
+
+
+def run_report(audit: Path, out: Path | None) -> Result:
+    """The command."""
+    written = tuple(make_report(audit, out))
+    files("written:", written)
+    return Result({"page": written[0][0], "charts": written[1][0]})
 
 
 def make_report(audit: Path, out: Path | None = None) -> Iterable[tuple[Path, str]]:
@@ -15,9 +29,16 @@ def make_report(audit: Path, out: Path | None = None) -> Iterable[tuple[Path, st
 
     An earlier report is replaced. Raises `ResultError`, `OutputError`, `OSError`.
     """
+    from spark_audit.report.page import write_report
+
     target = audit / FOLDER if out is None else out
     with stage("drawing the report"), new_folder(target, replace=True, marker=PAGE) as folder:
         write_report(audit, folder)
+    return report_written(target)
+
+
+def report_written(target: Path) -> Iterable[tuple[Path, str]]:
+    """What a report leaves behind."""
     return (
         (target / PAGE, "what was verified and found, where bytes go; opens in a browser, offline"),
         (target / CHARTS, "its charts as SVG and PNG"),

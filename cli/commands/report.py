@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cli import options
+from cli.result import Result, tells
 
 
 @click.command(
@@ -16,14 +17,14 @@ from cli import options
     "--out",
     type=options.OUT,
     default=None,
-    help="Folder for the report, AUDIT/report by default; an older one there goes.",
+    help="Folder for the report, AUDIT/report by default; an older one is replaced.",
 )
-def command(audit: Path, out: Path | None) -> None:
+@tells
+def command(audit: Path, out: Path | None) -> Result:
     """Draw what an AUDIT found: report.html, one page that opens offline, and its charts as SVG and PNG.
 
     AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.
     """
-    from cli.report import make_report
-    from cli.screen import files
+    from cli.report import run_report
 
-    files("written:", make_report(audit, out))
+    return run_report(audit, out)

@@ -2,3 +2,9 @@
 
 tables › columns › numbers (series, breakdown, savings, delays, culprits) › charts › drawing › page
 """
+
+from typing import Final
+
+PAGE: Final = "report.html"
+CHARTS: Final = "charts"
+"""The folder of pictures beside the page."""

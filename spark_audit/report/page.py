@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from spark_audit import schema
-from spark_audit.report import charts
+from spark_audit.report import CHARTS, PAGE, charts
 from spark_audit.report.breakdown import Part, where_bytes_go
 from spark_audit.report.charts import NARROW, WIDE
 from spark_audit.report.columns import Chain
@@ -29,8 +29,6 @@ from spark_audit.report.words import counted, percent, size
 from spark_audit.results import Results
 from spark_audit.rows import Row
 
-PAGE: Final = "report.html"
-CHARTS: Final = "charts"
 MOST_DRAWN: Final = 12
 """Chains with charts of their own; all stand in the table."""
 

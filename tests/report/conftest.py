@@ -5,7 +5,8 @@ from audit_support import drop_a_node, write_history
 from report.forged import Reported
 
 from spark_audit.audit import audit
-from spark_audit.report.page import PAGE, write_report
+from spark_audit.report import PAGE
+from spark_audit.report.page import write_report
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,8 @@ from report.forged import HOSTILE, Reported, chain, finding, forge, unread
 from support.browser import DESKTOP, PHONE, NewPage, overflows, show
 
 from spark_audit import schema
-from spark_audit.report.page import PAGE, write_report
+from spark_audit.report import PAGE
+from spark_audit.report.page import write_report
 from spark_audit.results import Results
 
 SIZES = pytest.mark.parametrize("window", [PHONE, DESKTOP], ids=["phone", "desktop"])

@@ -10,10 +10,11 @@ import pytest
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
 
 from spark_audit import schema
+from spark_audit.report import CHARTS, PAGE
 from spark_audit.report.breakdown import Part
 from spark_audit.report.charts import where_bytes_go
 from spark_audit.report.drawing import draw
-from spark_audit.report.page import CHARTS, MOST_DRAWN, PAGE, write_report
+from spark_audit.report.page import MOST_DRAWN, write_report
 from spark_audit.results import ResultError
 
 pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
