@@ -132,7 +132,8 @@ def _encode_page(page: Page) -> bytes:
 
 
 def _read_page(reader: Reader) -> Page:
-    return Page(*_PAGE.unpack(reader.take(_PAGE.size)), bytearray(reader.bytes_()))
+    remaining, remaining_size, first_index, first, last = _PAGE.unpack(reader.take(_PAGE.size))
+    return Page(remaining, remaining_size, first_index, first, last, bytearray(reader.bytes_()))
 
 
 # By hand: a block may serve hundreds of queues, each with a book and a page.
