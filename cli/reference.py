@@ -1,0 +1,134 @@
+"""The reference pages, made from what the program itself says: `python -m cli.reference` brings docs/ up to date.
+
+A page is prose with stretches between `<!-- made: NAME -->` and `<!-- end -->` that are made here; a test holds the
+pages to what would be made. Examples stand in lists: what they show is a command's business, not the page's.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import click
+
+from cli.exits import MEANINGS
+from cli.main import COMMANDS, pubsub
+from cli.session.table import SECTIONS
+from emulator.scenario_fields import described
+
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+PAGES: Final = ("cli.md", "scenarios.md")
+_STRETCH: Final = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
+
+
+def commands() -> Iterator[str]:
+    """Every command: what it does, its arguments and options, examples."""
+    for name in COMMANDS:
+        context = click.Context(pubsub, info_name="pubsub")
+        command = pubsub.get_command(context, name)
+        if command is None:
+            continue
+        inner = click.Context(command, parent=context, info_name=name)
+        yield f"### {name}\n"
+        yield f"`{inner.command_path} {' '.join(command.collect_usage_pieces(inner))}`\n"
+        yield f"{_paragraphs(command.help or '')}\n"
+        options = [each for each in map(_option(inner), command.params) if each is not None]
+        if options:
+            yield from _table(("option", "meaning"), options)
+        examples = _examples(command.epilog or "")
+        yield from (f"- `{example}`" for example in examples)
+        yield ""
+
+
+def _option(context: click.Context) -> Callable[[click.Parameter], tuple[str, str] | None]:
+    def row(parameter: click.Parameter) -> tuple[str, str] | None:
+        record = parameter.get_help_record(context)
+        return None if record is None else (f"`{record[0]}`", " ".join(record[1].split()))
+
+    return row
+
+
+def _paragraphs(text: str) -> str:
+    """A docstring as paragraphs of one line each."""
+    return "\n\n".join(" ".join(part.split()) for part in text.replace("\b", "").split("\n\n"))
+
+
+def _examples(epilog: str) -> list[str]:
+    """The lines under `Example:` or `Examples:`; what follows a wide gap is a remark."""
+    found = re.search(r"Examples?:\n(.*?)(?:\n\n|\n\b|\Z)", epilog, re.DOTALL)
+    lines = _EXAMPLE.findall(found.group(1)) if found else []
+    return [re.sub(r"\s{3,}", "`: `", line.strip()) for line in lines]
+
+
+def session() -> Iterator[str]:
+    """The commands of a session."""
+    for title, listed in SECTIONS.items():
+        yield f"### To {title}\n"
+        yield from _table(
+            ("command", "what it does", "example"),
+            ((f"`{each.usage()}`", each.summary, f"`{each.examples[0]}`") for each in listed),
+        )
+
+
+def exit_codes() -> Iterator[str]:
+    """The exit codes."""
+    yield from _table(("code", "meaning"), ((str(code), meaning) for code, meaning in MEANINGS.items()))
+
+
+def fields() -> Iterator[str]:
+    """Every field of a scenario, table by table."""
+    for table, listed in groupby(described(), key=lambda each: each.table):
+        yield f"### {f'`{table}`' if table else 'The scenario itself'}\n"
+        rows = ((f"`{each.name}`", _holds(each.holds), _default(each.default), each.meaning) for each in listed)
+        yield from _table(("field", "holds", "unless given", "meaning"), rows)
+
+
+def _holds(text: str) -> str:
+    """What a field may hold, without the fields of large tables, which have tables of their own."""
+    return re.sub(r" \{ [^}]{40,} \}", " as below", text)
+
+
+def _default(text: str) -> str:
+    return text if text in ("none", "see there") else f"`{text}`" if text else "has to be given"
+
+
+def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | list[tuple[str, str]]") -> Iterator[str]:
+    yield f"| {' | '.join(header)} |"
+    yield f"|{'---|' * len(header)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+    "commands": commands,
+    "session": session,
+    "exit-codes": exit_codes,
+    "fields": fields,
+}
+
+
+def brought_up_to_date(page: str) -> str:
+    """A page with its stretches made anew. Raises `KeyError` for one that nothing here makes."""
+    return _STRETCH.sub(lambda found: f"{found.group(1)}\n{_made(found.group(2))}\n{found.group(3)}", page)
+
+
+def _made(name: str) -> str:
+    return "\n".join(MADE[name]()).strip() + "\n"
+
+
+def main() -> None:
+    """Write the pages."""
+    for name in PAGES:
+        path = DOCS / name
+        before = path.read_text(encoding="utf-8")
+        after = brought_up_to_date(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+        click.echo(f"{path}: {'written' if after != before else 'as it was'}")
+
+
+if __name__ == "__main__":
+    main()

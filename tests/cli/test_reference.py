@@ -1,0 +1,66 @@
+"""docs/cli.md and docs/scenarios.md say what the program says; `python -m cli.reference` brings them up to date."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from cli import reference
+from cli.main import COMMANDS, pubsub
+from cli.session.table import COMMANDS as SESSION
+from emulator.scenario_fields import described
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_page_is_up_to_date(name: str) -> None:
+    page = (reference.DOCS / name).read_text(encoding="utf-8")
+    assert page == reference.brought_up_to_date(page), "python -m cli.reference brings it up to date"
+    assert "<!-- made: " in page
+
+
+def _command(name: str) -> tuple[click.Command, click.Context]:
+    context = click.Context(pubsub, info_name="pubsub")
+    command = pubsub.get_command(context, name)
+    assert command is not None
+    return command, click.Context(command, parent=context, info_name=name)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_for_all_options_and_an_example_that_it_can_read(name: str) -> None:
+    command, context = _command(name)
+    assert command.help
+    for parameter in command.params:
+        assert isinstance(parameter, click.Argument) or parameter.get_help_record(context)
+        assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), parameter.name
+    section = _section("cli.md", name)
+    lines = re.findall(r"^- `(.*?)`", section, re.MULTILINE)
+    own = [found.group(1) for line in lines if (found := re.search(rf"pubsub {re.escape(name)}(?: ([^|>)]*))?", line))]
+    assert own
+    for arguments in own:
+        command.make_parser(context).parse_args(args=shlex.split((arguments or "").replace('"', "")))
+
+
+def _section(page: str, name: str) -> str:
+    text = (reference.DOCS / page).read_text(encoding="utf-8")
+    return text.split(f"### {name}\n", 1)[1].split("\n### ", 1)[0]
+
+
+def test_every_command_of_a_session_stands_there() -> None:
+    page = (reference.DOCS / "cli.md").read_text(encoding="utf-8")
+    for command in SESSION:
+        assert f"| `{command.usage()}` | {command.summary} |" in page
+
+
+def test_every_field_of_a_scenario_says_what_it_holds_and_what_it_means() -> None:
+    found = list(described())
+    assert len(found) > 50
+    for field in found:
+        assert field.meaning, f"{field.table}.{field.name}"
+        assert field.holds
+    shares = [field for field in found if field.name.endswith("rate")]
+    assert all(field.holds == "a share from 0 to 1" for field in shares)
+    bounds = {(field.table, field.name): (field.holds, field.default) for field in found}
+    assert bounds["", "segment_length"] == ("a whole number from 1 to 4,294,967,295", "100")
+    assert bounds["subscribers.collators", "rate"] == ("a share from 0 to 1", "1")
+    assert bounds["subscribers", "cache"] == ('"nodes", "none" or "slots"', '"slots"')
