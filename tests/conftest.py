@@ -1,6 +1,7 @@
 """What every test shares: hypothesis budgets by name, the browser, one worker each for Spark and for the browser."""
 
 import os
+from collections.abc import Generator
 from datetime import timedelta
 
 import pytest
@@ -42,3 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group("browser"))
             if config.getoption("--no-browser"):
                 item.add_marker(pytest.mark.skip(reason="--no-browser"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where CI is set, a test that is skipped has failed: a thing that is missing there would not be noticed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"left out where CI is set: {reason}"
+    return report
