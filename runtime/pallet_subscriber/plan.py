@@ -329,7 +329,7 @@ class _ChildWalk:
             while trail[-1][1] > goes_with:
                 trail.pop()
         elif self.root == EMPTY_TRIE_ROOT:
-            covered = cache.covers_absence(at, 0, 0)
+            covered = cache.covers_absence(at, 0)
             return (_COVERED, b"", covered) if covered else (ABSENT, b"", 0)
         else:
             node = taken.get(self.root) or self.untaken(self.root, key, 0)
@@ -360,8 +360,8 @@ class _ChildWalk:
                     raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
                 reference: Hash = payload  # type: ignore[assignment]  # a call of the NewType costs as much as the step
                 if keeps_references:
-                    if depth in places or depth > start + 1:
-                        covered = cache.covers(at, start, depth, reference, b"")
+                    if depth in places:
+                        covered = cache.covers(at, depth, reference, b"")
                         if covered:
                             return _COVERED, b"", covered
                     if depth >= alone_from:
@@ -378,16 +378,14 @@ class _ChildWalk:
             elif kind == INLINE:
                 if length >= self.max_depth:
                     raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-                covered = cache.covers(at, start, depth, None, payload)
+                covered = cache.covers(at, depth, None, payload)
                 if covered:
                     return _COVERED, b"", covered
                 node = payload
             elif kind == ABSENT:
-                covered = cache.covers_absence(at, start, depth) if keeps_references else 0
+                covered = cache.covers_absence(at, depth) if keeps_references else 0
                 return (_COVERED, b"", covered) if covered else (ABSENT, b"", 0)
             else:
-                if keeps_references:
-                    cache.walked_value(at, start)
                 return kind, payload, 0
             start = depth
             length += 1

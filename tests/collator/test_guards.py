@@ -216,7 +216,13 @@ GUARDS = [
         "if False",
         "deliveries, slots",
     ),
-    Guard("slot-written-when-whole", SlotCache.settle, "done == slot.high - slot.low and ", "", "deliveries, slots"),
+    Guard(
+        "slot-written-when-whole",
+        SlotCache.settle,
+        " if done == slot.high - slot.low else NOTHING",
+        "",
+        "deliveries, slots",
+    ),
     # Proof reading
     Guard(
         "partial-key", walk._matches, "return node[at : at + (nibbles >> 1)] == ", "return True or ", "divergent paths"

@@ -54,18 +54,17 @@ class Cache:
         del at
         return _NOWHERE
 
-    def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
+    def covers(self, at: int, depth: int, reference: Hash | None, node: bytes) -> int:
         """How many items from `keys[at]` on stand resolved because of what begins at nibble `depth` of that key.
 
-        Called before a child node is read that its parent, starting at nibble `start`, refers to: by hash, or by the
-        inline `node` itself.
+        Called before a child node is read that its parent refers to: by hash, or by the inline `node` itself.
         """
-        del at, start, depth, reference, node
+        del at, depth, reference, node
         return 0
 
-    def covers_absence(self, at: int, start: int, depth: int) -> int:
-        """As `covers`, where `keys[at]` parts from the trie at nibble `depth`, in a node starting at nibble `start`."""
-        del at, start, depth
+    def covers_absence(self, at: int, depth: int) -> int:
+        """As `covers`, where `keys[at]` parts from the trie at nibble `depth`."""
+        del at, depth
         return 0
 
     def alone_from(self, at: int) -> int:
@@ -75,9 +74,6 @@ class Cache:
 
     def resolved(self, at: int) -> None:
         """The item `keys[at]` was walked to its end."""
-
-    def walked_value(self, at: int, start: int) -> None:
-        """The path of `keys[at]` ends in a value, in a node starting at nibble `start`."""
 
     def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
         """Remember what the walk found; false when that did not fit and the root must be forgotten too."""

@@ -116,7 +116,7 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
 class SlotCache(Cache):
     """The slots of one publisher.
 
-    `_seen` holds, by slot, the reference that this walk found at its position, none where a node spans it; `_done`
+    `_seen` holds, by slot, the reference that this walk found at its position, nothing where a node spans it; `_done`
     counts the items below it that this walk resolved, those that a deeper slot vouched for included.
     """
 
@@ -130,44 +130,31 @@ class SlotCache(Cache):
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._layout = layout_of(keys)
         self._rows: dict[int, bytes] = {}
-        self._seen: dict[int, Hash | None] = {}
+        self._seen: dict[int, Hash] = {}
         self._done: dict[int, int] = {}
 
     def places(self, at: int) -> Mapping[int, int]:
         """Where the slots above the key stand."""
         return self._layout.paths[at]
 
-    def covers(self, at: int, start: int, depth: int, reference: Hash | None, node: bytes) -> int:
-        """Compare the slot at this position, if there is one; note those that the parent node spans."""
-        path = self._layout.paths[at]
-        if depth > start + 1:
-            for spanned in range(start + 1, depth):
-                if spanned in path:
-                    self._seen[path[spanned]] = None
-        index = path.get(depth)
+    def covers(self, at: int, depth: int, reference: Hash | None, node: bytes) -> int:
+        """Compare the slot at this position, if there is one."""
+        index = self._layout.paths[at].get(depth)
         if index is None:
             return 0
         return self._compare(at, index, blake2_256(node) if reference is None else reference)
 
-    def covers_absence(self, at: int, start: int, depth: int) -> int:
+    def covers_absence(self, at: int, depth: int) -> int:
         """The first slot below the point of divergence vouches for the whole emptiness; others are noted."""
         empty_from = None
         for below, index in self._layout.paths[at].items():
-            if below <= start:
-                continue
             if below <= depth:
-                self._seen[index] = None
-            elif empty_from is None:
+                continue
+            if empty_from is None:
                 empty_from = index
             else:
                 self._seen[index] = EMPTY_TRIE_ROOT
         return 0 if empty_from is None else self._compare(at, empty_from, EMPTY_TRIE_ROOT)
-
-    def walked_value(self, at: int, start: int) -> None:
-        """A leaf spans every slot below its start."""
-        for depth, index in self._layout.paths[at].items():
-            if depth > start:
-                self._seen[index] = None
 
     def resolved(self, at: int) -> None:
         """Count the item in every slot above it."""
@@ -217,9 +204,8 @@ class SlotCache(Cache):
                 # A row that was not read is not read now: what it held for other slots is given up.
                 before = self._rows.get(slot.row, NOTHING * self._layout.rows[slot.row][1])
                 row = changed[slot.row] = bytearray(before)
-            seen = self._seen.get(index)
-            whole = done == slot.high - slot.low and seen is not None
-            row[32 * slot.place : 32 * slot.place + 32] = seen if whole and seen is not None else NOTHING
+            kept = self._seen.get(index, NOTHING) if done == slot.high - slot.low else NOTHING
+            row[32 * slot.place : 32 * slot.place + 32] = kept
         for number, row in changed.items():
             suffix, _ = self._layout.rows[number]
             value = bytes(row)
