@@ -7,6 +7,7 @@ from support.world import PLENTY, Chain, Relay, Subscriber, each_policy, entry, 
 from primitives.types import EMPTY_TRIE_ROOT, ParaId
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
+from runtime.pallet_subscriber.config import ROW_COST
 
 P = ParaId(1000)
 
@@ -341,3 +342,18 @@ def test_roots_of_unchanged_publishers_are_kept_beside_those_that_changed(policy
     assert [d.publisher for d in changed.deliveries] == [1500, 1500]
     for number in (3, 4):
         assert chain.step(Relay(number, publishers)).deliveries == ()
+
+
+def test_a_slot_vouches_for_what_stands_inline_as_for_what_is_hashed() -> None:
+    """PS-69: the reference of an inline node is its hash."""
+    keys = [b"k" * 31 + bytes((last,)) for last in range(32)]
+    subscriber = Subscriber(make_spec({1000: keys}, cache="slots"))
+    contents = {keys[0]: entry(b"a"), keys[20]: entry(b"b")}
+    relay = Relay(1, {1000: contents})
+    subscriber.block(relay)
+    assert relay.child_roots[1000] in relay.nodes
+    assert sum(b"k" * 29 in node for node in relay.nodes.values()) == 1, "both leaves stand in the root"
+    share = subscriber.block(Relay(2, {1000: contents | {keys[0]: entry(b"c")}})).plan.publishers[P]
+    assert share.resolved == 32
+    rows = 2 * ROW_COST + 2 * 32 + 16 * 32  # of the slots
+    assert (share.cache.charges, share.row_charges) == (rows, ROW_COST + 640), "the second sixteen stay unread"

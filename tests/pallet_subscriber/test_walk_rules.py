@@ -30,6 +30,12 @@ def test_publishers_go_by_id_so_system_ones_first_and_keys_bytewise(policy: str)
     assert subscriber.block(relay).items == [(para, key) for para in (999, 1999, 2000, 3000) for key in sorted(keys)]
 
 
+def test_without_a_cursor_the_walk_begins_with_the_lowest_publisher_be_it_number_nought() -> None:
+    """PS-40."""
+    subscriber = Subscriber(make_spec({1: numbered(1), 0: numbered(1)}))
+    assert list(subscriber.plan(Relay(1)).publishers) == [0, 1]
+
+
 @each_policy
 def test_the_walk_starts_at_the_cursor_and_wraps_round_to_it(policy: str) -> None:
     """PS-40, B55, D cursor_wrap_around."""

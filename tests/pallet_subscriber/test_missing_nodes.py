@@ -1,0 +1,37 @@
+"""PS-52: the evidence of an omission names the node, the key that leads to it and the nibble at which it starts."""
+
+import pytest
+from support.world import Relay, Subscriber, entry, filled, make_spec, numbered
+
+from primitives.hashing import blake2_256
+from primitives.storage_keys import ACTIVE_CONFIG
+from primitives.types import Hash
+from runtime.pallet_subscriber.meter import MissingNode
+
+KEYS = numbered(3)
+CONFIG = b"c" * 40
+CONTENTS = filled(KEYS[1:], b"w" * 40) | {KEYS[0]: entry(b"v" * 40)}
+RELAY = Relay(1, {1000: CONTENTS}, top={ACTIVE_CONFIG: CONFIG})
+VALUE = entry(b"v" * 40).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "depth"),
+    [
+        (blake2_256(CONFIG), ACTIVE_CONFIG, 2 * len(ACTIVE_CONFIG)),
+        (RELAY.child_roots[1000], KEYS[0], 0),
+        (blake2_256(VALUE), KEYS[0], 64),
+    ],
+    ids=["value of a static key", "child root", "value of an item"],
+)
+def test_a_missing_node_is_named_with_its_key_and_where_it_starts(name: Hash, key: bytes, depth: int) -> None:
+    subscriber = Subscriber(make_spec({1000: KEYS}))
+    nodes = {at: node for at, node in RELAY.nodes.items() if at != name}
+    assert subscriber.plan(RELAY, nodes=nodes).missing == MissingNode(name, key, depth)
+
+
+def test_a_missing_root_starts_at_the_first_nibble() -> None:
+    subscriber = Subscriber(make_spec({1000: KEYS}))
+    missing = subscriber.plan(RELAY, nodes={}).missing
+    assert missing is not None
+    assert (missing.node_hash, missing.depth) == (RELAY.root, 0)
