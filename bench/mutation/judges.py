@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 
 from bench.mutation.children import Answer, in_children, silence
@@ -34,15 +33,6 @@ def copy_project(source: Path, folder: Path) -> None:
     for name in COPIED:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(source / "pyproject.toml", folder / "pyproject.toml")
-
-
-def digest(folder: Path) -> str:
-    """Of all that was copied."""
-    out = sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            out.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode() + path.read_bytes())
-    return out.hexdigest()
 
 
 class Judges:

@@ -20,35 +20,39 @@ class Results:
     """What is known of the mutants of some files, as these stand now."""
 
     def __init__(self, path: Path, root: Path, files: Sequence[str], *, resume: bool) -> None:
-        """Without `resume`, nothing is known and the file starts anew."""
+        """`root`: the copy of the project that is judged. Without `resume`, nothing is known and `path` starts anew."""
         self.path = path
+        self.project = _digest(root)
         self._sources = {file: sha256((root / file).read_bytes()).hexdigest()[:16] for file in files}
         self._rows: dict[_Identity, dict[str, Any]] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        if resume:
-            path.touch()
+        if resume and path.exists():
+            with path.open("a", encoding="utf-8") as file:
+                file.write("\n")  # after a line that was cut short
             self.read()
         else:
             path.write_text("", encoding="utf-8")
 
     def read(self) -> None:
-        """Know what stands in the file; a line that was cut short ends it."""
+        """Know what stands in the file, but for lines that were cut short."""
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 row = json.loads(line)
             except json.JSONDecodeError:
-                break
+                continue
             self._rows[row["file"], row["source"], row["start"], row["end"], row["after"]] = row
 
     def write(self, mutant: Mutant, judge: str, answer: Answer, seconds: float) -> None:
         """Add a verdict, for another process to read as well."""
-        row = {**asdict(mutant), "source": self._sources[mutant.file], "judge": judge, "seconds": round(seconds, 2)}
+        of = {"source": self._sources[mutant.file], "project": self.project}
+        row = {**asdict(mutant), **of, "judge": judge, "seconds": round(seconds, 2), **answer}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**row, **answer}) + "\n")
+            file.write(json.dumps(row) + "\n")
 
     def of(self, mutant: Mutant) -> dict[str, Any] | None:
-        """The last verdict."""
-        return self._rows.get((mutant.file, self._sources[mutant.file], mutant.start, mutant.end, mutant.after))
+        """The last verdict. One that a mutant survived holds for the tests that it survived."""
+        row = self._rows.get((mutant.file, self._sources[mutant.file], mutant.start, mutant.end, mutant.after))
+        return row if row and (row["verdict"] in _NOTICED or row.get("project") == self.project) else None
 
     def is_final(self, mutant: Mutant) -> bool:
         """Whether the mutant was noticed, or survived the careful judge too."""
@@ -78,3 +82,12 @@ class Results:
             yield f"{file}: {count.total()} mutants, " + ", ".join(
                 f"{n} {verdict}" for verdict, n in sorted(count.items())
             )
+
+
+def _digest(folder: Path) -> str:
+    """Of all that stands there."""
+    out = sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            out.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return out.hexdigest()[:16]

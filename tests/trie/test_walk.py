@@ -104,6 +104,7 @@ def divergence(found: dict[bytes, bytes], key: bytes) -> int:
         (b"\x80\x01\x00\x80" + HASH[1:], "truncated child"),
         (b"\x80\x03\x00\x80" + HASH, "truncated length"),
         (b"\x80\x03\x00\x80" + HASH + b"\x80" + HASH[1:], "truncated child"),
+        (b"\x80\x01\x00\x91\x01" + bytes(99), "truncated child"),
         (b"\x80\x01\x00\x81\x00" + HASH, "shortest form"),
     ],
     ids=lambda value: value.hex()[:16] if isinstance(value, bytes) else value,
