@@ -35,7 +35,7 @@ from primitives.pubsub import encode_ttl_state
 from primitives.scale import Reader, encode_bytes
 from primitives.types import Hash, Slot
 from runtime.pallet_subscriber.apply import Delivery
-from runtime.pallet_subscriber.config import decode_spec
+from runtime.pallet_subscriber.config import ImpossibleConfig, decode_spec
 from runtime.pallet_subscriber.handler import HANDLERS
 from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
 from runtime.parachain_system.execute import BlockOutcome
@@ -174,7 +174,8 @@ class _Executed:
 def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: Fetch) -> _Executed:
     """Judge a block on as much of its parent's state as `fetch` knows.
 
-    Raises `EvidenceError` for a state in which no block can be, `MissingNode`, `BadNode`, `ScaleError`.
+    Raises `EvidenceError` for a state in which no block can be, `MissingNode`, `BadNode`, `ScaleError`,
+    `ImpossibleConfig`.
     """
     state = partial_state(parent.state_root, fetch)
     spec = decode_spec(state.top.get(CODE) or b"")
@@ -222,7 +223,7 @@ def _judge_block(reader: Reader) -> Judgement:
         raise EvidenceError(f"the storage proof lacks node {missing.hash.hex()}, which judging asks for") from None
     except BadNode as bad:
         raise EvidenceError(f"node {bad.hash.hex()} of the storage proof is none: {bad.reason}") from None
-    except ScaleError as error:
+    except (ScaleError, ImpossibleConfig) as error:
         raise EvidenceError(f"the state in the storage proof does not decode: {error}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in asked]
     if unused:
@@ -246,21 +247,25 @@ def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayCo
             code = findings.DELIVERY_MISMATCH
             detail = f"{len(recorded.callbacks)} callbacks on record, executing gives {len(given)}"
     facts = {"chain": done.chain, "number": header.number, "block": header.hash(), "collator": done.collator}
-    vouched = "no such block" if relay.storage_root is None else f"storage root {relay.storage_root.hex()}"
-    rests_on = [
-        f"the relay chain's word: its block {relay.number} has {vouched}"
-        if relay.storage_root is not None
-        else f"the relay chain's word: it has {vouched} as {relay.number}",
-        f"the newest slot when the block was judged: {relay.slot_now}",
-    ]
-    offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}
-    if Verdict.BAD_PARENT in offences:
-        rests_on.append(f"the chain's word: block {parent.number}, {parent.hash().hex()}, was its newest")
-    if Verdict.BAD_SEAL in offences:
-        rests_on.append("nothing but the slot ties the block to the collator: its seal is not in order")
+    rests_on = _unproven(parent, relay, refusal)
     if found != recorded.verdict or recorded.callbacks is not None:
         rests_on.append("the history's word on what the chain made of the block")
     return Judgement("block", code, detail, facts, tuple(rests_on))
+
+
+def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
+    """What a verdict on a block rests on beside the block, its parent and their seals."""
+    if relay.storage_root is None:
+        vouched = f"it has no block {relay.number}"
+    else:
+        vouched = f"its block {relay.number} has storage root {relay.storage_root.hex()}"
+    out = [f"the relay chain's word: {vouched}", f"the newest slot when the block was judged: {relay.slot_now}"]
+    offences = () if refusal is None else {offence.verdict for offence in refusal.evidence}
+    if Verdict.BAD_PARENT in offences:
+        out.append(f"the chain's word: block {parent.number}, {parent.hash().hex()}, was its newest")
+    if Verdict.BAD_SEAL in offences:
+        out.append("nothing but the slot ties the block to the collator: its seal is not in order")
+    return out
 
 
 def _callback(delivery: Delivery) -> bytes:

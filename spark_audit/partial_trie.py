@@ -249,6 +249,8 @@ def _decode(encoded: bytes) -> _Node:
     children: dict[int, _Reference] = {}
     for nibble, _, start, end in parts.children:
         reference = encoded[start:end]
+        if len(reference) > 32:  # only a forger's: nested, it would take no end of them
+            raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
         children[nibble] = _Far(reference) if len(reference) == 32 else _decode(reference)
     return _Node(digits[parts.nibbles & 1 :], value, children)
 

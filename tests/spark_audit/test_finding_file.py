@@ -18,14 +18,19 @@ from primitives import scale
 from primitives.hashing import blake2_256
 from primitives.header import Header
 from primitives.scale import Reader, encode_bytes
+from primitives.types import Hash, ParaId
+from runtime.pallet_subscriber.config import RuntimeSpec
 from runtime.parachain_system.block import Candidate
+from runtime.parachain_system.genesis import AUTHORITIES
 from spark_audit import schema
 from spark_audit.audit import audit
 from spark_audit.evidence import EvidenceError, judge
 from spark_audit.finding_file import FindingError, check_finding, finding_text
 from spark_audit.findings import finding_id
+from trie import Trie
 
 ROOT = Path(__file__).resolve().parents[2]
+SPEC = RuntimeSpec(ParaId(2000), {}).encode()
 Finding = dict[str, Any]
 _nodes = scale.vec(scale.bytes_)
 
@@ -131,6 +136,28 @@ def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_f
         judge(_block(parent, candidate, relay, proof[::-1], recorded))
     with pytest.raises(EvidenceError, match="strictly ascending"):
         judge(_block(parent, candidate, relay, sorted([*proof, proof[0]]), recorded))
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ({}, "lacks node|does not decode"),
+        ({b":code": b"none"}, "does not decode"),
+        ({b":code": SPEC}, "that of no parachain"),
+        (
+            {b":code": SPEC.replace(b"observe", b"unknown"), AUTHORITIES.key: b"\x04" + bytes(32)},
+            "that of no parachain",
+        ),
+    ],
+)
+def test_a_state_of_the_forgers_own_is_refused(omitted: Finding, entries: dict[bytes, bytes], reason: str) -> None:
+    parent, candidate, relay, _proof, recorded = _block_parts(omitted["evidence"])
+    state = Trie.from_entries(entries.items())
+    nodes: dict[Hash, bytes] = {}
+    state.prove([b":code", AUTHORITIES.key], nodes)
+    evidence = _block(replace(parent, state_root=state.root()), candidate, relay, sorted(nodes.values()), recorded)
+    with pytest.raises(EvidenceError, match=reason):
+        judge(evidence)
 
 
 @given(st.data())

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from primitives.hashing import blake2_256
+from primitives.scale import encode_compact
 from primitives.types import Hash
 from spark_audit.partial_trie import PartialTrie
 from trie import BadNode, MissingNode, Trie
@@ -105,3 +106,12 @@ def test_a_node_that_is_none_is_named() -> None:
     root = blake2_256(b"\x0fnothing")
     with pytest.raises(BadNode, match=root.hex()):
         PartialTrie(root, {bytes(root): b"\x0fnothing"}.get).get(b"key")
+
+
+def test_nodes_nested_without_end_are_refused() -> None:
+    node = b"\x40\x04x"
+    for _ in range(20_000):
+        node = b"\x80\x01\x00" + encode_compact(len(node)) + node
+    root = blake2_256(node)
+    with pytest.raises(BadNode, match="an inline child of"):
+        PartialTrie(root, {bytes(root): node}.get).get(bytes(30_000))
