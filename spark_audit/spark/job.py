@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
@@ -26,6 +27,7 @@ from spark_audit.spark.units import run_unit
 
 _POLL_SECONDS: Final = 0.5
 _MOST_PARTITIONS: Final = 4096
+_GROUPS: Final = count(1)
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
 
 
@@ -43,11 +45,12 @@ class SparkMapper:
         """The receipts of all tasks, in their order. Raises `SparkUnavailable` when the job is lost."""
         if not tasks:
             return []
-        kind = unit.__name__
+        # A group of its own: the tasks of an earlier batch of the same unit must not be counted again.
+        group = f"{unit.__name__}-{next(_GROUPS)}"
         done = Event()
-        watcher = Thread(target=_watch, args=(self.context, kind, done, report), daemon=True)
+        watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
         try:
-            self.context.setJobGroup(kind, f"pubsub: {kind}")
+            self.context.setJobGroup(group, f"pubsub: {unit.__name__}")
             watcher.start()
             # One partition a unit, and nothing is shuffled: a lost executor loses its own units only.
             numbered = self.context.parallelize(list(enumerate(tasks)), min(len(tasks), _MOST_PARTITIONS))

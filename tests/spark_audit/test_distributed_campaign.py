@@ -122,6 +122,19 @@ def test_spark_tries_the_same_cheats_however_they_are_cut(
 
 
 @pytest.mark.spark
+def test_batches_on_spark_are_counted_once(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    del spark
+    monkeypatch.setattr(module, "_CASES_A_WORLD", 600)
+    monkeypatch.setattr(job, "_POLL_SECONDS", 0.01)
+    seen: list[tuple[int, int]] = []
+    told = distribute(lambda: open_mapper("spark"), 1200, "b", ALONE, lambda *done: seen.append(done), first=())
+    assert told.cases == 1200
+    assert len({total for _, total in seen}) > 1, "more than one batch"
+    assert all(done <= total for done, total in seen)
+    assert seen == sorted(seen)
+
+
+@pytest.mark.spark
 def test_the_command_tells_the_same_with_a_master_and_without(
     spark: SparkContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
