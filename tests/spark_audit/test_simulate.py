@@ -1,4 +1,4 @@
-"""Simulated histories: the same whoever makes them, whole or not there, and an audit finds just what was planted (AU-2)."""
+"""Simulated histories: the same whoever makes them, whole or not there; an audit finds just what was planted (AU-2)."""
 
 import json
 import signal
