@@ -16,7 +16,7 @@ from explorer.block_tree import draw_block
 from explorer.changes import state_changes
 from explorer.svg import arrange, packed
 from explorer.tree import Drawn, Shape
-from explorer.words import Names, event_words, preview, ttl_words
+from explorer.words import Names, event_words, execution_words, preview, ttl_words
 from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
 from runtime import system
 from runtime.events import Event, decode_records
@@ -206,7 +206,7 @@ class Recorder:
         published = [
             self.keys.number((each.publisher, PubsubKey(each.key))) for each in found if isinstance(each, DataPublished)
         ]
-        messages = [f"from {self.names.chain(each.para)}: {each.execution.outcome}" for each in kept.executions]
+        messages = [execution_words(each, self.names) for each in kept.executions]
         return published, [event_words(each, self.names) for each in found], messages
 
 

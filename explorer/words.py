@@ -6,15 +6,18 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
+from emulator.executions import MessageExecution
 from emulator.scenario import Scenario, published_key
 from emulator.state_diff import key_name
 from primitives import storage_keys
 from primitives.pubsub import Infinite, TtlState, ValidFor
 from primitives.types import ParaId, PubsubKey
+from primitives.weights import Weight
 from runtime import system
 from runtime.events import Event
 from runtime.pallet_subscriber import storage as items
 from runtime.parachain_system.block import Verdict
+from xcm import Complete, Incomplete
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.BAD_SEAL: "The author is not the collator whose turn it was, or did not sign this block.",
@@ -107,11 +110,27 @@ def event_words(event: Event, names: Names) -> str:
     return f"{event.PALLET}.{type(event).__name__} {', '.join(parts)}".rstrip()
 
 
+def execution_words(message: MessageExecution, names: Names) -> str:
+    """What became of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
+    outcome = message.execution.outcome
+    failures = "; ".join(f"instruction {each.index}: {each.cause or each.error}" for each in message.execution.failures)
+    match outcome:
+        case Complete(used):
+            said = f"done, {_argument('', used, names)}"
+        case Incomplete(used):
+            said = f"stopped, {_argument('', used, names)}"
+        case _:
+            said = f"not executed, {message.execution.rejected or outcome}"
+    return f"from {names.chain(message.para)}: {said}{f'; {failures}' if failures else ''}"
+
+
 def _argument(name: str, value: object, names: Names) -> str:
     if isinstance(value, bytes):
         return names.keys.get(PubsubKey(value)) or (short(value) if len(value) > 8 else f"0x{value.hex()}")
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, Weight):
+        return f"{value.ref_time:,} ps and {value.proof_size:,} B"
     if isinstance(value, int) and name in {"para", "publisher", "sender", "recipient"}:
         return names.chain(ParaId(value))
     text = str(value)

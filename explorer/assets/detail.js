@@ -42,7 +42,7 @@ async function relayView(run, number, go) {
   const judged = run.candidates.filter((each) => each.relay === number);
   const list = element("ul", { class: "links" });
   for (const each of judged) {
-    list.append(element("li", {}, link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)), each.verdict ? element("span", { class: "badge refused" }, each.verdict) : ` ${plural(each.keys.length, "delivery", "deliveries")}`));
+    list.append(element("li", {}, link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)), each.verdict ? element("span", { class: "badge refused" }, each.verdict) : each.keys.length ? ` ${plural(each.keys.length, "delivery", "deliveries")}` : null));
   }
   return element(
     "article",
