@@ -76,9 +76,17 @@ def test_children_of_other_lengths_that_add_up_to_those_of_hashes_are_read_as_wh
     assert read_proof(root, nodes, [bytes(15)]) == {bytes(15): b"v" * 15}
 
 
-def test_a_branch_of_hashes_that_is_cut_short_is_a_bad_node() -> None:
-    root, nodes = below_root(b"\x80\x03\x00\x80" + bytes(32) + b"\x80" + bytes(31))
-    with pytest.raises(BadNode, match="truncated child"):
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (b"", "no bytes"),
+        (b"\x80\x03", "truncated bitmap"),
+        (b"\x80\x03\x00\x80" + bytes(32) + b"\x80" + bytes(31), "truncated child"),
+    ],
+)
+def test_a_node_that_is_cut_short_is_a_bad_node_wherever_it_ends(node: bytes, reason: str) -> None:
+    root, nodes = below_root(node)
+    with pytest.raises(BadNode, match=reason):
         read_proof(root, nodes, [b"\x01"])
 
 
