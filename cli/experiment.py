@@ -91,7 +91,8 @@ def write(figures: Sequence[Figure], out: Path) -> Result:
                     undrawn = str(error)
     for figure in figures:
         columns = figure.columns or tuple(figure.rows[0])
-        table(figure.title, columns, ([_cell(row[name]) for name in columns] for row in figure.rows))
+        shown = ([_cell(row[name]) for name in columns] for row in figure.rows)
+        table(figure.title, columns, shown, names_rows=2 if figure.series in columns[:2] else 1)
     files("written:", written)
     if undrawn:
         click.echo(f"no plot was drawn: {undrawn}", err=True)

@@ -111,11 +111,11 @@ GAP: Final = 2
 """Blanks between two columns."""
 
 
-def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int = 1) -> None:
     """A table: names on the left, figures on the right.
 
     One that is too wide is broken between words, and where that does not do, into several that all begin with the first
-    column: no word and no figure is ever broken, unless it alone is wider than the screen.
+    `names_rows` columns: no word and no figure is ever broken, unless it alone is wider than the screen.
     """
     names = tuple(header)
     cells = [tuple(cell if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
@@ -124,7 +124,7 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -
         console = Console(width=PLAIN_WIDTH, stderr=_aside.get())
     if title:
         console.print(Text(title, style="bold"))
-    for columns, widths in _layout(names, cells, console.width):
+    for columns, widths in _layout(names, cells, console.width, names_rows):
         shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
         for at, width in zip(columns, widths, strict=True):
             figures = at > 0 and all(_is_figure(row[at]) for row in cells)
@@ -141,16 +141,18 @@ def _is_figure(cell: str) -> bool:
     return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
 
 
-def _layout(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Which columns stand beside each other, and how wide each is; the first column is in every part."""
+def _layout(
+    names: tuple[str, ...], cells: list[tuple[str, ...]], width: int, kept: int
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Which columns stand beside each other, and how wide each is; the first `kept` columns are in every part."""
     texts = [[names[at], *(row[at] for row in cells)] for at in range(len(names))]
     wanted = [max(map(cell_len, column)) for column in texts]
     least = [max((cell_len(word) for text in column for word in text.split()), default=0) for column in texts]
-    left = list(range(1, len(names)))
+    left = list(range(kept, len(names)))
     while True:
-        columns = [0]
-        room = width - least[0]
-        while left and (len(columns) == 1 or room >= GAP + least[left[0]]):
+        columns = list(range(kept))
+        room = width - sum(least[at] for at in columns) - GAP * (kept - 1)
+        while left and (len(columns) == kept or room >= GAP + least[left[0]]):
             columns.append(left.pop(0))
             room -= GAP + least[columns[-1]]
         widths = [min(least[at], width) for at in columns]

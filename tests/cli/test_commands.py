@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -176,29 +175,59 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
 
 
-def test_without_the_audit_extra_one_line_says_what_brings_it(
+def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one_line_what_brings_it(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("spark_audit")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
-    assert "this needs pyarrow" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
+    assert "no history is kept: it needs pyarrow" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["summary.json"]
+    assert _pubsub(monkeypatch, "audit", tmp_path / "out", "--out", tmp_path / "audit") == 4
+    error = capsys.readouterr().err
+    assert "this needs pyarrow" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "audit").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
-def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cli.main", "run", "demo", "--out", str(tmp_path / "out")]
-    running = subprocess.Popen(command, cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+@pytest.mark.parametrize("command", ["run demo", "fixtures", "experiment --preset latency", "explore demo"])
+def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(tmp_path: Path, command: str) -> None:
+    out = str(tmp_path / ("out.html" if command.startswith("explore") else "out"))
+    arguments = [sys.executable, "-m", "cli.main", *command.split(), "--out", out]
+    running = subprocess.Popen(arguments, cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    running.stderr.readline()  # the stage has begun
     running.send_signal(signal.SIGINT)
     _, error = running.communicate(timeout=60)
     assert running.returncode == 130
     assert error.splitlines()[-1].startswith("pubsub: interrupted")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
+def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
+    history = str(tmp_path / "out/history")
+    arguments = [sys.executable, "-m", "cli.main", "audit", history, "--engine", "python", "--out"]
+    running = subprocess.Popen(
+        [*arguments, str(tmp_path / "one")], cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert not (tmp_path / "one" / "run_report.json").exists()
+    capsys.readouterr()
+    digests = []
+    for name in ("one", "two"):
+        assert _pubsub(monkeypatch, "audit", history, "--engine", "python", "--out", tmp_path / name) == 1
+        digests.append(capsys.readouterr().out.splitlines()[-1])
+    assert digests[0] == digests[1]
 
 
 def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> None:
