@@ -1,6 +1,9 @@
 """`pubsub explore` and `pubsub run --explorer`."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,8 @@ from click.testing import CliRunner
 from explorer_support import open_page
 
 from cli.main import main, pubsub
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SMALL = """
 name = "small"
@@ -64,3 +69,13 @@ def test_what_cannot_be_written_is_said_in_one_line(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert out.split("/", maxsplit=1)[0] in said
+
+
+def test_a_page_does_not_depend_on_how_python_hashes(scenario: Path, tmp_path: Path) -> None:
+    pages = []
+    for seed in ("1", "2"):
+        out = tmp_path / f"{seed}.html"
+        command = [sys.executable, "-m", "cli.main", "explore", str(scenario), "--out", str(out)]
+        subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed})
+        pages.append(out.read_bytes())
+    assert pages[0] == pages[1]
