@@ -16,12 +16,14 @@ POSIX only.
 """
 
 import argparse
+import math
 import os
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.mutation.children import Answer
@@ -49,7 +51,9 @@ FILES = (
 )
 
 
-def judge(mutants: Sequence[Mutant], workers: int, folder: Path, results: Results, *, careful: bool) -> None:
+def judge(
+    mutants: Sequence[Mutant], workers: int, folder: Path, results: Results, patience: float, *, careful: bool
+) -> None:
     """Judge what `results` does not hold yet; the project stands in `folder`."""
     progress = os.fdopen(os.dup(sys.stderr.fileno()), "w")  # the judges' own is silent
 
@@ -60,10 +64,11 @@ def judge(mutants: Sequence[Mutant], workers: int, folder: Path, results: Result
 
         return Judges(folder / PROJECT, workers, folder, tell)
 
-    unknown = [mutant for mutant in mutants if results.of(mutant) is None]
+    unknown = [mutant for mutant in mutants if not results.is_known(mutant)]
     learned = results.path.with_suffix(".coverage.json")
     known = Coverage.load(learned, results.project)
-    coverage = judges("quick").quick(FILES, unknown, known, lambda new: new.save(learned, results.project))
+    keep = partial(Coverage.save, path=learned, project=results.project)
+    coverage = judges("quick").quick(FILES, unknown, known, keep, patience)
     results.read()
     if careful:
         # What was swapped has failed no test that executes it: left to ask are those that start programs, which
@@ -94,6 +99,7 @@ def main() -> int:
     parser.add_argument(
         "--resume", action="store_true", help="keep what was noticed, and verdicts on this very project"
     )
+    parser.add_argument("--patience", type=float, default=math.inf, help="seconds of tests for the quick judge to run")
     parser.add_argument("--quick", action="store_true", help="leave out the careful judge")
     parser.add_argument("--list", action="store_true", help="show the mutants and end")
     chosen = parser.parse_args()
@@ -108,7 +114,7 @@ def main() -> int:
         copy_project(ROOT, folder / PROJECT)
         mutants = drawn(folder / PROJECT, chosen.files, chosen.sample, chosen.seed)
         results = Results(chosen.out, folder / PROJECT, chosen.files, resume=chosen.resume)
-        judge(mutants, max(1, chosen.workers), folder, results, careful=not chosen.quick)
+        judge(mutants, max(1, chosen.workers), folder, results, chosen.patience, careful=not chosen.quick)
     print(*results.summary(mutants), f"{time.monotonic() - began:.0f} s", sep="\n")
     return 2 if results.undecided(mutants) and not chosen.quick else 0
 

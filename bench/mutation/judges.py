@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
+from itertools import accumulate
 from pathlib import Path
 
 from bench.mutation.children import Answer, in_children, silence
@@ -35,6 +36,12 @@ def copy_project(source: Path, folder: Path) -> None:
     shutil.copy(source / "pyproject.toml", folder / "pyproject.toml")
 
 
+def _within(patience: float, tests: Sequence[str], seconds: dict[str, float]) -> Sequence[str]:
+    """The first of the tests that take so many seconds together."""
+    ends = accumulate(seconds[test] for test in tests)
+    return tests[: 1 + sum(end <= patience for end in ends)]
+
+
 class Judges:
     """Judges of mutants of the project at `root`, in this process, which has imported nothing of it and does not."""
 
@@ -51,11 +58,13 @@ class Judges:
         mutants: Sequence[Mutant],
         known: Coverage | None,
         keep: Callable[[Coverage], None],
+        patience: float,
     ) -> Coverage:
         """Judge all mutants of `files` that can be swapped; returns what is `known` of the suite, or was learned first.
 
         Tells of each whether it was `killed`, ended by a `timeout`, `survived`, or is `unreached`: executed by no test;
-        those that have to be imported are `deferred`. Raises `RuntimeError` when the tests fail without any mutant.
+        those that have to be imported are `deferred`, those that survived tests of `patience` seconds with others left
+        `doubtful`. Raises `RuntimeError` when the tests fail without any mutant.
         """
 
         def everything(_: None, __: int) -> Answer:
@@ -70,7 +79,7 @@ class Judges:
                 coverage = known or self._learn(suite, files, imported, swapper)
                 keep(coverage)  # in case that this is interrupted
                 learned.update(asdict(coverage))
-                self._judge_by_swapping(suite, mutants, coverage, swapper)
+                self._judge_by_swapping(suite, mutants, coverage, swapper, patience)
 
             tracer = ImportTracer(self.root, files)
             tracer.start()
@@ -92,7 +101,9 @@ class Judges:
             raise RuntimeError(f"without any mutant the suite fails: {learned}")
         return Coverage(**learned, imported=imported)
 
-    def _judge_by_swapping(self, suite: Suite, mutants: Sequence[Mutant], coverage: Coverage, swapper: Swapper) -> None:
+    def _judge_by_swapping(
+        self, suite: Suite, mutants: Sequence[Mutant], coverage: Coverage, swapper: Swapper, patience: float
+    ) -> None:
         texts = {mutant.file: (self.root / mutant.file).read_text(encoding="utf-8") for mutant in mutants}
         codes = {file: compile(text, self.root / file, "exec") for file, text in texts.items()}
         killers: Counter[tuple[str, str]] = Counter()
@@ -112,7 +123,8 @@ class Judges:
                 return {"verdict": "deferred", "by": str(error)}
             seconds = coverage.seconds
             tests.sort(key=lambda test: seconds[test] / (1 + killers[mutant.file, test]))
-            return suite.judge(tests, seconds)
+            told = suite.judge(chosen := _within(patience, tests, seconds), seconds)
+            return {"verdict": "doubtful"} if told["verdict"] == "survived" and len(chosen) < len(tests) else told
 
         for mutant, answer, seconds in in_children(mutants, self.workers, self.folder, judge, longest=_LONGEST):
             if answer["verdict"] == "killed":

@@ -50,16 +50,22 @@ class Results:
             file.write(json.dumps(row) + "\n")
 
     def of(self, mutant: Mutant) -> dict[str, Any] | None:
-        """The last verdict. One that a mutant survived holds for the tests that it survived."""
-        row = self._rows.get((mutant.file, self._sources[mutant.file], mutant.start, mutant.end, mutant.after))
-        return row if row and (row["verdict"] in _NOTICED or row.get("project") == self.project) else None
+        """The last verdict."""
+        return self._rows.get((mutant.file, self._sources[mutant.file], mutant.start, mutant.end, mutant.after))
+
+    def is_known(self, mutant: Mutant) -> bool:
+        """Whether there is a verdict. One that a mutant survived holds only for the tests that it survived."""
+        row = self.of(mutant)
+        if row is None or row["verdict"] == "doubtful":
+            return False
+        return row["verdict"] in _NOTICED or row["project"] == self.project
 
     def is_final(self, mutant: Mutant) -> bool:
         """Whether the mutant was noticed, or survived the careful judge too."""
         row = self.of(mutant)
-        return row is not None and (
-            row["verdict"] in _NOTICED or (row["judge"], row["verdict"]) == ("careful", "survived")
-        )
+        if row is None or not self.is_known(mutant):
+            return False
+        return row["verdict"] in _NOTICED or (row["judge"], row["verdict"]) == ("careful", "survived")
 
     def is_deferred(self, mutant: Mutant) -> bool:
         """Whether the quick judge could not judge it."""
