@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from emulator.network import Network, Step
 from emulator.records import BlockRecord
@@ -37,12 +38,15 @@ class Balanced(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def shell() -> Iterator[InteractiveShell]:
-    shell = InteractiveShell.instance()
-    shell.run_line_magic("load_ext", "explorer")
-    yield shell
-    shell.run_line_magic("unload_ext", "explorer")
-    InteractiveShell.clear_instance()
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell]:
+    """A shell that writes nothing into anybody's home."""
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        shell = InteractiveShell(config=settings)
+        shell.run_line_magic("load_ext", "explorer")
+        yield shell
 
 
 @pytest.fixture(scope="module")
@@ -134,11 +138,11 @@ def test_a_large_trie_is_drawn_in_part(shell: InteractiveShell) -> None:
     assert "trie of 5,000 keys, the first 256 drawn" in html
 
 
-def test_unloaded_objects_show_themselves_as_python_does() -> None:
-    shell = InteractiveShell()
-    shell.run_line_magic("load_ext", "explorer")
+def test_unloaded_objects_show_themselves_as_python_does(shell: InteractiveShell) -> None:
     shell.run_line_magic("unload_ext", "explorer")
     formats, _ = shell.display_formatter.format(Trie())
     assert "text/html" not in formats
     assert formats["text/plain"].startswith("<trie.mutable.Trie")
     assert all(shown not in shell.display_formatter.formatters["text/html"].type_printers for shown in CARDS)
+    shell.run_line_magic("load_ext", "explorer")
+    assert "text/html" in shell.display_formatter.format(Trie())[0]
