@@ -69,6 +69,17 @@ class Commands(click.Group):
         command: click.Command = import_module(f"cli.commands.{cmd_name.replace('-', '_')}").command
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands with the first sentence of each, whole."""
+        with formatter.section("Commands"):
+            found = ((name, self.get_command(ctx, name)) for name in COMMANDS)
+            formatter.write_dl([(name, _first_sentence(each.help or "")) for name, each in found if each is not None])
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".")
+
 
 @click.group(
     cls=Commands,
@@ -88,6 +99,9 @@ def main() -> None:
         _fail("interrupted", INTERRUPTED)
     except KeyboardInterrupt:
         _fail("interrupted; nothing half-written was kept", INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx is not None else error.format_message(), err=True)
+        sys.exit(USAGE)
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
     except PubsubError as error:

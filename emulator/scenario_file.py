@@ -46,6 +46,9 @@ def load_scenario(path: Path) -> Scenario:
     """The scenario in a file. Raises `ScenarioError`, also when the file cannot be read."""
     try:
         text = path.read_bytes().decode("utf-8")
+    except IsADirectoryError as error:
+        reason = "a folder, and no scenario: it is wanted as a TOML file, or by the name of a bundled one"
+        raise ScenarioError(str(path), (Problem(None, "", reason),)) from error
     except OSError as error:
         raise ScenarioError(str(path), (Problem(None, "", error.strerror or str(error)),)) from error
     except UnicodeDecodeError as error:

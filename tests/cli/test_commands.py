@@ -273,3 +273,19 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").touch()
     assert _pubsub(monkeypatch, "demo", "--out", tmp_path / "theirs", "--engine", "python") == 2
+
+
+def test_without_a_command_help_is_shown_as_it_stands_and_the_usage_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _pubsub(monkeypatch) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("Usage: pubsub [OPTIONS] COMMAND [ARGS]...\n\n")
+    assert "..." not in shown.partition("Commands:")[2].partition("Examples:")[0]
+
+
+def test_a_folder_in_the_place_of_a_scenario_is_told_what_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _pubsub(monkeypatch, "run", tmp_path, "--out", tmp_path / "out") == 2
+    assert f"pubsub: {tmp_path}: a folder, and no scenario" in capsys.readouterr().err
