@@ -150,8 +150,8 @@ def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
     return CacheInfo(info.generation + 1)
 
 
-def remove_stale_nodes(storage: Storage) -> int:
-    """Remove at most `STALE_ROWS_A_BLOCK` rows of abandoned generations; returns how many went (PS-62)."""
+def remove_stale_nodes(storage: Storage) -> None:
+    """Remove at most `STALE_ROWS_A_BLOCK` rows of abandoned generations (PS-62)."""
     before = waiting = items.STALE_CACHES.get(storage)
     left = STALE_ROWS_A_BLOCK
     while waiting and left:
@@ -164,7 +164,6 @@ def remove_stale_nodes(storage: Storage) -> int:
         items.STALE_CACHES.put(storage, waiting)
     elif before:
         items.STALE_CACHES.kill(storage)
-    return STALE_ROWS_A_BLOCK - left
 
 
 def _forget_generation(storage: Storage, para: ParaId, waiting: list[tuple[ParaId, int]]) -> None:
