@@ -100,7 +100,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail("interrupted; nothing half-written was kept", INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx is not None else error.format_message(), err=True)
+        click.echo(error.format_message(), err=True)
         sys.exit(USAGE)
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
