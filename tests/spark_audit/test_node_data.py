@@ -20,7 +20,7 @@ from node_data_support import (
 
 from primitives.header import Header
 from primitives.pubsub import derive_child_key
-from primitives.types import ParaId
+from primitives.types import Hash, ParaId
 from spark_audit.attribution import TOP, attribute
 from spark_audit.node_data import NodeDataError, read_node_data, root_of
 
@@ -60,12 +60,22 @@ def test_a_real_proof_is_opened_to_the_last_byte(path: Path, tmp_path: Path) -> 
     data = json.loads(path.read_bytes())
     nodes = [bytes.fromhex(node[2:]) for node in data["trieNodes"]]
     [proof] = read_node_data([write(tmp_path / "proof.json", proof_answer(None, nodes))]).proofs
-    found = attribute(bytes.fromhex(data["relayParentStorageRoot"][2:]), proof.nodes, absences=True)  # type: ignore[arg-type]  # a hash
+    found = attribute(Hash(bytes.fromhex(data["relayParentStorageRoot"][2:])), proof.nodes, absences=True)
     assert found.unread == ()
     assert sum(part.weight for part in found.parts) == found.weight
     read = {part.key: part.value for part in found.parts}
     for key, value in data.get("known_entries_smoldot", []):
         assert read[bytes.fromhex(key[2:])] == (None if value is None else bytes.fromhex(value[2:]))
+
+
+def test_what_stands_deepest_was_asked_for_and_what_stands_on_its_way_was_not() -> None:
+    """Entries of other parachains lie in the nodes above; the block was one of parachain 2004."""
+    data = json.loads((ROOT / "examples" / "mainnet" / "moonbeam-11728459.json").read_bytes())
+    nodes = [bytes.fromhex(node[2:]) for node in data["trieNodes"]]
+    found = attribute(Hash(bytes.fromhex(data["relayParentStorageRoot"][2:])), nodes, absences=True)
+    asked = [part.name for part in found.parts if part.kind == "key"]
+    for item in ("Hrmp.HrmpIngressChannelsIndex", "Hrmp.HrmpEgressChannelsIndex", "Paras.Heads"):
+        assert [name for name in asked if name.startswith(item)] == [f"{item}(2004)"]
 
 
 def test_header_and_proof_may_come_in_any_form(tmp_path: Path) -> None:
