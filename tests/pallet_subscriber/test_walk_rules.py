@@ -5,6 +5,7 @@ from support.world import ME, PLENTY, Relay, Subscriber, each_policy, entry, fil
 
 from primitives.hashing import blake2_256
 from primitives.pubsub import publisher_root_key
+from primitives.storage_keys import hrmp_ingress_channel_index
 from primitives.types import EMPTY_TRIE_ROOT, ParaId, PubsubKey
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.config import ROW_COST
@@ -180,6 +181,32 @@ def test_what_a_first_walk_is_charged_adds_up_to_nodes_values_rows_and_maps() ->
         share = walked.publishers[ParaId(1000)]
         assert share.top_path_bytes + share.child_node_bytes + share.value_bytes == nodes
         assert walked.static_bytes == sum(cost(node) for node in static_nodes(relay))
+
+
+@each_policy
+def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(policy: str) -> None:
+    """PS-40, PS-45: from the cursor to the last key, and at the end of the round from the first key to the cursor."""
+    keys = numbered(40)
+    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
+    contents = filled(keys)
+    subscriber.block(Relay(1, {1000: contents, 1001: contents}))
+    at(subscriber, 1000, keys[20])
+    walked = subscriber.plan(Relay(2, {1000: filled(keys, b"w"), 1001: contents | filled(keys[:3], b"x")}))
+    assert walked.cursor is None
+    shares = walked.publishers.values()
+    nodes = sum(share.top_path_bytes + share.child_node_bytes + share.value_bytes for share in shares)
+    assert nodes == sum(cost(node) for node in walked.taken.values()) - walked.static_bytes
+    assert all(share.top_path_bytes > 0 for share in shares)
+    rows = sum(share.row_charges + share.cache.charges for share in shares)
+    assert walked.used == walked.map_charges + nodes + rows
+
+
+def test_static_keys_are_read_out_of_inline_nodes_too() -> None:
+    """PS-44: a short list of channels stands in the branch above it."""
+    values = {hrmp_ingress_channel_index(ParaId(para)): b"\x04" + (77).to_bytes(4, "little") for para in (ME, ME + 1)}
+    relay = Relay(1, top=values)
+    assert sum(value in node for node in relay.nodes.values() for value in values.values()) == 2, "one node holds both"
+    assert list(Subscriber(make_spec()).plan(relay).statics.hrmp_heads) == [77]
 
 
 def static_nodes(relay: Relay) -> list[bytes]:
