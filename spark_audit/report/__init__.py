@@ -1,6 +1,6 @@
 """The report of an audit: one page that opens offline, and its charts as pictures, from the audit's tables alone.
 
-tables › columns › numbers (series, breakdown, savings, delays, culprits) › charts › drawing › page
+tables › columns › numbers (series, breakdown, savings, delays, culprits) › charts (axes, style) › drawing › page
 """
 
 from typing import Final

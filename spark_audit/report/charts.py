@@ -6,23 +6,31 @@ from typing import Any, Final
 
 import altair as alt
 
+from spark_audit.report.axes import (
+    LETTER,
+    MARGIN,
+    NARROW,
+    SIZE_LABEL,
+    Spec,
+    blocks_axis,
+    distinct,
+    finished,
+    height_of,
+    legend,
+    powers_of_two,
+    row_name,
+    scale,
+    steps,
+    tight,
+)
 from spark_audit.report.breakdown import KINDS, Part
 from spark_audit.report.culprits import Collator
 from spark_audit.report.delays import Delays
 from spark_audit.report.savings import Savings
 from spark_audit.report.series import MOST_BINS, Bin, Series
-from spark_audit.report.style import DAY, FONT, SERIES
+from spark_audit.report.style import DAY, SERIES
 from spark_audit.report.words import percent, size
 
-WIDE: Final = 900
-NARROW: Final = 340
-
-Spec = dict[str, Any]
-
-_LETTER: Final = 6.4
-"""Pixels of an average letter."""
-_LEGEND: Final = 13
-"""Pixels between a legend's entries, symbol included, beside their letters."""
 _AT_ONCE: Final = 12
 """Publishers, chains or collators that a chart names."""
 _FEW: Final = 12
@@ -34,9 +42,9 @@ def bytes_over_time(series: Series, width: int) -> Spec:
     rows = [_time_row(each, series.width) for each in series.bins if each.blocks]
     known = [row[name] for row in rows for name in ("mean", "largest", "budget") if row[name]]
     low, high = max(min(known, default=1) // 2, 1), max(known, default=1) * 2
-    x = alt.X("middle:Q", title="relay block", axis=_blocks_axis(width), scale=_tight(series.bins))
+    x = alt.X("middle:Q", title="relay block", axis=blocks_axis(width), scale=tight(series.bins))
     y_scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    y_axis = alt.Axis(values=_powers(low, high), labelExpr=_SIZE_LABEL, title=None)
+    y_axis = alt.Axis(values=powers_of_two(low, high), labelExpr=SIZE_LABEL, title=None)
     names = ["budget", "largest proof", "mean proof"]
     lines = [
         {"middle": row["middle"], "series": name, "bytes": row[column]}
@@ -47,7 +55,7 @@ def bytes_over_time(series: Series, width: int) -> Spec:
     shown = [name for name in names if any(line["series"] == name for line in lines)]
     colors = {"budget": "muted", "largest proof": "one", "mean proof": "two"}
     color = alt.Color(
-        "series:N", scale=_scale(shown, [colors[name] for name in shown]), legend=_legend(shown, width, lines=True)
+        "series:N", scale=scale(shown, [colors[name] for name in shown]), legend=legend(shown, width, lines=True)
     )
     dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=[[5, 4], [1, 0], [1, 0]]), legend=None)
     drawn = (
@@ -61,15 +69,15 @@ def bytes_over_time(series: Series, width: int) -> Spec:
         ticks = alt.Chart(alt.NamedData("bad")).mark_point(
             shape="triangle-up", size=34, filled=True, color=DAY["bad"], opacity=1
         )
-        layers.append(ticks.encode(x=x, y=alt.value(_height(width) - 6), description="told:N"))
+        layers.append(ticks.encode(x=x, y=alt.value(height_of(width) - 6), description="told:N"))
     hover = alt.Chart(alt.NamedData("rows")).mark_bar(opacity=0, size=max(width // MOST_BINS, 3))
-    layers.append(hover.encode(x=x, y=alt.value(0), y2=alt.value(_height(width)), description="told:N"))
-    return _finished(alt.layer(*layers), width, _height(width), rows=rows, lines=lines, bad=bad)
+    layers.append(hover.encode(x=x, y=alt.value(0), y2=alt.value(height_of(width)), description="told:N"))
+    return finished(alt.layer(*layers), width, height_of(width), rows=rows, lines=lines, bad=bad)
 
 
 def where_bytes_go(tree: Part, width: int) -> Spec:
     """The tree as an icicle: the chain, its publishers, and what their bytes are."""
-    inner = width - 2 * _MARGIN
+    inner = width - 2 * MARGIN
     rows: list[dict[str, Any]] = [_slab(tree, tree, level=0, at=0, pixels=inner, color="soft")]
     at = 0
     colors = dict(zip(KINDS.values(), SERIES, strict=False))
@@ -86,16 +94,15 @@ def where_bytes_go(tree: Part, width: int) -> Spec:
             "from:Q",
             title=None,
             scale=alt.Scale(domain=[0, max(tree.bytes, 1)], nice=False),
-            axis=alt.Axis(values=_steps(0, tree.bytes, 6 if width > NARROW else 3), labelExpr=_SIZE_LABEL, grid=False),
+            axis=alt.Axis(values=steps(0, tree.bytes, 6 if width > NARROW else 3), labelExpr=SIZE_LABEL, grid=False),
         ),
         y=alt.Y("top:Q", axis=None, scale=alt.Scale(domain=[0, 3], reverse=True, nice=False)),
     )
     kinds = list(colors)
     slabs = base.mark_rect(stroke=DAY["paper"], strokeWidth=1).encode(x2="to:Q", y2="bottom:Q", description="told:N")
     plain = slabs.transform_filter("!datum.kind").encode(color=alt.Color("color:N", scale=None))
-    legend = _legend(kinds, width)
     kind = slabs.transform_filter("datum.kind").encode(
-        color=alt.Color("kind:N", scale=_scale(kinds, list(colors.values())), legend=legend)
+        color=alt.Color("kind:N", scale=scale(kinds, list(colors.values())), legend=legend(kinds, width))
     )
     labels = (
         base.mark_text(fontSize=11, baseline="middle")
@@ -103,19 +110,21 @@ def where_bytes_go(tree: Part, width: int) -> Spec:
         .encode(x="middle:Q", y="center:Q", text="label:N", color=alt.Color("ink:N", scale=None))
     )
     layers = [plain, kind, labels] if any(row["kind"] for row in rows) else [plain, labels]
-    return _finished(alt.layer(*layers).resolve_scale(color="independent"), width, 120, rows=rows)
+    return finished(alt.layer(*layers).resolve_scale(color="independent"), width, 120, rows=rows)
 
 
 def savings(rows: Sequence[Savings], width: int) -> Spec:
     """Full proofs of chains by what became of their bytes."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
     values: list[dict[str, Any]] = []
-    for row in rows[:_AT_ONCE]:
+    most = 26 if width > NARROW else 14
+    names = distinct([row_name(row.chain[0], str(row.chain[1]), most) for row in rows[:_AT_ONCE]])
+    for short, row in zip(names, rows, strict=False):
         name = f"{row.chain[0]} {row.chain[1]}"
         figures = (row.proven, row.unchanged, row.cached, row.pruned)
         values += [
             {
-                "chain": _clipped(name, 26 if width > NARROW else 14),
+                "chain": short,
                 "cause": cause,
                 "order": at,
                 "bytes": max(figure, 0),
@@ -133,15 +142,15 @@ def savings(rows: Sequence[Savings], width: int) -> Spec:
                 title="share of the full proof",
                 axis=alt.Axis(format="%", tickCount=5, grid=False),
             ),
-            y=alt.Y("chain:N", sort=list(dict.fromkeys(row["chain"] for row in values)), title=None),
+            y=alt.Y("chain:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
             color=alt.Color(
-                "cause:N", scale=_scale(causes, ("two", "one", "three", "seven")), legend=_legend(causes, width)
+                "cause:N", scale=scale(causes, ("two", "one", "three", "seven")), legend=legend(causes, width)
             ),
             order=alt.Order("order:Q"),
             description="told:N",
         )
     )
-    return _finished(chart, width, 30 * max(len(rows[:_AT_ONCE]), 1), rows=values)
+    return finished(chart, width, 30 * max(len(rows[:_AT_ONCE]), 1), rows=values)
 
 
 def cache_over_time(series: Series, width: int) -> Spec:
@@ -161,30 +170,30 @@ def cache_over_time(series: Series, width: int) -> Spec:
         bars.append({**place, "series": names[2], "bytes": each.cache_net})
     least = min((row["bytes"] for row in bars), default=0)
     most = max((row["bytes"] for row in bars), default=0)
-    scale = _tight(series.bins)
+    whole = tight(series.bins)
     y = alt.Y(
         "bytes:Q",
         title=None,
         stack=None,
-        axis=alt.Axis(values=_steps(min(least, 0), max(most, 0), 6), labelExpr=_SIZE_LABEL),
+        axis=alt.Axis(values=steps(min(least, 0), max(most, 0), 6), labelExpr=SIZE_LABEL),
     )
-    color = alt.Color("series:N", scale=_scale(names, ("three", "four", "ink")), legend=_legend(names, width))
+    color = alt.Color("series:N", scale=scale(names, ("three", "four", "ink")), legend=legend(names, width))
     base = alt.Chart(alt.NamedData("bars"))
     net = alt.Chart(alt.NamedData("net"))
     drawn = base.mark_rect().encode(
-        x=alt.X("from:Q", title="relay block", axis=_blocks_axis(width), scale=scale),
+        x=alt.X("from:Q", title="relay block", axis=blocks_axis(width), scale=whole),
         x2="to:Q",
         y=y,
         y2=alt.datum(0),
         color=color,
         description="told:N",
     )
-    line = net.mark_line(strokeWidth=1.8).encode(x=alt.X("middle:Q", scale=scale), y=y, color=color)
+    line = net.mark_line(strokeWidth=1.8).encode(x=alt.X("middle:Q", scale=whole), y=y, color=color)
     split = {
         "bars": [row for row in bars if row["series"] != names[2]],
         "net": [row for row in bars if row["series"] == names[2]],
     }
-    return _finished(alt.layer(drawn, line), width, 180, **split)
+    return finished(alt.layer(drawn, line), width, 180, **split)
 
 
 def delays(found: Delays, width: int) -> Spec:
@@ -216,7 +225,7 @@ def delays(found: Delays, width: int) -> Spec:
             description="told:N",
         )
     )
-    return _finished(chart, width, 160, rows=rows)
+    return finished(chart, width, 160, rows=rows)
 
 
 def collators(found: Sequence[Collator], width: int) -> Spec:
@@ -230,12 +239,13 @@ def collators(found: Sequence[Collator], width: int) -> Spec:
     named = ranked[:own]
     codes = [*named, "others"] if len(ranked) > own else named
     rows: list[dict[str, Any]] = []
-    for each in shown:
-        name = collator_name(each)
+    one_network = len({each.chain[0] for each in shown}) == 1
+    names = distinct([_collator_name(each, 26 if width > NARROW else 18, one_network=one_network) for each in shown])
+    for name, each in zip(names, shown, strict=True):
         for at, code in enumerate(codes):
             count = each.findings[code] if code in counts else sum(each.findings[other] for other in ranked[own:])
             if count:
-                told = f"{name}, {code}: {count:,}"
+                told = f"{each.chain[0]} {each.chain[1]}, {each.key.hex()}, {code}: {count:,}"
                 rows.append({"collator": name, "code": code, "order": at, "findings": count, "told": told})
     colors = [
         *SERIES[: len(named)],
@@ -247,97 +257,13 @@ def collators(found: Sequence[Collator], width: int) -> Spec:
         .mark_bar(stroke=DAY["paper"], strokeWidth=1)
         .encode(
             x=alt.X("findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6)),
-            y=alt.Y(
-                "collator:N", sort=[collator_name(each) for each in shown], title=None, axis=alt.Axis(labelLimit=160)
-            ),
-            color=alt.Color("code:N", scale=_scale(codes, colors), legend=_legend(codes, width)),
+            y=alt.Y("collator:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
+            color=alt.Color("code:N", scale=scale(codes, colors), legend=legend(codes, width)),
             order=alt.Order("order:Q"),
             description="told:N",
         )
     )
-    return _finished(chart, width, 28 * max(len(shown), 1), rows=rows)
-
-
-def collator_name(each: Collator) -> str:
-    """The chain, and the start of the key."""
-    return f"{each.chain[1]} · {each.key.hex()[:8]}"
-
-
-# Parts
-
-_MARGIN: Final = 8
-_SIZE_LABEL: Final = (
-    "abs(datum.value) >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB'"
-    " : abs(datum.value) >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
-    " : abs(datum.value) >= 1024 ? format(datum.value / 1024, '.3~g') + ' KiB'"
-    " : format(datum.value, 'd') + ' B'"
-)
-
-
-def _finished(chart: Any, width: int, height: int, **datasets: list[dict[str, Any]]) -> Spec:
-    """With size, colours, font, and the rows by the names that the chart has for them; `width` counts all."""
-    text = {"labelColor": DAY["muted"], "titleColor": DAY["muted"], "labelFontSize": 11, "titleFontSize": 11}
-    lines = {
-        "domainColor": DAY["soft"],
-        "tickColor": DAY["soft"],
-        "gridColor": DAY["line"],
-        "titleFontWeight": "normal",
-    }
-    spec: Spec = (
-        chart.properties(
-            height=height,
-            padding=_MARGIN,
-            background=DAY["paper"],
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-        )
-        .configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(**text, **lines)
-        .configure_legend(labelColor=DAY["ink"], labelFontSize=11, symbolStrokeWidth=2, symbolSize=90)
-        .to_dict()
-    )
-    return {**spec, "width": width, "datasets": datasets}
-
-
-def _height(width: int) -> int:
-    return 240 if width > NARROW else 200
-
-
-def _scale(names: Sequence[str], colors: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=list(names), range=[DAY[color] for color in colors])
-
-
-def _legend(names: Sequence[str], width: int, *, lines: bool = False) -> alt.Legend:
-    """On top, in as many columns as there is room for."""
-    cell = max(map(len, names), default=1) * _LETTER + 2 * _LEGEND
-    room = max(int((width - 2 * _MARGIN) // cell), 1)
-    symbol = "stroke" if lines else "square"
-    columns = min(room, max(len(names), 1))
-    return alt.Legend(orient="top", title=None, columns=columns, labelLimit=220, symbolType=symbol)
-
-
-def _blocks_axis(width: int) -> alt.Axis:
-    return alt.Axis(grid=False, tickMinStep=1, format=",d", tickCount=8 if width > NARROW else 4, labelFlush=True)
-
-
-def _tight(bins: Sequence[Bin]) -> alt.Scale:
-    first, last = (bins[0].first, bins[-1].last) if bins else (0, 1)
-    return alt.Scale(domain=[first - 0.5, last + 0.5], nice=False, zero=False)
-
-
-def _powers(low: int, high: int) -> list[int]:
-    """At most seven powers of two between two sizes."""
-    powers = [1 << bit for bit in range(63) if low <= 1 << bit <= high]
-    step = -(-len(powers) // 7) or 1
-    return [power for power in powers if (power.bit_length() - 1) % step == 0]
-
-
-def _steps(least: int, most: int, count: int) -> list[int]:
-    """Multiples of a power of two from `least` to `most`, nought among them, about `count` of them."""
-    step = 1
-    while (most - least) // step > count:
-        step *= 2
-    return list(range(-(-least // step) * step, most + 1, step))
+    return finished(chart, width, 28 * max(len(shown), 1), rows=rows)
 
 
 def _time_row(each: Bin, width: int) -> dict[str, Any]:
@@ -373,7 +299,7 @@ def _named(parts: Sequence[Part]) -> list[Part]:
 
 
 def _slab(part: Part, tree: Part, *, level: int, at: int, pixels: int, color: str) -> dict[str, Any]:
-    room = int(part.bytes / max(tree.bytes, 1) * pixels / _LETTER)
+    room = int(part.bytes / max(tree.bytes, 1) * pixels / LETTER)
     name = part.name
     short = name.removeprefix("publisher ")
     label = next((each for each in (f"{name} · {size(part.bytes)}", name, short) if len(each) + 1 <= room), "")
@@ -392,5 +318,7 @@ def _slab(part: Part, tree: Part, *, level: int, at: int, pixels: int, color: st
     }
 
 
-def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _collator_name(each: Collator, most: int, *, one_network: bool) -> str:
+    """The chain, and the start of the key."""
+    chain = f"{each.chain[1]} · {each.key.hex()[:8]}"
+    return chain if one_network else row_name(each.chain[0], chain, most)

@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from spark_audit import schema
 from spark_audit.report import CHARTS, PAGE, charts
+from spark_audit.report.axes import NARROW, WIDE
 from spark_audit.report.breakdown import Part, where_bytes_go
-from spark_audit.report.charts import NARROW, WIDE
 from spark_audit.report.columns import Chain
 from spark_audit.report.culprits import culprits, unread
 from spark_audit.report.delays import Delays, delays
