@@ -207,7 +207,9 @@ class _Check:
     def relay_context(self, row: Row) -> RelayContext:
         """What the relay chain vouches for, by its headers and not by the row."""
         number = row["relay_parent"]
-        if number not in self.relay:
+        # A block that came later was not there to build on: a collator may have guessed its number.
+        there = number < row["included_at"]
+        if there and number not in self.relay:
             read = {entry.path for entry in self.task.relay}
             older = [
                 entry
@@ -216,12 +218,12 @@ class _Check:
             ]
             self.read_relay(tuple(older))
         # A number below a known one is a hole in the history, not a relay block that its author made up.
-        if number not in self.relay and (self.damaged_relay or number < max(self.relay, default=0)):
+        if there and number not in self.relay and (self.damaged_relay or number < max(self.relay, default=0)):
             self.fault(self.blocks_path(), f"relay block {number} is not readable", position=row["position"])
             raise _Undecided
         judged_in = self.relay.get(row["included_at"])
         slot = row["slot_now"] if judged_in is None or judged_in[1] is None else judged_in[1]
-        root = self.relay[number][0] if number in self.relay else None
+        root = self.relay[number][0] if there and number in self.relay else None
         if (root, slot) != (row["relay_root"], row["slot_now"]):
             self.note(
                 row,

@@ -16,7 +16,7 @@ from spark_audit import schema
 from spark_audit.commit import FileEntry, canonical_json, digest_of
 from spark_audit.reader import History
 
-CHECK_VERSION: Final = 3
+CHECK_VERSION: Final = 4
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
 
 

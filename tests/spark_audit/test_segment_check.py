@@ -24,6 +24,7 @@ from emulator.records import BlockRecord, CheckpointRecord
 from primitives.ed25519 import sign
 from primitives.header import aura_seal
 from primitives.scale import Reader
+from primitives.types import RelayBlockNumber
 from runtime.parachain_system.block import Candidate, Verdict
 from spark_audit import schema
 from spark_audit.audit import AuditResult, audit
@@ -187,6 +188,22 @@ def test_a_relay_root_that_is_not_the_relay_headers_is_a_finding(tmp_path: Path)
 
     result = _run(tmp_path, cheats={6: forge})
     assert [(row["code"], row["number"]) for row in _findings(result)] == [("RelayRootMismatch", 6)]
+
+
+def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(tmp_path: Path) -> None:
+    """A collator may guess the number of a relay block to come, which the history holds by now."""
+
+    def guess(scene: Scene) -> list[BlockRecord]:
+        honest = scene.record.candidate
+        number = RelayBlockNumber(scene.record.included_at + 1)
+        inherent = replace(honest.inherent, relay_parent_number=number)
+        header = replace(honest.header, extrinsics_root=inherent.extrinsics_root())
+        unknown = replace(scene, record=replace(scene.record, relay_storage_root=None))
+        return [unknown.judged(Candidate(seal(header, scene.seed), inherent)), scene.record]
+
+    result = _run(tmp_path, cheats={6: guess})
+    assert [(row["code"], row["severity"]) for row in _findings(result)] == [("RootMismatch", "warning")]
+    assert _status(result) == "verified"
 
 
 def test_a_seam_that_does_not_close_is_a_finding_and_the_chain_is_not_verified(tmp_path: Path) -> None:
