@@ -357,3 +357,18 @@ def test_a_slot_vouches_for_what_stands_inline_as_for_what_is_hashed() -> None:
     assert share.resolved == 32
     rows = 2 * ROW_COST + 2 * 32 + 16 * 32  # of the slots
     assert (share.cache.charges, share.row_charges) == (rows, ROW_COST + 640), "the second sixteen stay unread"
+
+
+def test_what_is_known_to_be_empty_is_not_looked_up_again_when_the_walk_goes_on() -> None:
+    """PS-69: where a publisher has nothing left, the slots of what was removed already vouch for it."""
+    keys = numbered(160)
+    subscriber = Subscriber(make_spec({1000: keys}, cache="slots"))
+    subscriber.block(Relay(1, {1000: filled(keys)}))
+    empty = Relay(2)
+    first = subscriber.block(empty, 7000)
+    assert first.cursor is not None
+    assert keys.index(first.cursor[1]) == 80
+    share = subscriber.block(empty).plan.publishers[P]
+    assert share.resolved == 160
+    assert share.row_charges == (10 - 80 // 16) * (ROW_COST + 640)
+    assert subscriber.last() == {}

@@ -6,11 +6,11 @@ from support.world import ME, PLENTY, Relay, Subscriber, each_policy, entry, fil
 from primitives.hashing import blake2_256
 from primitives.pubsub import publisher_root_key
 from primitives.storage_keys import hrmp_ingress_channel_index
-from primitives.types import EMPTY_TRIE_ROOT, ParaId, PubsubKey
+from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber import storage as items
 from runtime.pallet_subscriber.config import ROW_COST
 from runtime.parachain_system.static_keys import fixed_keys
-from trie import read_proof
+from trie import Trie, read_proof
 
 
 def at(subscriber: Subscriber, para: int, key: bytes) -> None:
@@ -357,6 +357,19 @@ def test_each_item_walked_reads_its_row_once_present_or_absent() -> None:
         subscriber = Subscriber(make_spec({1000: keys}, cache=policy))
         step = subscriber.block(Relay(1, {1000: filled(keys[:9])}))
         assert step.plan.publishers[ParaId(1000)].row_charges == rows
+
+
+@each_policy
+def test_a_branch_where_a_key_ends_holds_nothing_of_it(policy: str) -> None:
+    """PS-54: no publisher has keys of more than 32 bytes, but nothing is too strange to be walked."""
+    keys = [PubsubKey(b"k" * 31 + last) for last in (b"\x00", b"\x01")]
+    trie = Trie.from_entries(
+        [(keys[0], entry().encode()), *((keys[1] + more, b"x" * 40) for more in (b"\x10", b"\x20"))]
+    )
+    nodes: dict[Hash, bytes] = {}
+    trie.prove([*keys, keys[1] + b"\x10"], nodes)
+    relay = Relay(1, raw_roots={1000: trie.root()}, extra=nodes.values())
+    assert Subscriber(make_spec({1000: keys}, cache=policy)).block(relay).keys == keys[:1]
 
 
 @each_policy
