@@ -190,8 +190,9 @@ def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(poli
     subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
     contents = filled(keys)
     subscriber.block(Relay(1, {1000: contents, 1001: contents}))
-    at(subscriber, 1000, keys[20])
-    walked = subscriber.plan(Relay(2, {1000: filled(keys, b"w"), 1001: contents | filled(keys[:3], b"x")}))
+    split = next(i for i in range(20, 40) if keys[i - 1][0] >> 4 == keys[i][0] >> 4)  # with a node above both stretches
+    at(subscriber, 1000, keys[split])
+    walked = subscriber.plan(Relay(2, {1000: contents | filled(keys[:3], b"x"), 1001: filled(keys, b"w")}))
     assert walked.cursor is None
     shares = walked.publishers.values()
     nodes = sum(share.top_path_bytes + share.child_node_bytes + share.value_bytes for share in shares)
@@ -199,6 +200,12 @@ def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(poli
     assert all(share.top_path_bytes > 0 for share in shares)
     rows = sum(share.row_charges + share.cache.charges for share in shares)
     assert walked.used == walked.map_charges + nodes + rows
+    if policy == "nodes":
+        for share in shares:
+            cached = [
+                cost(node) + ROW_COST for node_hash, node in share.walked.items() if node_hash not in walked.taken
+            ]
+            assert share.cache.charges == INFO_ROW + sum(cached), "no node is charged twice"
 
 
 def test_static_keys_are_read_out_of_inline_nodes_too() -> None:
