@@ -62,13 +62,13 @@ def judge(
             results.write(mutant, name, answer, seconds)
             print(f"{name} {seconds:5.1f} s {answer['verdict']:>9}: {mutant}", file=progress, flush=True)
 
-        return Judges(folder / PROJECT, workers, folder, tell)
+        return Judges(folder / PROJECT, workers, folder, tell, results.killers(), patience)
 
     unknown = [mutant for mutant in mutants if not results.is_known(mutant)]
     learned = results.path.with_suffix(".coverage.json")
     known = Coverage.load(learned, results.project)
     keep = partial(Coverage.save, path=learned, project=results.project)
-    coverage = judges("quick").quick(FILES, unknown, known, keep, patience)
+    coverage = judges("quick").quick(FILES, unknown, known, keep)
     results.read()
     if careful:
         # What was swapped has failed no test that executes it: left to ask are those that start programs, which

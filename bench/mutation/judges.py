@@ -45,12 +45,20 @@ def _within(patience: float, tests: Sequence[str], seconds: dict[str, float]) ->
 class Judges:
     """Judges of mutants of the project at `root`, in this process, which has imported nothing of it and does not."""
 
-    def __init__(self, root: Path, workers: int, folder: Path, tell: Tell) -> None:
-        """`tell` is told every verdict; `folder` is for what they write."""
+    def __init__(
+        self, root: Path, workers: int, folder: Path, tell: Tell, killers: Counter[tuple[str, str]], patience: float
+    ) -> None:
+        """`tell` is told every verdict; `folder` is for what they write.
+
+        `killers` counts what each test noticed in each file: such tests are asked early. The quick judge asks for
+        `patience` seconds.
+        """
         self.root = root
         self.workers = workers
         self.folder = folder
         self.tell = tell
+        self.killers = killers
+        self.patience = patience
 
     def quick(
         self,
@@ -58,13 +66,12 @@ class Judges:
         mutants: Sequence[Mutant],
         known: Coverage | None,
         keep: Callable[[Coverage], None],
-        patience: float,
     ) -> Coverage:
         """Judge all mutants of `files` that can be swapped; returns what is `known` of the suite, or was learned first.
 
         Tells of each whether it was `killed`, ended by a `timeout`, `survived`, or is `unreached`: executed by no test;
-        those that have to be imported are `deferred`, those that survived tests of `patience` seconds with others left
-        `doubtful`. Raises `RuntimeError` when the tests fail without any mutant.
+        those that have to be imported are `deferred`, those that survived while patience lasted, with tests left to
+        ask, `doubtful`. Raises `RuntimeError` when the tests fail without any mutant.
         """
 
         def everything(_: None, __: int) -> Answer:
@@ -79,7 +86,7 @@ class Judges:
                 coverage = known or self._learn(suite, files, imported, swapper)
                 keep(coverage)  # in case that this is interrupted
                 learned.update(asdict(coverage))
-                self._judge_by_swapping(suite, mutants, coverage, swapper, patience)
+                self._judge_by_swapping(suite, mutants, coverage, swapper)
 
             tracer = ImportTracer(self.root, files)
             tracer.start()
@@ -101,12 +108,9 @@ class Judges:
             raise RuntimeError(f"without any mutant the suite fails: {learned}")
         return Coverage(**learned, imported=imported)
 
-    def _judge_by_swapping(
-        self, suite: Suite, mutants: Sequence[Mutant], coverage: Coverage, swapper: Swapper, patience: float
-    ) -> None:
+    def _judge_by_swapping(self, suite: Suite, mutants: Sequence[Mutant], coverage: Coverage, swapper: Swapper) -> None:
         texts = {mutant.file: (self.root / mutant.file).read_text(encoding="utf-8") for mutant in mutants}
         codes = {file: compile(text, self.root / file, "exec") for file, text in texts.items()}
-        killers: Counter[tuple[str, str]] = Counter()
 
         def judge(mutant: Mutant, _: int) -> Answer:
             if coverage.when_imported(mutant):
@@ -122,13 +126,13 @@ class Judges:
             except Unswappable as error:
                 return {"verdict": "deferred", "by": str(error)}
             seconds = coverage.seconds
-            tests.sort(key=lambda test: seconds[test] / (1 + killers[mutant.file, test]))
-            told = suite.judge(chosen := _within(patience, tests, seconds), seconds)
+            tests.sort(key=lambda test: seconds[test] / (1 + self.killers[mutant.file, test]))
+            told = suite.judge(chosen := _within(self.patience, tests, seconds), seconds)
             return {"verdict": "doubtful"} if told["verdict"] == "survived" and len(chosen) < len(tests) else told
 
         for mutant, answer, seconds in in_children(mutants, self.workers, self.folder, judge, longest=_LONGEST):
             if answer["verdict"] == "killed":
-                killers[mutant.file, answer["by"]] += 1
+                self.killers[mutant.file, answer["by"]] += 1
             self.tell(mutant, answer, seconds)
 
     def careful(self, cases: Sequence[tuple[Mutant, Collection[str]]], seconds: dict[str, float]) -> None:

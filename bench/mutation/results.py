@@ -67,6 +67,11 @@ class Results:
             return False
         return row["verdict"] in _NOTICED or (row["judge"], row["verdict"]) == ("careful", "survived")
 
+    def killers(self) -> Counter[tuple[str, str]]:
+        """How many mutants of each file each test noticed."""
+        noticed = (row for row in self._rows.values() if row["verdict"] in _NOTICED and "by" in row)
+        return Counter((row["file"], row["by"]) for row in noticed)
+
     def is_deferred(self, mutant: Mutant) -> bool:
         """Whether the quick judge could not judge it."""
         row = self.of(mutant)
