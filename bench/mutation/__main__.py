@@ -62,7 +62,7 @@ def judge(
             results.write(mutant, name, answer, seconds)
             print(f"{name} {seconds:5.1f} s {answer['verdict']:>9}: {mutant}", file=progress, flush=True)
 
-        return Judges(folder / PROJECT, workers, folder, tell, results.killers(), patience)
+        return Judges(folder / PROJECT, workers, folder, tell, killers=results.killers(), patience=patience)
 
     unknown = [mutant for mutant in mutants if not results.is_known(mutant)]
     learned = results.path.with_suffix(".coverage.json")

@@ -22,6 +22,7 @@ from bench.mutation.suite import COPIED, Suite, collect
 from bench.mutation.swap import Swapper, Unswappable
 
 Tell = Callable[[Mutant, Answer, float], None]
+Killers = Counter[tuple[str, str]]
 
 _LONGEST = 1800
 """Seconds after which a mutant counts as noticed, whatever it waits for."""
@@ -46,7 +47,7 @@ class Judges:
     """Judges of mutants of the project at `root`, in this process, which has imported nothing of it and does not."""
 
     def __init__(
-        self, root: Path, workers: int, folder: Path, tell: Tell, killers: Counter[tuple[str, str]], patience: float
+        self, root: Path, workers: int, folder: Path, tell: Tell, *, killers: Killers, patience: float
     ) -> None:
         """`tell` is told every verdict; `folder` is for what they write.
 
