@@ -183,7 +183,8 @@ def compiled() -> int:
 def docs(args: list[str]) -> int:
     """Build the site, whole and with no warning, and follow its links; those that leave it only when asked to."""
     site = ROOT / "docs" / "_build"
-    sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")
+    read_once = ("--doctree-dir", str(site / ".doctrees"))  # for both builders
+    sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto", *read_once)
     code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool("python", "docs/links.py", str(site))
     if not code and "--external" in args:
         code = tool("sphinx-build", *sphinx, "-b", "linkcheck", "docs", str(site / ".linkcheck"))
