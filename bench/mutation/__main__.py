@@ -74,7 +74,7 @@ def judge(
         # What was swapped has failed no test that executes it: left to ask are those that start programs, which
         # import it. Where importing executes the statement, any test may stand on what it left.
         every, some = coverage.seconds.keys(), coverage.starting_programs()
-        undecided = results.undecided(mutants)
+        undecided = [mutant for mutant in results.undecided(mutants) if results.is_known(mutant)]
         cases = [(mutant, every if results.is_deferred(mutant) else some) for mutant in undecided]
         judges("careful").careful(cases, coverage.seconds)
         results.read()
