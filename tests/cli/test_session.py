@@ -87,6 +87,18 @@ def test_unsubscribing_takes_single_keys_or_all_of_a_publisher(session: Session)
     assert "2100" not in shown
 
 
+def test_an_order_that_is_not_in_force_yet_goes_with_the_moment_it_was_given_in(session: Session) -> None:
+    _do(session, "step 3", "save before", "unsubscribe 3000 2100", "save ordered", "restore before")
+    assert "2100 | 5" in _do(session, "subscriptions 3000")
+    assert "ordered, not in force yet" not in _do(session, "subscriptions 3000")
+    _do(session, "restore ordered")
+    assert "ordered, not in force yet" in _do(session, "subscriptions 3000")
+    _do(session, "subscribe 3000 1000 more", "step 4")
+    shown = _do(session, "subscriptions 3000")
+    assert "2100" not in shown
+    assert "1000 | 6" in shown
+
+
 def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: Session) -> None:
     _do(session, "step 4", "cheat 3000 omit-node 1", "publish 1000 1000/0 changed")
     assert "omit-node" in _do(session, "collators 3000")
@@ -97,7 +109,7 @@ def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: S
 
 
 def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(session: Session) -> None:
-    for blocks in (3, 1):
+    for blocks in (3, 2):
         _do(session, f"step {blocks}", "honest 3000", "cheat 3000 stranger", "step")
         [refused] = session.steps[-1].refused
         assert refused.refusal is not None
