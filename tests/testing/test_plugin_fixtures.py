@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from emulator.network import Network, UnknownParachain
+from emulator.network import Network, Step, UnknownParachain
 from emulator.parachain import Parachain
 from emulator.relay_chain import RelayChain
+from emulator.scenario_file import parse_scenario
 from emulator.simulation import Simulation
 from primitives.pubsub import ValidFor, key_from_data
 from primitives.types import ParaId
@@ -112,11 +113,18 @@ def test_a_scenario_stands_where_it_was_asked_to(pubsub_simulation: Simulation, 
     assert pubsub_simulation.step().number == 4
 
 
-@pytest.mark.pubsub_scenario("demo", blocks=5)
-@pytest.mark.parametrize("again", range(2))
-def test_a_scenario_is_run_once_and_forked(pubsub_network: Network, pubsub_networks: Networks, again: int) -> None:
-    del again
-    assert pubsub_network.number == 5
-    pubsub_network.step()
-    [runs] = pubsub_networks._runs.values()
-    assert [runs[number].number for number in sorted(runs)] == sorted(runs)
+def test_what_was_run_of_a_scenario_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepped = []
+    step = Simulation.step
+
+    def counted(simulation: Simulation) -> Step:
+        stepped.append(simulation.network.number + 1)
+        return step(simulation)
+
+    monkeypatch.setattr(Simulation, "step", counted)
+    networks, scenario = Networks(), parse_scenario('name = "idle"\nseed = "idle"\nrelay_blocks = 9', "idle.toml")
+    for blocks in (2, 4, 2, 3, 0):
+        assert networks.scenario(scenario, blocks).number == blocks
+    assert stepped == [1, 2, 3, 4, 3]
+    third, fourth = (networks.scenario(scenario, blocks).fork().network.relay for blocks in (3, 4))
+    assert third.header == fourth.blocks[3].header

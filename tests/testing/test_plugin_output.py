@@ -112,7 +112,7 @@ def test_a_test_that_passes_or_makes_no_block_is_shown_nothing(pytester: pytest.
             assert False
         """
     )
-    result = pytester.runpytest_inprocess(*STRICT, "-p", "no:randomly")
+    result = pytester.runpytest_inprocess(*STRICT, "-p", "no:randomly", "-rA")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.no_fnmatch_line("*pubsub network*")
 
@@ -132,6 +132,7 @@ def test_a_network_that_the_test_broke_does_not_cost_its_report(pytester: pytest
 
 
 def test_a_test_is_shown_only_its_own_networks(pytester: pytest.Pytester) -> None:
+    """Not those that made what it starts from, nor those of the test before."""
     pytester.makepyfile(
         """
         import pytest
@@ -142,17 +143,23 @@ def test_a_test_is_shown_only_its_own_networks(pytester: pytest.Pytester) -> Non
             network.step(5)
             return pubsub_networks.freeze(network, "later")
 
-        def test_steps(later):
-            later.fork().step(3)
-
-        def test_fails(later):
+        def test_fails_first(later):
             later.fork().step(2)
+            assert False
+
+        def test_passes(pubsub_network):
+            pubsub_network.step(3)
+
+        def test_fails_last(later):
+            later.fork().step(3)
             assert False
         """
     )
     result = pytester.runpytest_inprocess(*STRICT, "-p", "no:randomly")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*- pubsub later: last blocks -*", "relay block 7, *"])
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*- pubsub later: last blocks -*", "relay block 7, *", "*- pubsub later: last blocks -*", "relay block 8, *"]
+    )
     result.stdout.no_fnmatch_line("*pubsub network: *")
 
 

@@ -110,6 +110,17 @@ def test_growth_within_the_tolerance_is_accepted_and_a_byte_more_is_not(measured
     assert verdict(measured, grown(measured, name, -before // 2), Fraction(0)) == []
 
 
+def test_figures_of_another_scenario_do_not_compare(measured: ProofSizes) -> None:
+    [said] = verdict(replace(measured, scenario_hash="0x00"), measured, Fraction(1))
+    assert said == "the snapshot is of another scenario than small, or of an earlier version of it"
+
+
+def test_the_tolerance_itself_is_tolerated() -> None:
+    kept, two, three = (ProofSizes(figures={"2000.proof_bytes": figure}) for figure in (100, 102, 103))
+    assert verdict(kept, two, Fraction(2, 100)) == []
+    assert verdict(kept, three, Fraction(2, 100)) == ["2000.proof_bytes: 100 → 103 (+3.0 %)"]
+
+
 def test_other_work_is_never_within_a_tolerance(measured: ProofSizes) -> None:
     for by in (1, -1):
         [said] = verdict(measured, grown(measured, "2000.delivered", by), Fraction(1))

@@ -94,9 +94,9 @@ def test_a_counterexample_names_only_the_deeds_that_matter() -> None:
                 return True
         return False
 
-    found = find(histories(), removes)
+    found = find(histories(max_deeds=6), removes)
     assert found[-1] == Go(4)
-    assert len(found) <= 6
+    assert len(found) <= 5
     assert {deed.value for deed in found if isinstance(deed, Publish)} == {b""}
     assert {deed.ttl for deed in found if isinstance(deed, Publish)} == {0}
 
