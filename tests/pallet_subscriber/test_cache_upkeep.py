@@ -223,6 +223,12 @@ def test_nothing_new_is_cached_while_two_generations_wait_to_be_removed(waiting:
     assert set(subscriber.cached(1000)) == (paths(relay, 1000, numbered(3)) if kept else set())
 
 
+def test_a_publisher_of_which_nothing_is_cached_has_no_row_that_counts() -> None:
+    subscriber = nodes_of(numbered(3))
+    subscriber.block(Relay(1))
+    assert not dict(subscriber.storage.iter_prefix(items.CACHE_INFO.prefix))
+
+
 def test_a_cached_node_that_is_gone_costs_a_generation_and_no_more() -> None:
     """PS-62: what is cached cannot be told from what was counted, so it is given up."""
     keys = numbered(40)

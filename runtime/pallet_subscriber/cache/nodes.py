@@ -61,7 +61,7 @@ class NodeCache(Cache):
     def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
         """Add the nodes walked; when complete, they are all that stays. False above `max_cache_bytes`."""
         stored = info = items.CACHE_INFO.get(storage, self.para)
-        if complete and info.nodes != len(self._hits):
+        if complete and info.nodes != len(self._hits):  # never where the key set changed: that cache was dropped before
             stale = self._stale(storage, info.generation, walked)
             if info.nodes - len(stale) == len(self._hits):
                 info = self._remove(storage, info, stale)
@@ -102,7 +102,7 @@ class NodeCache(Cache):
         Only nodes that are removed next are read here, about as many as the proof brought anew.
         """
         found: dict[Hash, bytes] = {}
-        root = self.view.processed_roots()[0].get(self.para) if self.trusted else None
+        root = self.view.processed_roots()[0].get(self.para)
         todo = [] if root is None else [(root, 0, 0, len(self.keys))]
         while todo:
             node_hash, depth, low, high = todo.pop()
@@ -145,8 +145,7 @@ def _waiting(storage: Storage, para: ParaId) -> int:
 
 
 def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
-    if info.nodes:
-        items.STALE_CACHES.mutate(storage, lambda waiting: [*waiting, (para, info.generation)])
+    items.STALE_CACHES.mutate(storage, lambda waiting: [*waiting, (para, info.generation)])
     return CacheInfo(info.generation + 1)
 
 
