@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from support.world import PLENTY, each_policy, make_spec, numbered
+import pytest
+from support.world import PLENTY, Relay, Subscriber, each_policy, filled, make_spec, numbered
 
 from primitives.types import Hash, ParaId, RelayBlockNumber
 from runtime.pallet_subscriber import delivered
@@ -72,3 +73,15 @@ def test_a_row_asked_for_twice_is_charged_once(policy: str) -> None:
     reader = SubscriberView(storage, spec).delivered(meter, P, tuple(keys))
     assert (reader.read(1), reader.read(1)) == (ROW, ROW)
     assert reader.charges == meter.used == ROW_COST + (3 * 40 if policy == "slots" else 0)
+
+
+@pytest.mark.parametrize("policy", ["nodes", "none"])
+def test_rows_of_dropped_keys_stay_through_an_upgrade_until_the_next_block(policy: str) -> None:
+    """PS-33, PS-63: an upgrade carries rows over only where their form changes."""
+    keys = numbered(4)
+    subscriber = Subscriber(make_spec({P: keys}, cache=policy))
+    subscriber.block(Relay(1, {P: filled(keys)}))
+    subscriber.upgrade(subscriptions={P: keys[:1]})
+    assert subscriber.delivered_rows() == 4
+    subscriber.block(Relay(2, {P: filled(keys)}))
+    assert subscriber.delivered_rows() == 1
