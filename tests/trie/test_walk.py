@@ -90,6 +90,8 @@ def divergence(found: dict[bytes, bytes], key: bytes) -> int:
         (b"\x40\x05\x00\x00", "shortest form"),
         (b"\x40\x02\x01\x00\x00" + bytes(64), "shortest form"),
         (b"\x40\x03\x00\x01\x00\x00" + bytes(64), "shortest form"),
+        (b"\x40\x03\xff\xff\xff\x3f", "shortest form"),
+        (b"\x40\x03\x00\x00\x00\x40", "truncated value"),
         (b"\x40\x07\x00\x00\x00\x00\x01", "exceeds u32"),
         (b"\x20" + HASH[1:], "truncated value hash"),
         (b"\x80", "truncated bitmap"),
@@ -148,6 +150,18 @@ def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(node: byt
 def test_bytes_that_the_codec_decodes_are_read(node: bytes, key: bytes, wanted: tuple[int, bytes, int]) -> None:
     """Trailing bytes and oversize inline children included: a stricter reader would fork from the relay chain."""
     assert step(node, key, 0) == wanted
+
+
+@pytest.mark.parametrize("depth", range(6))
+def test_a_leaf_that_promises_more_of_its_key_than_it_has_is_bad(depth: int) -> None:
+    """However like the leaf of that very key it looks."""
+    key = b"\x12\x34\x05\x67\x89"
+    left = 2 * len(key) - depth
+    partial = key[depth >> 1 :] if not depth & 1 else bytes((key[depth >> 1] & 15,)) + key[(depth >> 1) + 1 :]
+    assert step(node_head(0x20, left) + partial + HASH, key, depth) == (DETACHED, HASH, 2 * len(key))
+    for promised in range(left + 1 + (left & 1), 40):
+        with pytest.raises(BadNode):
+            step(node_head(0x20, promised) + partial + HASH, key, depth)
 
 
 def test_a_step_may_start_at_any_nibble_of_the_key() -> None:
