@@ -100,8 +100,7 @@ def test_pubsub_runs_in_the_callers_folder_with_all_its_arguments(
 def test_ctrl_c_is_left_to_the_tool_which_is_waited_for(tmp_path: Path) -> None:
     child = (
         "import sys, time\n"
-        "print('ready', flush=True)\n"
-        "try:\n    time.sleep(60)\n"
+        "try:\n    print('ready', flush=True)\n    time.sleep(60)\n"
         "except KeyboardInterrupt:\n    time.sleep(0.6)\n    open('put-in-order', 'w').close()\n    sys.exit(130)\n"
     )
     script = (

@@ -178,7 +178,7 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
 def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one_line_what_brings_it(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("spark_audit")]:
+    for name in [name for name in sys.modules if name.startswith(("spark_audit", "cli.audit", "cli.report"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
