@@ -1,9 +1,12 @@
 """`pubsub audit`: a history verified again, and what came of it in a few tables."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any, Final
 
 import click
@@ -11,8 +14,10 @@ import click
 from cli.report import make_report
 from cli.result import Result
 from cli.run import show_digest
-from cli.screen import files, say, stage, table
+from cli.screen import Advance, bar, files, say, stage, table
 from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
+from spark_audit.findings import Severity
+from spark_audit.follow import follow
 from spark_audit.report.words import size
 
 MOST_CHAINS = 12
@@ -20,29 +25,82 @@ DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories hav
 PHASES = {"verify": "segments", "chains": "chains", "summary": "summary"}
 
 
-def judge(history: Path, out: Path, master: str | None, engine: str) -> AuditResult:
-    """Audit, with a bar for the segments. Raises `AuditFailed`."""
-    with stage(f"auditing {history} with {engine}") as advance:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be audited, where to, and how."""
 
-        def watch(progress: Progress) -> None:
-            advance(progress.done, progress.total, f"auditing: {PHASES.get(progress.phase, progress.phase)}")
+    history: Path
+    out: Path
+    master: str | None = None
+    engine: str = "spark"
+    fail_on: str = "warning"
+    trusted: tuple[str, ...] = ()
 
-        return audit(history, out, master, engine, watch)
+    def options(self) -> dict[str, Any]:
+        """As `audit` takes them."""
+        severity = None if self.fail_on == "never" else Severity(self.fail_on)
+        return {"fail_on": severity, "trusted": [each.removeprefix("0x") for each in self.trusted]}
 
 
-def run_audit(history: Path, out: Path, master: str | None, engine: str, *, report: bool = False) -> Result:
+def judge(asked: Asked) -> AuditResult:
+    """Audit, with a bar for the segments and how many are done in a second. Raises `AuditFailed`."""
+    with stage(f"auditing {asked.history} with {asked.engine}") as advance:
+        watch = _watcher(advance)
+        return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
+
+
+def _watcher(advance: Advance) -> Callable[[Progress], None]:
+    began = monotonic()
+
+    def watch(progress: Progress) -> None:
+        rate = progress.done / max(monotonic() - began, 1e-3)
+        pace = f", {rate:.1f} a second" if progress.done else ""
+        advance(progress.done, progress.total, f"auditing: {PHASES.get(progress.phase, progress.phase)}{pace}")
+
+    return watch
+
+
+def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> Result:
     """The command; its exit code is the audit's (AU-7)."""
     if report:
         import_module("spark_audit.report.page")  # a missing extra is told before the work
     try:
-        result = judge(history, out, master, engine)
+        result = _follow(asked) if growing else judge(asked)
     except AuditFailed as failure:
         click.echo(f"pubsub: {failure}", err=True)
         return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
-    files("written:", (*written(out), *(make_report(out) if report else ())))
+    files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
     show_digest(result.digest, DIGEST_MEANS)
-    return Result(document(result, out), result.exit_code)
+    return Result(document(result, asked.out), result.exit_code)
+
+
+def _follow(asked: Asked) -> AuditResult:
+    """The last of the audits of a growing history; an interrupt ends the wait. Raises `AuditFailed`, `Abort`."""
+    result: AuditResult | None = None
+    say(f"following {asked.history} with {asked.engine}; interrupt to end")
+    with bar() as advance:
+        options = {**asked.options(), "progress": _watcher(advance)}
+        turns = follow(asked.history, asked.out, Event(), asked.master, asked.engine, **options)
+        try:
+            for result in turns:
+                say(_turn(result))
+        except KeyboardInterrupt:
+            if result is None:
+                raise
+        finally:
+            turns.close()
+    if result is None:
+        raise click.Abort
+    return result
+
+
+def _turn(result: AuditResult) -> str:
+    found = sum(result.findings.values())
+    return (
+        f"{result.units_judged} segments judged, {result.candidates:,} candidates in all, {found} findings, "
+        f"{result.quarantined} quarantined, digest 0x{result.digest[:16]}…"
+    )
 
 
 def document(result: AuditResult, out: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from cli.audit import judge, show_audit
+from cli.audit import Asked, judge, show_audit
 from cli.audit import written as audit_written
 from cli.output import MARKER, new_folder
 from cli.proofs import import_bundled, show_import
@@ -27,7 +27,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     with new_folder(out, replace=True) as folder:
         run = simulate(scenario, folder)
         imported = import_bundled(folder / HISTORY)
-        result = judge(folder / HISTORY, folder / AUDIT, master, engine)
+        result = judge(Asked(folder / HISTORY, folder / AUDIT, master, engine))
         if can_draw():
             make_report(folder / AUDIT)
     show_run(run)

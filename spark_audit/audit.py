@@ -96,12 +96,13 @@ def audit(
     thresholds: Thresholds | None = None,
     trusted: Iterable[str] = (),
     fail_on: Severity | None = Severity.WARNING,
+    opener: Callable[[str, str | None], Mapper] = open_mapper,
 ) -> AuditResult:
     """Audit the history at `history` into `out`, by `engine` `spark` (on `master`) or `python`.
 
     `trusted` are hashes, in hex, of headers whose checkpoints may start a chain beside genesis. Exit codes (AU-7): 0
     clean; 1 findings of severity `fail_on` or worse (none: never); 3 something was quarantined or a chain is not
-    verified. Raises `AuditFailed` with 2 or 4.
+    verified. `opener` starts the engine, when and if there is work. Raises `AuditFailed` with 2 or 4.
     """
     started = time.monotonic()
     if engine not in {"spark", "python"}:
@@ -111,7 +112,7 @@ def audit(
     except CommitError as error:
         raise AuditFailed(str(error), USAGE) from None
     watch = progress or (lambda _progress: None)
-    run = _Run(opened, out, master=master, engine=engine, watch=watch, limits=thresholds or Thresholds())
+    run = _Run(opened, out, lambda: opener(engine, master), watch, thresholds or Thresholds())
     try:
         out.mkdir(parents=True, exist_ok=True)
         return run.run(frozenset(trusted), fail_on, started)
@@ -129,15 +130,16 @@ class _Run:
     """One run over one history."""
 
     def __init__(
-        self, history: History, out: Path, *, master: str | None, engine: str, watch: Watcher, limits: Thresholds
+        self, history: History, out: Path, opener: Callable[[], Mapper], watch: Watcher, limits: Thresholds
     ) -> None:
         self.history = history
         self.out = out
-        self.master = master
-        self.engine_name = engine
+        self.opener = opener
         self.watch = watch
         self.limits = limits
         self.opened: Mapper | None = None
+        self.rate: float | None = None
+        """Candidates judged in a second of this run, the engine's start included; none when there were none."""
 
     def run(self, trusted: frozenset[str], fail_on: Severity | None, started: float) -> AuditResult:
         """All phases, then the report."""
@@ -179,7 +181,7 @@ class _Run:
     def engine(self) -> Mapper:
         """The engine, started when first needed: a run with nothing to do starts no JVM (AU-6)."""
         if self.opened is None:
-            self.opened = open_mapper(self.engine_name, self.master)
+            self.opened = self.opener()
         return self.opened
 
     def close(self) -> None:
@@ -194,11 +196,13 @@ class _Run:
         total = len(fresh)
         self.watch(Progress("verify", 0, total))
         made: dict[int, Receipt] = {}
+        began = time.monotonic()
         if fresh:
             todo = [tasks[at].to_json() for at in fresh]
             tell = self.teller("verify", total)
             done = self.engine().map(judge_segment, todo, self.out, tell)
             made = dict(zip(fresh, done, strict=True))
+            self.rate = sum(receipt["candidates"] for receipt in done) / max(time.monotonic() - began, 1e-3)
         receipts = [made[at] if receipt is None else receipt for at, receipt in enumerate(known)]
         return receipts, total
 
@@ -311,7 +315,7 @@ class _Run:
             "judged": judged,
             "proof_bytes": proof_bytes,
             "units": {"judged": judged_now, "skipped": len(receipts) - judged_now},
-            "candidates_per_second": round(candidates / seconds, 1) if judged_now and seconds else None,
+            "candidates_per_second": None if self.rate is None else round(self.rate, 1),
             "findings": severities,
             "codes": dict(sorted(codes.items())),
             "quarantined": quarantined,

@@ -27,6 +27,9 @@ from spark_audit.spark.units import run_unit
 
 _POLL_SECONDS: Final = 0.5
 _MOST_PARTITIONS: Final = 4096
+_PARTITIONS_A_CORE: Final = 16
+"""A partition costs the JVM some 20 ms of CPU; this many for each core keep all cores at work to the end."""
+
 _GROUPS: Final = count(1)
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
 
@@ -47,13 +50,18 @@ class SparkMapper:
             return []
         # A group of its own: the tasks of an earlier batch of the same unit must not be counted again.
         group = f"{unit.__name__}-{next(_GROUPS)}"
+        partitions = min(len(tasks), _MOST_PARTITIONS, self.context.defaultParallelism * _PARTITIONS_A_CORE)
         done = Event()
-        watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
+
+        def tell(finished: int) -> None:
+            report(len(tasks) * finished // partitions)
+
+        watcher = Thread(target=_watch, args=(self.context, group, done, tell), daemon=True)
         try:
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}")
             watcher.start()
-            # One partition a unit, and nothing is shuffled: a lost executor loses its own units only.
-            numbered = self.context.parallelize(list(enumerate(tasks)), min(len(tasks), _MOST_PARTITIONS))
+            # Nothing is shuffled: a lost executor loses what it is at, and units whose result is there end at once.
+            numbered = self.context.parallelize(list(enumerate(tasks)), partitions)
             receipts = dict(numbered.map(partial(run_unit, unit, str(out.resolve()))).collect())
         except (PySparkException, Py4JError) as error:
             raise SparkUnavailable(f"the Spark job failed: {_reason(error)}") from error

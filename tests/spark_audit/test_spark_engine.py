@@ -45,12 +45,12 @@ def _rows(result: AuditResult) -> dict[str, list[bytes]]:
     }
 
 
-@pytest.mark.parametrize("partitions", [2, 4096])
+@pytest.mark.parametrize("partitions", [1, 4096])
 def test_every_row_is_the_plain_paths_however_the_work_is_cut(
     spark: SparkContext, history: Path, plain: AuditResult, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del spark
-    monkeypatch.setattr(job, "_MOST_PARTITIONS", partitions)
+    monkeypatch.setattr(job, "_PARTITIONS_A_CORE", partitions)
     seen: list[Progress] = []
     result = audit(history, history.with_name(f"spark-{partitions}"), progress=seen.append)
     assert result.engine == "spark"

@@ -1,0 +1,222 @@
+"""The audit's ratios: Spark beside plain Python, a second run beside the first, stored bytes beside inlined ones.
+
+python -m bench.spark [--networks 2] [--relay-blocks 200] [--json FILE]
+python -m bench.spark --history FOLDER       measure over a history that is there
+python -m bench.spark --executors            two executors beside one as well: wall time, some minutes
+
+CPU time is that of a process of its own and of all that it starts, JVM and Python workers included. Linux only: what a
+worker used is read from /proc before it is gone.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+
+import pyarrow as pa  # noqa: E402  # after the path
+import pyarrow.parquet as pq  # noqa: E402  # the same
+
+from bench.__main__ import row  # noqa: E402  # the same
+from bench.measure import Result  # noqa: E402  # the same
+from emulator.network import Network  # noqa: E402  # the same
+from primitives.hashing import blake2_256  # noqa: E402  # the same
+from primitives.pubsub import key_from_data  # noqa: E402  # the same
+from spark_audit import schema  # noqa: E402  # the same
+from spark_audit.reader import Fault, History  # noqa: E402  # the same
+from spark_audit.store import HistoryWriter  # noqa: E402  # the same
+
+SUBSCRIBERS: Final = 10
+PUBLISHERS: Final = 4
+KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(64))
+READ: Final = 32
+UPDATES: Final = 8
+SEGMENT: Final = 100
+
+_RUN: Final = """
+import json, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from bench.spark import used
+from spark_audit.audit import audit
+
+engine, master = sys.argv[4], sys.argv[5]
+before = {}
+if engine == "spark":
+    from spark_audit.spark.job import SparkMapper
+    close = SparkMapper.close
+    def close_after_reading(self):
+        before.update(used())
+        close(self)
+    SparkMapper.close = close_after_reading
+started = time.monotonic()
+result = audit(Path(sys.argv[2]), Path(sys.argv[3]), master or None, engine)
+after = used()
+total = sum(max(before.get(process, 0), after.get(process, 0)) for process in before | after)
+print(json.dumps({"cpu": total, "wall": time.monotonic() - started, "candidates": result.candidates,
+                  "judged": result.units_judged, "digest": result.digest}))
+"""
+
+
+def used() -> dict[int, float]:
+    """CPU seconds of this process and each of its descendants, those included that they have waited for."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    parents: dict[int, int] = {}
+    seconds: dict[int, float] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended while it was looked at
+        process = int(stat.parent.name)
+        parents[process] = int(fields[1])
+        seconds[process] = sum(map(int, fields[11:15])) / ticks
+    mine = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return {process: seconds[process] for process in mine}
+
+
+def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, Any]:
+    """What an audit in a process of its own used and found."""
+    command = [sys.executable, "-c", _RUN, str(ROOT), str(history), str(out), engine, master]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program
+    measured: dict[str, Any] = json.loads(told.stdout)
+    return measured
+
+
+def make_history(path: Path, networks: int, relay_blocks: int, *, shared: bool = True) -> None:
+    """Networks of ten subscribers to 32 of the 64 keys of four publishers, or of one that shares with nobody."""
+    publishers = tuple(range(1000, 1000 + PUBLISHERS))
+    subscribers = {2000 + at: dict.fromkeys(publishers, KEYS[:READ]) for at in range(SUBSCRIBERS if shared else 1)}
+    for name in range(networks):
+        config = Network.of(publishers=publishers, subscribers=subscribers).config
+        network = Network(replace(config, segment_length=SEGMENT))
+        with HistoryWriter(path, f"n{name}") as writer:
+            network.observe(writer)
+            for block in range(relay_blocks):
+                for publisher in publishers:
+                    for update in range(UPDATES):
+                        key = KEYS[(block * UPDATES + update * 7 + publisher) % len(KEYS)]
+                        value = blake2_256(b"%d %d %d %d" % (name, block, publisher, update))
+                        network.publish(publisher, key, value * (2 + (block + update) % 12), (0, 40)[update % 2])
+                network.step()
+            network.finish()
+
+
+def stored_bytes(history: Path) -> tuple[int, int]:
+    """Bytes of the files of proofs as they are, and as they would be with each proof's nodes in its block's row.
+
+    Files are cut and compressed alike; the rest of a block's row is in both.
+    """
+    opened = History.open(history)
+    kept = inlined = 0
+    field = pa.field("proof", pa.list_(pa.binary()))
+    for commit in opened.commits:
+        nodes: dict[bytes, bytes] = {}
+        for entry in commit.files:
+            if entry.table == schema.NODES.name:
+                kept += entry.size
+                nodes |= {each["hash"]: each["data"] for each in opened.rows([entry], [])}
+        for entry in commit.files:
+            if entry.table != schema.BLOCKS.name:
+                continue
+            kept += entry.size
+            parts = [part for part in opened.read(entry) if not isinstance(part, Fault)]
+            table = pa.concat_tables(parts)
+            proofs = [[nodes[name] for name in proof] for proof in table["proof"].to_pylist()]
+            at = table.schema.get_field_index("proof")
+            sink = pa.BufferOutputStream()
+            pq.write_table(
+                table.set_column(at, field, pa.array(proofs, field.type)),
+                sink,
+                compression="zstd",
+                compression_level=3,
+                data_page_size=8 * 1_048_576,
+                row_group_size=256,
+            )
+            inlined += sink.getvalue().size
+    return kept, inlined
+
+
+def storage(name: str, history: Path, target: float | None) -> Result:
+    """One line on stored bytes; kilobytes stand where others have milliseconds."""
+    kept, inlined = stored_bytes(history)
+    return Result(name, "nodes inlined, kB", kept / 1e3, inlined / 1e3, kept / inlined, target, "kB")
+
+
+def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> Iterator[Result]:
+    """Every line but those on storage."""
+    plain = run(history, scratch / "plain", "python")
+    again = run(history, scratch / "plain", "python")
+    spark = run(history, scratch / "spark", "spark", "local[2]")
+    if spark["digest"] != plain["digest"]:
+        raise SystemExit("the two engines do not agree")
+    blocks = plain["candidates"]
+    added = (spark["cpu"] - plain["cpu"]) / blocks * 1e3
+    note = f"{blocks:,} blocks, CPU ms a block, adds {added:.2f}"
+    each, base = spark["cpu"] / blocks * 1e3, plain["cpu"] / blocks * 1e3
+    yield Result("audit by Spark, local[2]", "plain Python", each, base, each / base, 1.18, note)
+    few = {engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")}
+    fixed = few["spark"]["cpu"] - few["python"]["cpu"]
+    shown = f"fixed cost {fixed:.1f} s"
+    name = f"audit by Spark of {few['python']['candidates']} blocks"
+    spark_ms, plain_ms = (few[engine]["cpu"] * 1e3 for engine in ("spark", "python"))
+    yield Result(name, "plain Python", spark_ms, plain_ms, spark_ms / plain_ms, note=shown)
+    ratio = again["cpu"] / plain["cpu"]
+    note = f"{again['judged']} segments judged again"
+    yield Result("second run, nothing new", "first run", again["cpu"] * 1e3, plain["cpu"] * 1e3, ratio, 0.02, note)
+    if executors:
+        load = os.getloadavg()[0]
+        one, two = (
+            run(history, scratch / f"{count}", "spark", f"local-cluster[{count},1,1024]")["wall"] for count in (1, 2)
+        )
+        note = f"wall time, load {load:.1f} before"
+        yield Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.spark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--networks", type=int, default=2, help="networks of the history that is made (default 2)")
+    parser.add_argument("--relay-blocks", type=int, default=200, help="relay blocks of each (default 200)")
+    parser.add_argument("--history", type=Path, help="a history to measure over instead")
+    parser.add_argument("--executors", action="store_true", help="two executors beside one too")
+    parser.add_argument("--json", type=Path, help="write the lines there too")
+    given = parser.parse_args()
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        history = given.history
+        if history is None:
+            history = scratch / "history"
+            make_history(history, given.networks, given.relay_blocks)
+        make_history(scratch / "lone", 1, 60, shared=False)
+        print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|", flush=True)
+        lines = (
+            storage("history of ten subscribers", history, 0.25),
+            storage("history of a lone subscriber", scratch / "lone", None),
+            *measured(history, scratch, scratch / "lone", executors=given.executors),
+        )
+        for result in lines:
+            results.append(result)
+            print(row(result), flush=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    print(f"\nmost memory of one process: {peak} MiB; load {os.getloadavg()[0]:.1f} at the end")
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
