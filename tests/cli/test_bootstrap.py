@@ -30,7 +30,9 @@ def test_ci_runs_the_readmes_own_test_command_last() -> None:
     readme = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert readme is not None
     assert _commands(readme.group(1)) == ["python3 dev.py demo", "python3 dev.py test"]
-    assert _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))[-1] == "python3 dev.py test"
+    jobs = _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))
+    assert jobs[-1] == "python3 dev.py test"
+    assert {"python3 dev.py lint", "python3 dev.py docs"} <= set(jobs)
 
 
 def test_dependency_groups_are_opened_with_what_they_include(dev: ModuleType) -> None:
@@ -117,3 +119,27 @@ def test_ctrl_c_is_left_to_the_tool_which_is_waited_for(tmp_path: Path) -> None:
     running.communicate(timeout=60)
     assert running.returncode == 130
     assert (tmp_path / "put-in-order").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "fails", "tools"),
+    [
+        ([], None, ["sphinx-build", "python"]),
+        (["--external"], None, ["sphinx-build", "python", "sphinx-build"]),
+        (["--external"], "sphinx-build", ["sphinx-build"]),
+        (["--external"], "python", ["sphinx-build", "python"]),
+    ],
+)
+def test_the_site_is_built_then_its_links_are_followed_and_those_that_leave_it_only_on_demand(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, args: list[str], fails: str | None, tools: list[str]
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def tool(*words: str) -> int:
+        asked.append(words)
+        return int(words[0] == fails)
+
+    monkeypatch.setattr(dev, "tool", tool)
+    assert dev.docs(args) == (fails is not None)
+    assert [words[0] for words in asked] == tools
+    assert all("--fail-on-warning" in words for words in asked if words[0] == "sphinx-build")
