@@ -2,7 +2,7 @@
 
 command.py   what a command is: arguments, help, what it does
 session.py   the session: network, journal, snapshots and branches
-going.py, acting.py, looking.py, moments.py    the commands
+going.py, acting.py, looking.py, states.py, moments.py    the commands
 table.py     all of them in one table, with help and completion
 saved.py     a session in a file
 terminal.py  a terminal, or a script on standard input

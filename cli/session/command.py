@@ -131,3 +131,16 @@ class Command:
         if self.examples:
             lines += ["", "  examples:", *(f"    {example}" for example in self.examples)]
         return tuple(lines)
+
+
+def look(  # noqa: PLR0917  # in the order of `Command`
+    name: str,
+    summary: str,
+    run: Run,
+    parameters: tuple[Parameter, ...] = (),
+    examples: tuple[str, ...] = (),
+    details: str = "",
+    aliases: tuple[str, ...] = (),
+) -> Command:
+    """A command that changes nothing; its name alone is an example unless there are others."""
+    return Command(name, summary, run, parameters, details, examples or (name,), aliases)

@@ -11,6 +11,7 @@ from cli.session.going import GOING
 from cli.session.looking import LOOKING
 from cli.session.moments import MOMENTS
 from cli.session.session import Session
+from cli.session.states import STATES
 from collator.cheats import STRATEGIES
 from emulator.storage_items import parachain_items, relay_items
 
@@ -45,7 +46,7 @@ _LEAVING: Final = (
 SECTIONS: Final = {
     "build blocks": GOING,
     "act": ACTING,
-    "look": LOOKING,
+    "look": (*LOOKING, *STATES),
     "keep and compare": MOMENTS,
     "help and leave": _LEAVING,
 }

@@ -1,0 +1,257 @@
+"""Commands that look into states: storage items and raw keys, child tries, what a subscriber remembers."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+from cli.blocks import ttl_words
+from cli.pages import Grid, Line, Shown, printable, words
+from cli.session.command import CommandError, Given, Kind, Parameter, look
+from cli.session.looking import chains
+from cli.session.session import Session, hexadecimal, number
+from emulator.parachain import Parachain
+from emulator.state_diff import key_name
+from emulator.storage_items import Item, parachain_items, relay_items, rows
+from primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
+from primitives.types import ParaId, RelayBlockNumber
+from runtime.pallet_subscriber import delivered
+from runtime.pallet_subscriber import storage as items
+from runtime.pallet_subscriber.config import CachePolicy
+from runtime.storage import Storage
+
+MOST_ROWS: Final = 200
+"""Rows of storage that are shown."""
+
+_PUBSUB: Final = b"pubsub"
+
+
+def _storage(session: Session, given: Given) -> Iterator[Shown]:
+    chain, name = given.one("CHAIN"), given.maybe("ITEM")
+    storage = session.storage(chain)
+    known = relay_items() if chain == "relay" else parachain_items()
+    if name is None:
+        yield from _list_items(storage, chain, known)
+    elif name.startswith("0x"):
+        key = hexadecimal(name, "a storage key")
+        held = storage.get(key)
+        yield Line(f"{key_name(key)} of {chain}: {words(held, None) if held is not None else 'nothing is stored'}")
+    else:
+        yield from _item(session, storage, _find_item(known, name), given.many("KEY"))
+
+
+def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iterator[Shown]:
+    counted = ((name, sum(1 for _ in storage.next_keys(item.prefix))) for name, item in known.items())
+    yield Grid(f"storage of {chain}", ("item", "entries"), tuple((name, count) for name, count in counted if count))
+    yield Line("items under which nothing is stored are left out; `storage CHAIN ITEM` shows one")
+
+
+def _find_item(known: Mapping[str, Item], name: str) -> Item:
+    folded = {key.lower().replace("::", "."): key for key in known}
+    wanted = name.lower().replace("::", ".")
+    found = [folded[key] for key in folded if key == wanted or key.rpartition(".")[2] == wanted]
+    if len(found) != 1:
+        which = ", ".join(found or known)
+        raise CommandError(f"{'several items are' if found else 'no item is'} called {name!r}; there are {which}")
+    return known[found[0]]
+
+
+def _item(session: Session, storage: Storage, item: Item, wanted: tuple[str, ...]) -> Iterator[Shown]:
+    shown: list[tuple[str | int, ...]] = []
+    width = 0
+    more = 0
+    for keys, value in rows(storage, item):
+        cells = tuple(_cell(session, key) for key in keys)
+        if any(want not in (cell, words(key)) for want, cell, key in zip(wanted, cells, keys, strict=False)):
+            continue
+        width = len(keys)
+        if len(shown) == MOST_ROWS:
+            more += 1
+        else:
+            shown.append((*cells, words(value)))
+    header = (*(["key"] if width == 1 else [f"key {at + 1}" for at in range(width)]), "value")
+    yield Grid(f"{item.pallet}.{item.item}", header, tuple(shown))
+    if more:
+        yield Line(f"and {more:,} more; a KEY narrows it down")
+    if not shown:
+        yield Line("nothing is stored")
+
+
+def _cell(session: Session, key: object) -> str:
+    return session.key_name(key) if isinstance(key, bytes) and len(key) == 32 else words(key)
+
+
+def _child(session: Session, given: Given) -> Iterator[Shown]:
+    state, publisher = session.network.relay.state, given.maybe("PUBLISHER")
+    if publisher is None:
+        found = {_publisher(key): trie for key, trie in state.children.items() if key.startswith(_PUBSUB)}
+        yield Grid(
+            f"child tries at relay block {session.network.number}",
+            ("publisher", "keys", "bytes", "root"),
+            tuple(
+                (
+                    str(para),
+                    len(trie),
+                    sum(len(entry) for _, entry in trie.items()),
+                    words(trie.root()),
+                )
+                for para, trie in sorted(found.items())
+            ),
+        )
+        return
+    para = session.chain(number(publisher, "a publisher's id is a whole number")).para
+    trie = state.children.get(derive_child_key(para))
+    if trie is None:
+        raise CommandError(f"{para} has nothing published: it has no child trie")
+    key = given.maybe("KEY")
+    if key is None:
+        yield _entries(session, para, islice(trie.items(), MOST_ROWS))
+        if len(trie) > MOST_ROWS:
+            yield Line(f"and {len(trie) - MOST_ROWS:,} more; `child {para} KEY` shows any")
+        return
+    wanted = session.key(key)
+    held = trie.get(wanted)
+    if held is None:
+        raise CommandError(f"{para} has published nothing under {key}")
+    yield _entries(session, para, iter([(bytes(wanted), held)]))
+    yield Line(f"value: {words(PublishedEntry.decode(held).value, None)}")
+
+
+def _publisher(child_key: bytes) -> int:
+    """Whose child trie that is, by its storage key."""
+    return int.from_bytes(child_key[len(_PUBSUB) :], "little")
+
+
+def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
+    now = RelayBlockNumber(session.network.number)
+    decoded = ((key, PublishedEntry.decode(held)) for key, held in entries)
+    return Grid(
+        f"child trie of {para} at relay block {now}",
+        ("key", "bytes", "value", "published in", "ttl"),
+        tuple(
+            (
+                session.key_name(key),
+                len(entry.value),
+                printable(entry.value),
+                entry.when_inserted,
+                ttl_words(ttl_state(entry.ttl, entry.when_inserted, now)),
+            )
+            for key, entry in decoded
+        ),
+    )
+
+
+def _cache(session: Session, given: Given) -> Iterator[Shown]:
+    chain = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
+    storage, spec = Storage(chain.state), chain.spec()
+    publisher = given.maybe("PUBLISHER")
+    if publisher is not None:
+        yield from _delivered(session, chain, ParaId(number(publisher, "a publisher's id is a whole number")))
+        return
+    roots = items.PROCESSED_ROOTS.get(storage)
+    relay = session.network.relay.state
+    yield Line(f"cache policy of {chain.para}: {spec.cache.value}")
+    yield Grid(
+        f"what {chain.para} remembers",
+        ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state"),
+        tuple(
+            (
+                str(para),
+                len(keys),
+                sum(delivered.get(storage, spec, para, key) is not None for key in keys),
+                _root(roots.get(para), relay.child_root(derive_child_key(para))),
+                *_cached(storage, spec.cache, para),
+                words(items.DISABLED_PUBLISHERS.get(storage, para) or "read"),
+            )
+            for para, keys in spec.subscriptions.items()
+        ),
+    )
+
+
+def _root(processed: bytes | None, current: bytes | None) -> str:
+    if processed is None:
+        return "none yet"
+    return "the newest" if processed == current else "an older one"
+
+
+def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | int, int]:
+    """What is cached of a publisher in words, and its bytes as stored."""
+    if policy is CachePolicy.NODES:
+        info = items.CACHE_INFO.get(storage, para)
+        return f"{info.nodes} nodes", info.bytes
+    held = [row for _, row in items.CACHE_SLOTS.items(storage, para)]
+    return f"{len(held)} rows of slots", sum(map(len, held))
+
+
+def _delivered(session: Session, chain: Parachain, publisher: ParaId) -> Iterator[Shown]:
+    storage, spec = Storage(chain.state), chain.spec()
+    keys = spec.subscriptions.get(publisher)
+    if keys is None:
+        raise CommandError(f"{chain.para} subscribes to nothing of {publisher}")
+    now = items.LAST_RELAY_PARENT.get(storage)
+    found: list[tuple[str | int, ...]] = []
+    for key in keys:
+        row = delivered.get(storage, spec, publisher, key)
+        if row is None or now is None:
+            found.append((session.key_name(key), "never", "", ""))
+        else:
+            state = ttl_words(ttl_state(row.ttl, row.when_inserted, now))
+            found.append((session.key_name(key), row.when_inserted, state, words(row.entry_hash, 8)))
+    header = ("key", "published in", "ttl", "entry hash")
+    yield Grid(f"what {chain.para} was last delivered of {publisher}", header, tuple(found))
+    if spec.cache is CachePolicy.SLOTS:
+        slots = tuple((words(row), len(held) // 32) for row, held in items.CACHE_SLOTS.items(storage, publisher))
+        yield Grid("rows of slots", ("position", "slots"), slots)
+    elif spec.cache is CachePolicy.NODES:
+        info = items.CACHE_INFO.get(storage, publisher)
+        nodes = items.CACHED_TRIE_NODES.items(storage, (publisher, info.generation))
+        yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
+
+
+def _cursor(session: Session, given: Given) -> Iterator[Shown]:
+    for chain in chains(session, given.maybe("SUBSCRIBER"), subscribers=True):
+        storage = Storage(chain.state)
+        at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
+        behind = "none yet" if parent is None else f"{parent}"
+        goes_on = "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
+        yield Line(f"{chain.para}: the next walk goes on {goes_on}; last relay parent {behind}")
+
+
+_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
+_ANY_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER, optional=True)
+_ANY_PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER, optional=True)
+
+STATES: Final = (
+    look(
+        "storage",
+        "What a chain stores under an item or a raw key; without one, the items there are.",
+        _storage,
+        (
+            Parameter("CHAIN", Kind.CHAIN),
+            Parameter("ITEM", Kind.ITEM, optional=True),
+            Parameter("KEY", Kind.KEY, optional=True, many=True),
+        ),
+        (
+            "storage relay",
+            "storage relay Broadcaster.PublishedKeys",
+            "storage relay Broadcaster.TtlData 1006",
+            "storage 3000 ProcessedRoots",
+            "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
+        ),
+        "ITEM may leave the pallet out where the name is the only one. KEYs narrow a map down, in its order.",
+    ),
+    look(
+        "child",
+        "The publishers' child tries; of one publisher its entries, or one entry whole.",
+        _child,
+        (_ANY_PUBLISHER, Parameter("KEY", Kind.KEY, optional=True)),
+        ("child", "child 1000", "child 1000 1000/3"),
+    ),
+    look(
+        "cache",
+        "What a subscriber remembers of its publishers; of one of them, by key and row.",
+        _cache,
+        (_SUBSCRIBER, _ANY_PUBLISHER),
+        ("cache 3000", "cache 3000 1000"),
+    ),
+    look("cursor", "Where a subscriber's next walk goes on.", _cursor, (_ANY_SUBSCRIBER,), ("cursor", "cursor 3002")),
+)
