@@ -152,16 +152,23 @@ def test_bytes_that_the_codec_decodes_are_read(node: bytes, key: bytes, wanted: 
     assert step(node, key, 0) == wanted
 
 
-@pytest.mark.parametrize("depth", range(6))
-def test_a_leaf_that_promises_more_of_its_key_than_it_has_is_bad(depth: int) -> None:
-    """However like the leaf of that very key it looks."""
+@pytest.mark.parametrize("depth", range(8))
+def test_leaves_that_look_like_that_of_the_key_are_read_by_what_their_header_says(depth: int) -> None:
+    """Any count of nibbles, with any end of the key behind it."""
     key = b"\x12\x34\x05\x67\x89"
-    left = 2 * len(key) - depth
-    partial = key[depth >> 1 :] if not depth & 1 else bytes((key[depth >> 1] & 15,)) + key[(depth >> 1) + 1 :]
-    assert step(node_head(0x20, left) + partial + HASH, key, depth) == (DETACHED, HASH, 2 * len(key))
-    for promised in range(left + 1 + (left & 1), 40):
-        with pytest.raises(BadNode):
-            step(node_head(0x20, promised) + partial + HASH, key, depth)
+    ends = {key[at:] for at in range(6)} | {bytes((key[at] & 15,)) + key[at + 1 :] for at in range(5)}
+    for end in ends:
+        for count in range(24):
+            size = (count + 1) // 2
+            partial, value = end[:size], (end + HASH)[size : size + 32]
+            node = node_head(0x20, count) + end + HASH
+            if len(end) < size or (count & 1 and partial[0] > 15):
+                with pytest.raises(BadNode):
+                    step(node, key, depth)
+            elif partial.hex()[count & 1 :] == key.hex()[depth:]:
+                assert step(node, key, depth) == (DETACHED, value, 10)
+            else:
+                assert step(node, key, depth)[:2] == (ABSENT, b"")
 
 
 def test_a_step_may_start_at_any_nibble_of_the_key() -> None:
