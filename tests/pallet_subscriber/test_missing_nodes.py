@@ -5,7 +5,7 @@ from support.world import Relay, Subscriber, entry, filled, make_spec, numbered
 
 from primitives.hashing import blake2_256
 from primitives.storage_keys import ACTIVE_CONFIG
-from primitives.types import Hash
+from primitives.types import Hash, ParaId
 from runtime.pallet_subscriber.meter import MissingNode
 
 KEYS = numbered(3)
@@ -30,8 +30,16 @@ def test_a_missing_node_is_named_with_its_key_and_where_it_starts(name: Hash, ke
     assert subscriber.plan(RELAY, nodes=nodes).missing == MissingNode(name, key, depth)
 
 
+def test_a_publisher_that_cannot_be_read_is_not_called_unchanged() -> None:
+    share = Subscriber(make_spec({1000: KEYS})).plan(Relay(1, raw_roots={1000: b"short"})).publishers[ParaId(1000)]
+    assert share.disabled is not None
+    assert not share.unchanged
+
+
 def test_a_missing_root_starts_at_the_first_nibble() -> None:
     subscriber = Subscriber(make_spec({1000: KEYS}))
-    missing = subscriber.plan(RELAY, nodes={}).missing
+    walked = subscriber.plan(RELAY, nodes={})
+    missing = walked.missing
     assert missing is not None
+    assert (walked.used, walked.map_charges, walked.static_bytes) == (0, 0, 0)
     assert (missing.node_hash, missing.depth) == (RELAY.root, 0)
