@@ -7,6 +7,8 @@ from slow_trie import blake2
 
 from primitives.types import EMPTY_TRIE_ROOT
 from trie import BadNode, DuplicateNodes, MissingNode, Trie, UnusedNodes, read_child_proof, read_proof
+from trie.codec import HASHED_LEAF, node_head
+from trie.walk import DETACHED, step
 
 JUNK = b"\x40\x04not of this trie"
 CHILD_KEY = b":child_storage:default:pubsub"
@@ -90,11 +92,32 @@ def test_a_node_that_is_cut_short_is_a_bad_node_wherever_it_ends(node: bytes, re
         read_proof(root, nodes, [b"\x01"])
 
 
-@pytest.mark.parametrize("length", [299, 300, 301])
-def test_keys_are_read_however_long_they_are(length: int) -> None:
+@pytest.mark.parametrize("length", [298, 299, 300, 301])
+@pytest.mark.parametrize("firsts", [(b"\x11", b"\x12"), (b"\x10", b"\x20")])
+def test_keys_are_read_however_long_they_are(firsts: tuple[bytes, bytes], length: int) -> None:
     """Tables of leaf headers end somewhere: at 600 nibbles."""
-    found = {first + bytes(length): first * 40 for first in (b"\x11", b"\x12")}
+    found = {first + bytes(length): first * 40 for first in firsts}
     trie = Trie.from_entries(found.items())
     into: dict[Any, bytes] = {}
     trie.prove(found, into)
     assert read_proof(trie.root(), into.values(), found, exact=True) == found
+
+
+@pytest.mark.parametrize("head", [b"\x80", b"\x81\x00"], ids=["at an odd nibble", "at an even nibble"])
+def test_leaves_that_look_like_that_of_the_key_are_read_as_a_step_reads_them(head: bytes) -> None:
+    key, value = b"\x00\x34\x05\x67\x89", bytes(range(32))
+    ends = {key[at:] for at in range(6)} | {bytes((key[at] & 15,)) + key[at + 1 :] for at in range(5)}
+    for node in (node_head(HASHED_LEAF, count) + end + value for end in ends for count in range(24)):
+        root = head + b"\x01\x00\x80" + blake2(node)
+        try:
+            kind, payload, _ = step(node, key, len(head))
+        except BadNode:
+            with pytest.raises(BadNode):
+                read_proof(blake2(root), [root, node], [key])
+            continue
+        if kind == DETACHED:
+            with pytest.raises(MissingNode) as failure:
+                read_proof(blake2(root), [root, node], [key])
+            assert (failure.value.hash, failure.value.depth) == (payload, 10)
+        else:
+            assert read_proof(blake2(root), [root, node], [key]) == {key: None}
