@@ -170,22 +170,24 @@ class _Check:
             return task.blocks[0].path
         return f"{schema.BLOCKS.name}/network={task.network}/chain={task.chain}"
 
-    def nodes(self, wanted: set[bytes]) -> dict[Hash, bytes]:
-        """The nodes that the segment's proofs refer to, each checked against its name."""
-        out: dict[Hash, bytes] = {}
-        names = pa.array(wanted, schema.HASH)
+    def nodes(self, wanted: set[int]) -> dict[int, bytes]:
+        """The nodes that the segment's proofs refer to, each checked against its hash; no number has two."""
+        out: dict[int, bytes] = {}
+        numbers = pa.array(wanted, schema.U32)
         for entry in self.task.nodes if wanted else ():
             for unit in read_file(self.root, entry):
                 if isinstance(unit, Fault):
                     self.out.quarantine.append(unit.row())
                     continue
                 # The nodes of all chains stand in one table: other chains' never become Python's.
-                mine = unit.filter(pc.is_in(unit["hash"], value_set=names))
-                for name, data in zip(mine["hash"].to_pylist(), mine["data"].to_pylist(), strict=True):
+                mine = unit.filter(pc.is_in(unit["number"], value_set=numbers))
+                columns = (mine[name].to_pylist() for name in ("number", "hash", "data"))
+                for number, name, data in zip(*columns, strict=True):
                     if blake2_256(data) != name:
                         self.fault(entry.path, f"node {name.hex()} does not have that hash")
-                    else:
-                        out[name] = data
+                    elif out.setdefault(number, data) != data:
+                        self.fault(entry.path, f"there are two nodes {number} in the segment")
+                        del out[number]
         return out
 
     def checkpoints(self) -> tuple[Row | None, Row | None]:
@@ -247,7 +249,7 @@ class _Check:
 
     # Judging
 
-    def judge_all(self, start: Row, rows: list[Row], nodes: dict[Hash, bytes], *, whole: bool) -> Header:
+    def judge_all(self, start: Row, rows: list[Row], nodes: dict[int, bytes], *, whole: bool) -> Header:
         """Judge the candidates in order and return the header reached. Raises `_Undecided`."""
         try:
             parent, state = state_of(start)
@@ -268,7 +270,7 @@ class _Check:
         return parent
 
     def judge(
-        self, row: Row, nodes: dict[Hash, bytes], parent: Header, state: State, recorded: dict[int, list[Row]] | None
+        self, row: Row, nodes: dict[int, bytes], parent: Header, state: State, recorded: dict[int, list[Row]] | None
     ) -> tuple[Header, State]:
         """Judge one candidate and return what the next one builds on. Raises `_Undecided`."""
         try:
@@ -355,7 +357,7 @@ class _Check:
         )
         return "mismatch"
 
-    def open_imported(self, row: Row, nodes: dict[Hash, bytes]) -> None:
+    def open_imported(self, row: Row, nodes: dict[int, bytes]) -> None:
         """Open a real relay proof and tell its bytes apart (AU-9)."""
         self.judged += 1
         measures = row_measures(row, nodes, judged=True)

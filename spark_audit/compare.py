@@ -20,7 +20,6 @@ from emulator.fixtures import Fixture, FixtureError
 from emulator.state_diff import StateDifference, diff_states, differing_fields, shown
 from emulator.vectors import read_vectors
 from primitives.errors import PubsubError, ScaleError
-from primitives.hashing import blake2_256
 from primitives.header import Header
 from primitives.types import Hash, RelayBlockNumber, Slot
 from runtime.parachain_system.block import Candidate, InvalidBlock
@@ -275,9 +274,9 @@ class _Segment:
         return sorted(rows, key=lambda row: row["position"])
 
     @cached_property
-    def nodes(self) -> dict[Hash, bytes]:
-        """All proof nodes of the network's segment."""
-        return {blake2_256(row["data"]): row["data"] for row in self.record.rows(self.task.nodes)}
+    def nodes(self) -> dict[int, bytes]:
+        """All proof nodes of the network's segment, by number."""
+        return {row["number"]: row["data"] for row in self.record.rows(self.task.nodes)}
 
     def blocks(self) -> Iterator[Judged]:
         """The candidates as they were judged."""

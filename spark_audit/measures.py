@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from primitives.pubsub import TimedOut, ValidFor, node_cost
-from primitives.types import Hash
 from runtime.pallet_subscriber import storage as items
 from runtime.parachain_system.block import encode_messages
 from runtime.parachain_system.execute import BlockOutcome
@@ -36,7 +35,7 @@ _SUMMED: Final = (
 )
 
 
-def row_measures(row: Row, nodes: Mapping[Hash, bytes], *, judged: bool) -> Row:
+def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     """What a candidate's row tells without executing it; nodes that are not there weigh nothing."""
     out = empty_row(schema.BLOCK_MEASURES)
     out.update({name: row[name] for name in _SAME})

@@ -10,7 +10,7 @@ A file is a JSON object; hex strings carry `0x`.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from spark_audit.attribution import attribute
 from spark_audit.commit import COMMITS, Part, check_name, write_commit
 from spark_audit.open_proof import ProofError, open_proof, path_nodes
 from spark_audit.reader import Fault, History
+from spark_audit.rows import NodeTable
 from spark_audit.well_known import expected_keys, is_channel_of
 
 _UNKNOWN_PARA: Final = 0
@@ -87,9 +88,7 @@ def import_relay_proofs(files: Iterable[Path], out: Path) -> Imported:
         by_network.setdefault(place[0], []).append(fresh[place])
     count = 0
     for network, group in by_network.items():
-        nodes = {key: node for proof in group for key, node in proof.nodes().items()}
-        _commit(out, segments.get(network, 0), group, nodes, positions)
-        count += len(nodes)
+        count += _commit(out, segments.get(network, 0), group, positions)
     return Imported(len(fresh), len(proofs) - len(fresh), count, tuple(by_network))
 
 
@@ -175,10 +174,11 @@ def _commit(
     out: Path,
     segment: int,
     group: list[RelayProof],
-    nodes: Mapping[Hash, bytes],
     positions: dict[tuple[str, int], int],
-) -> None:
+) -> int:
+    """Write the proofs of one network and say how many nodes they have."""
     network = group[0].network
+    nodes = NodeTable()
     headers: dict[tuple[int, bytes], dict[str, Any]] = {}
     blocks: dict[int, list[dict[str, Any]]] = {}
     for proof in group:
@@ -191,17 +191,17 @@ def _commit(
         }
         position = positions.get((network, proof.chain), 0)
         positions[network, proof.chain] = position + 1
-        blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position))
+        blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
     name = f"{segment:08d}"
     parts = [Part(schema.RELAY_HEADERS, list(headers.values()), name)]
     parts += [Part(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
-    rows = [{"network": network, "segment": segment, "hash": key, "data": node} for key, node in nodes.items()]
-    parts.append(Part(schema.NODES, rows, name, rows_per_group=4096))
+    parts.append(Part(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
     after = {chain: at for (where, chain), at in positions.items() if where == network}
     write_commit(out, network, segment, parts, after)
+    return len(nodes)
 
 
-def _block_row(proof: RelayProof, segment: int, position: int) -> dict[str, Any]:
+def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> dict[str, Any]:
     row: dict[str, Any] = {column.name: None for column in schema.BLOCKS.columns}
     row.update(
         network=proof.network,
@@ -223,7 +223,7 @@ def _block_row(proof: RelayProof, segment: int, position: int) -> dict[str, Any]
             for sender, messages in proof.horizontal
         ],
         messages_used=len(encode_messages(proof.downward, proof.horizontal)),
-        proof=[blake2_256(node) for node in proof.proof],
+        proof=[nodes.number(node) for node in proof.proof],
         source=proof.source,
     )
     return row

@@ -33,6 +33,29 @@ _CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
 
 
+class NodeTable:
+    """The distinct proof nodes of a segment as they came, numbered: hashes in references would weigh far more."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hash, int] = {}
+        self._rows: list[Row] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def number(self, node: bytes) -> int:
+        """What rows of `blocks` call the node by."""
+        name = blake2_256(node)
+        number = self._numbers.setdefault(name, len(self._rows))
+        if number == len(self._rows):
+            self._rows.append({"number": number, "hash": name, "data": node})
+        return number
+
+    def rows(self, network: str, segment: int) -> list[Row]:
+        """The rows of `nodes`."""
+        return [{"network": network, "segment": segment, **row} for row in self._rows]
+
+
 class RowError(PubsubError):
     """A row whose bytes are not what its columns say: it cannot be judged."""
 
@@ -83,6 +106,7 @@ def block_row(
     network: str,
     record: BlockRecord,
     position: int,
+    nodes: NodeTable,
     *,
     collator: bytes | None,
     parent_root: Hash,
@@ -120,7 +144,7 @@ def block_row(
             for sender, messages in inherent.horizontal
         ],
         "messages_used": inherent.messages_used,
-        "proof": [blake2_256(node) for node in inherent.proof],
+        "proof": [nodes.number(node) for node in inherent.proof],
         "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
         "strategy": record.strategy,
         "source": None,
@@ -151,7 +175,7 @@ def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) ->
     ]
 
 
-def candidate_of(row: Row, nodes: Mapping[Hash, bytes]) -> Candidate:
+def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
     """The candidate that a row of `blocks` stands for, byte for byte. Raises `RowError`."""
     if row["status"] not in {"included", "rejected"}:
         raise RowError(f"the status {row['status']!r} is not known")
@@ -188,12 +212,12 @@ def messages_of(row: Row) -> tuple[tuple[InboundDownwardMessage, ...], Horizonta
     return downward, horizontal
 
 
-def proof_of(row: Row, nodes: Mapping[Hash, bytes]) -> tuple[bytes, ...]:
+def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
     """The proof of a row, in its order. Raises `RowError` for a node that is not there."""
     try:
         return tuple(nodes[reference] for reference in row["proof"])
     except KeyError as missing:
-        raise RowError(f"proof node {missing.args[0].hex()} is not in the history") from None
+        raise RowError(f"proof node {missing.args[0]} of the segment is not in the history") from None
 
 
 def state_of(row: Row) -> tuple[Header, State]:

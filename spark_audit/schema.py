@@ -186,7 +186,7 @@ CHECKPOINTS: Final = Table(
 
 BLOCKS: Final = Table(
     "blocks",
-    1,
+    2,
     "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
     "Imported relay proofs stand here too, without what their source does not tell.",
     (
@@ -219,7 +219,7 @@ BLOCKS: Final = Table(
             "horizontal messages by sender, ascending",
         ),
         Column("messages_used", U32, "bytes that the inherent states for its messages"),
-        Column("proof", pa.list_(HASH), "proof nodes by hash, in the order of the proof, repetitions kept"),
+        Column("proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"),
         Column(
             "unpruned",
             pa.list_(_struct(publisher=U32, bytes=U64)),
@@ -258,15 +258,16 @@ DELIVERIES: Final = Table(
 
 NODES: Final = Table(
     "nodes",
-    1,
+    2,
     "One row per distinct proof node of a segment, all chains together; detached values are nodes.",
     (
         _NETWORK,
         _SEGMENT,
+        Column("number", U32, "place among the segment's nodes as they came, from 0: what `blocks.proof` refers to"),
         Column("hash", HASH, "blake2_256 of `data`"),
         Column("data", BYTES, "the node"),
     ),
-    ("hash",),
+    ("number",),
     ("network", "segment"),
 )
 

@@ -6,12 +6,12 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives.hashing import blake2_256
 from primitives.types import Hash, ParaId
 from runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
 from spark_audit import schema
 from spark_audit.commit import Commit, CommitError, Part, check_name, committed, write_commit
 from spark_audit.rows import (
+    NodeTable,
     Row,
     block_place,
     block_row,
@@ -47,7 +47,7 @@ class HistoryWriter:
         self._checkpoints: dict[int, list[Row]] = {}
         self._blocks: dict[int, list[Row]] = {}
         self._deliveries: dict[int, list[Row]] = {}
-        self._nodes: dict[Hash, bytes] = {}
+        self._nodes = NodeTable()
         self._truth: list[Row] = []
         self._chains: dict[int, _Chain] = {}
         path.mkdir(parents=True, exist_ok=True)
@@ -103,14 +103,18 @@ class HistoryWriter:
         slot = header.aura_slot()
         author = None if slot is None or not chain.authorities else chain.authorities[slot % len(chain.authorities)]
         row = block_row(
-            self.network, record, chain.position, collator=author, parent_root=chain.state_root, spec=chain.spec
+            self.network,
+            record,
+            chain.position,
+            self._nodes,
+            collator=author,
+            parent_root=chain.state_root,
+            spec=chain.spec,
         )
         chain.position += 1
         self._blocks.setdefault(record.chain, []).append(row)
         if record.due:
             self._truth.append(truth_row(row, record.due))
-        for node in record.candidate.inherent.proof:
-            self._nodes[blake2_256(node)] = node
         if record.outcome is not None:
             chain.state_root = header.state_root
             chain.spec = decode_spec(record.outcome.state.top.get(_CODE) or b"")
@@ -143,10 +147,6 @@ class HistoryWriter:
     def _commit(self, segment: int) -> None:
         name = f"{segment:08d}"
         positions = {int(chain): state.position for chain, state in self._chains.items()}
-        nodes = [
-            {"network": self.network, "segment": segment, "hash": node_hash, "data": node}
-            for node_hash, node in self._nodes.items()
-        ]
         parts = [
             Part(schema.RELAY_HEADERS, self._relay, name, rows_per_group=4096),
             Part(schema.AUTHORITIES, self._authorities, name),
@@ -154,7 +154,7 @@ class HistoryWriter:
             *_by_chain(schema.CHECKPOINTS, self._checkpoints, name, 1),
             *_by_chain(schema.BLOCKS, self._blocks, name, 256),
             *_by_chain(schema.DELIVERIES, self._deliveries, name, 4096),
-            Part(schema.NODES, nodes, name, rows_per_group=_NODES_PER_GROUP),
+            Part(schema.NODES, self._nodes.rows(self.network, segment), name, rows_per_group=_NODES_PER_GROUP),
             Part(schema.TRUTH, self._truth, name, rows_per_group=4096),
         ]
         commit = self._committed.get(segment)
@@ -166,7 +166,7 @@ class HistoryWriter:
             rows.clear()
         for tables in (self._checkpoints, self._blocks, self._deliveries):
             tables.clear()
-        self._nodes.clear()
+        self._nodes = NodeTable()
 
     def _chain(self, chain: ParaId) -> "_Chain":
         return self._chains.setdefault(chain, _Chain())

@@ -158,22 +158,25 @@ def test_a_manifest_of_a_later_schema_version_is_not_read(history: Path, table: 
     result = _audit(history)
     assert result.exit_code in {1, 3}
     found = {row["path"]: row["error"] for row in result.results.rows(schema.QUARANTINE)}
-    assert found[path] == f"{table.name} version 2 is not known, only version 1 is"
+    assert found[path] == f"{table.name} version {table.version + 1} is not known, only version {table.version} is"
 
 
 def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
     """Its manifest is as it should be: the file's own word is what counts."""
-    later = replace(schema.BLOCKS, version=2)
+    later = replace(schema.BLOCKS, version=schema.BLOCKS.version + 1)
     rows = list(History.open(history).rows(History.open(history).files(schema.BLOCKS, "dev", SUBSCRIBER, 1), []))
     commit = write_commit(history, "other", 0, [Part(later, rows, "later", SUBSCRIBER)], {})
     _restate_commit = history / COMMITS / commit.name
     body = json.loads(_restate_commit.read_bytes())
-    body["files"][0]["version"] = 1
+    body["files"][0]["version"] = schema.BLOCKS.version
     del body["digest"]
     _restate_commit.write_bytes(canonical_json({**body, "digest": digest_of(canonical_json(body))}))
     result = _audit(history)
     errors = [row["error"] for row in result.results.rows(schema.QUARANTINE) if row["network"] == "other"]
-    assert any("version '2' is not version 1, the one known here" in error for error in errors)
+    assert any(
+        f"version '{later.version}' is not version {schema.BLOCKS.version}, the one known here" in error
+        for error in errors
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from audit_support import SUBSCRIBER, small_network, write_history
 
 from emulator.records import BlockRecord, CheckpointRecord
 from primitives.hashing import blake2_256
-from primitives.types import Hash
 from spark_audit import schema
 from spark_audit.commit import COMMITS, STAGING, CommitError, Part, write_commit
 from spark_audit.reader import Fault, History
@@ -59,14 +58,15 @@ def test_every_candidate_and_state_can_be_rebuilt_byte_for_byte(tmp_path: Path) 
             network.step()
         network.finish()
     rows = _tables(tmp_path)
-    nodes = {Hash(row["hash"]): row["data"] for row in rows["nodes"]}  # type: ignore[arg-type]
+    nodes = {(row["segment"], row["number"]): row["data"] for row in rows["nodes"]}
     by_place = {(row["chain"], row["position"]): row for row in rows["blocks"]}
     positions: dict[int, int] = {}
     for record in tape.candidates:
         position = positions.get(record.chain, 0)
         positions[record.chain] = position + 1
         row = by_place.pop((record.chain, position))
-        assert candidate_of(row, nodes).encode() == record.candidate.encode()  # type: ignore[arg-type]
+        mine = {number: data for (segment, number), data in nodes.items() if segment == row["segment"]}
+        assert candidate_of(row, mine).encode() == record.candidate.encode()  # type: ignore[arg-type]
         assert (row["included_at"], row["slot_now"]) == (record.included_at, record.slot_now)
     assert not by_place
     stored = {(row["chain"], row["segment"]): row for row in rows["checkpoints"]}
@@ -151,7 +151,7 @@ def counted(real, left):
 def write(path, calls):
     left = [calls]
     Path.replace, os.fsync = counted(Path.replace, left), counted(os.fsync, left)
-    rows = [{"network": "dev", "segment": 1, "hash": bytes([at]) * 32, "data": b"new"} for at in range(3)]
+    rows = [{"network": "dev", "segment": 1, "number": at, "hash": bytes(32), "data": b"new"} for at in range(3)]
     relay = [{"network": "dev", "number": 1, "hash": None, "storage_root": bytes(32), "slot": None}]
     parts = [commit.Part(schema.NODES, rows, "new"), commit.Part(schema.RELAY_HEADERS, relay, "new")]
     commit.write_commit(path, "dev", 1, parts, {})
@@ -177,7 +177,7 @@ def _start(tmp_path: Path, code: str, *arguments: str) -> int:
 
 
 def _first_commit(path: Path) -> None:
-    rows = [{"network": "dev", "segment": 0, "hash": bytes(32), "data": b"old"}]
+    rows = [{"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"old"}]
     write_commit(path, "dev", 0, [Part(schema.NODES, rows, "old")], {})
 
 
@@ -200,7 +200,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 import random
 noise = random.Random(1).randbytes
-rows = [{"network": "dev", "segment": 1, "hash": noise(32), "data": noise(500)} for at in range(300)]
+rows = [{"network": "dev", "segment": 1, "number": at, "hash": noise(32), "data": noise(500)} for at in range(300)]
 try:
     commit.write_commit(Path(sys.argv[1]), "dev", 1, [commit.Part(schema.NODES, rows, "new")], {})
 except commit.CommitError as error:

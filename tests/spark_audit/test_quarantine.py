@@ -90,7 +90,9 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(history: Path, pristine: Path) 
 
 
 def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> None:
-    rows = [{"network": "dev", "segment": 0, "hash": bytes([at]) * 32, "data": b"%d" % at} for at in range(9)]
+    rows = [
+        {"network": "dev", "segment": 0, "number": at, "hash": bytes([at]) * 32, "data": b"%d" % at} for at in range(9)
+    ]
     commit = write_commit(tmp_path, "dev", 0, [Part(schema.NODES, rows, "n", rows_per_group=3)], {})
     entry = commit.files[0]
     _flip(tmp_path / entry.path, entry.row_groups[1].offset + 5)
@@ -111,9 +113,9 @@ def test_a_lost_node_stops_the_chains_that_need_it_and_says_which(history: Path)
 
 def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
     entry = History.open(history).files(schema.BLOCKS)[0]
-    later = replace(entry, version=2)
+    later = replace(entry, version=3)
     assert list(read_file(history, later)) == [
-        Fault(entry.path, "blocks version 2 is not known, only version 1 is", None, "dev", entry.chain, entry.segment)
+        Fault(entry.path, "blocks version 3 is not known, only version 2 is", None, "dev", entry.chain, entry.segment)
     ]
 
 
@@ -185,3 +187,15 @@ def test_files_that_no_manifest_names_are_no_part_of_the_history(history: Path) 
     result = _audit(history)
     assert result.exit_code == 0
     assert result.report["uncommitted_files"] == 1
+
+
+def test_two_nodes_of_one_number_are_neither(history: Path) -> None:
+    """A second table of a segment would change which node a proof means."""
+    opened = History.open(history)
+    rows = list(opened.rows(opened.files(schema.NODES, "dev", None, 1), []))
+    swapped = [{**row, "number": (row["number"] + 1) % len(rows)} for row in rows]
+    write_commit(history, "dev", 1, [Part(schema.NODES, swapped, "second")], {})
+    result = _audit(history)
+    assert result.exit_code == 3
+    assert any("there are two nodes" in row["error"] for row in result.results.rows(schema.QUARANTINE))
+    assert not result.codes, "nobody is accused"

@@ -96,7 +96,7 @@ def test_proofs_stand_in_the_same_tables_and_rebuild_to_the_byte(tmp_path: Path)
     faults: list[Fault] = []
     rows = list(history.rows(history.files(schema.BLOCKS), faults))
     nodes = {
-        (row["network"], row["segment"], row["hash"]): row["data"]
+        (row["network"], row["segment"], row["number"]): row["data"]
         for row in history.rows(history.files(schema.NODES), faults)
     }
     assert not faults
@@ -125,19 +125,18 @@ def test_the_audit_opens_imported_proofs_and_is_clean(tmp_path: Path) -> None:
     assert sum(part["bytes"] for part in parts) == result.proof_bytes
 
 
-def _tampered(history: Path, change: Callable[[dict[str, Any], dict[bytes, bytes]], None]) -> None:
+def _tampered(history: Path, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> None:
     """A proof of which someone changed row or nodes before it was committed, manifests and all."""
     clean = history.with_name("clean")
     import_relay_proofs([MAINNET / "asset-hub-polkadot-10000.json"], clean)
     opened = History.open(clean)
     row = next(opened.rows(opened.files(schema.BLOCKS), []))
-    nodes = {each["hash"]: each["data"] for each in opened.rows(opened.files(schema.NODES), [])}
+    nodes = list(opened.rows(opened.files(schema.NODES), []))
     change(row, nodes)
-    stored = [{"network": "polkadot", "segment": 0, "hash": key, "data": node} for key, node in nodes.items()]
     headers = list(opened.rows(opened.files(schema.RELAY_HEADERS), []))
     parts = [
         Part(schema.BLOCKS, [row], "x", row["chain"]),
-        Part(schema.NODES, stored, "x"),
+        Part(schema.NODES, nodes, "x"),
         Part(schema.RELAY_HEADERS, headers, "x"),
     ]
     write_commit(history, "polkadot", 0, parts, {})
@@ -145,10 +144,10 @@ def _tampered(history: Path, change: Callable[[dict[str, Any], dict[bytes, bytes
 
 
 def test_nodes_that_nobody_needs_are_reported(tmp_path: Path) -> None:
-    def add(row: dict[str, Any], nodes: dict[bytes, bytes]) -> None:
+    def add(row: dict[str, Any], nodes: list[dict[str, Any]]) -> None:
         for junk in (b"junk", b"more junk"):
-            nodes[blake2_256(junk)] = junk
-            row["proof"].append(blake2_256(junk))
+            row["proof"].append(len(nodes))
+            nodes.append({**nodes[0], "number": len(nodes), "hash": blake2_256(junk), "data": junk})
         row["proof"].append(row["proof"][0])
 
     _tampered(tmp_path / "history", add)
@@ -160,7 +159,7 @@ def test_nodes_that_nobody_needs_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
-    def move(row: dict[str, Any], _nodes: dict[bytes, bytes]) -> None:
+    def move(row: dict[str, Any], _nodes: list[dict[str, Any]]) -> None:
         row["relay_root"] = bytes(32)
 
     _tampered(tmp_path / "history", move)
@@ -169,9 +168,8 @@ def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
-    def rename(_row: dict[str, Any], nodes: dict[bytes, bytes]) -> None:
-        first = min(nodes)
-        nodes[first] += b"\x00"
+    def rename(_row: dict[str, Any], nodes: list[dict[str, Any]]) -> None:
+        nodes[0]["data"] += b"\x00"
 
     _tampered(tmp_path / "history", rename)
     result = audit(tmp_path / "history", tmp_path / "out", engine="python")
