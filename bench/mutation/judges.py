@@ -82,11 +82,11 @@ class Judges:
             def with_suite(suite: Suite) -> None:
                 imported = tracer.stop()
                 swapper = Swapper({str(self.root / file) for file in files})
-                gc.collect()
-                gc.freeze()  # or every child would copy what it only counts
                 coverage = known or self._learn(suite, files, imported, swapper)
                 keep(coverage)  # in case that this is interrupted
                 learned.update(asdict(coverage))
+                gc.collect()
+                gc.freeze()  # or every child would copy what it only counts; hidden from `gc.get_objects` from now on
                 self._judge_by_swapping(suite, mutants, coverage, swapper)
 
             tracer = ImportTracer(self.root, files)
