@@ -62,7 +62,7 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
             conf.setIfMissing(key, value)
         context = SparkContext.getOrCreate(conf)
         context.setLogLevel("ERROR")
-        if not local and not any(conf.contains(key) for key in _SHIPPED):
+        if not local and not any(conf.get(key, "") for key in _SHIPPED):  # a gateway may set them to nothing
             context.addPyFile(str(build_archive()))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         place = master or "the master"
