@@ -106,8 +106,10 @@ def test_keys_are_read_however_long_they_are(firsts: tuple[bytes, bytes], length
 @pytest.mark.parametrize("head", [b"\x80", b"\x81\x00"], ids=["at an odd nibble", "at an even nibble"])
 def test_leaves_that_look_like_that_of_the_key_are_read_as_a_step_reads_them(head: bytes) -> None:
     key, value = b"\x00\x34\x05\x67\x89", bytes(range(32))
-    ends = {key[at:] for at in range(6)} | {bytes((key[at] & 15,)) + key[at + 1 :] for at in range(5)}
-    for node in (node_head(HASHED_LEAF, count) + end + value for end in ends for count in range(24)):
+    ends = {key[at:] for at in range(6)}
+    ends |= {bytes((key[at] & 15,)) + key[on:] for at in range(5) for on in range(6)}
+    leaves = (node_head(HASHED_LEAF, count) + end + value for end in ends for count in range(24))
+    for node in (leaf + more for leaf in leaves for more in (b"", b"!")):
         root = head + b"\x01\x00\x80" + blake2(node)
         try:
             kind, payload, _ = step(node, key, len(head))

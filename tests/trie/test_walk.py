@@ -127,6 +127,7 @@ def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(node: byt
         (b"\x00 and more", b"k", (ABSENT, b"", 0)),
         (b"\x40\x04v and more", b"", (VALUE, b"v", 0)),
         (b"\x20" + HASH + b" and more", b"", (DETACHED, HASH, 0)),
+        (b"\x22\xab" + HASH + b"!", b"\xab", (DETACHED, HASH, 2)),
         (branch({0: HASH}) + b"!", b"\x0f", (CHILD, HASH, 1)),
         (branch({0: HASH}), b"\x10", (ABSENT, b"", 0)),
         (branch({0: b"x" * 33}), b"\x00", (INLINE, b"x" * 33, 1)),
@@ -156,7 +157,8 @@ def test_bytes_that_the_codec_decodes_are_read(node: bytes, key: bytes, wanted: 
 def test_leaves_that_look_like_that_of_the_key_are_read_by_what_their_header_says(depth: int) -> None:
     """Any count of nibbles, with any end of the key behind it."""
     key = b"\x12\x34\x05\x67\x89"
-    ends = {key[at:] for at in range(6)} | {bytes((key[at] & 15,)) + key[at + 1 :] for at in range(5)}
+    ends = {key[at:] for at in range(6)}
+    ends |= {bytes((key[at] & 15,)) + key[on:] for at in range(5) for on in range(6)}
     for end in ends:
         for count in range(24):
             size = (count + 1) // 2
