@@ -27,7 +27,7 @@ from spark_audit.spark.units import run_unit
 
 _POLL_SECONDS: Final = 0.5
 _MOST_PARTITIONS: Final = 4096
-_PARTITIONS_A_CORE: Final = 16
+_PARTITIONS_A_CORE: Final = 8
 """A partition costs the JVM some 20 ms of CPU; this many for each core keep all cores at work to the end."""
 
 _GROUPS: Final = count(1)
