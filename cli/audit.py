@@ -71,6 +71,8 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
         return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
     files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
+    if result.codes:
+        say(f"`pubsub evidence {asked.out}` lists the findings, `pubsub report {asked.out}` draws all of it")
     show_digest(result.digest, DIGEST_MEANS)
     return Result(document(result, asked.out), result.exit_code)
 
