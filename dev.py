@@ -114,7 +114,7 @@ def set_up() -> None:
     if not venv_works():
         say("making .venv")
         make_venv()
-    say("installing the project and its tools into .venv (once; about a gigabyte, a minute or two)")
+    say("installing the project and its tools into .venv (once; about two gigabytes, some minutes)")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
     # compat mode: a plain path entry, which mypy can follow
