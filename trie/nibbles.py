@@ -1,23 +1,47 @@
 """How far keys go together."""
 
 from itertools import islice
-from operator import itemgetter, xor
+from operator import xor
 from struct import Struct
 
 
-def shared_nibbles(records: list[bytes], size: int, *, regular: bool) -> list[int]:
-    """How many nibbles each of the sorted `records` shares with the next, in their first `size` bytes.
+def shared_with_next(keys: list[bytes]) -> list[int]:
+    """How many nibbles each of the sorted, distinct `keys` shares with the next; -1 for the last."""
+    size = len(keys[0])
+    if size and len(set(map(len, keys))) == 1:
+        out = shared_nibbles(keys, size)
+        out.append(-1)
+        return out
+    out = []
+    number = int.from_bytes(keys[0])
+    for key in islice(keys, 1, None):
+        following = int.from_bytes(key)
+        longer = len(key) - size
+        if not longer:
+            out.append((8 * size - (number ^ following).bit_length()) >> 2)
+        elif longer > 0:
+            out.append((8 * size - (number ^ following >> 8 * longer).bit_length()) >> 2)
+            size += longer
+        else:
+            size += longer
+            out.append((8 * size - (number >> -8 * longer ^ following).bit_length()) >> 2)
+        number = following
+    out.append(-1)
+    return out
 
-    `regular` records are all of one length. Eight bytes of each, from where they begin to differ, tell nearly always.
+
+def shared_nibbles(records: list[bytes], size: int) -> list[int]:
+    """How many nibbles each of the sorted `records`, all of one length, shares with the next in its first `size` bytes.
+
+    Eight bytes of each, from where they begin to differ, tell nearly always.
     """
     start = shared(records[0][:size], records[-1][:size]) >> 1
-    if regular and start + 8 <= size:
-        window = Struct(f">{start}xQ{len(records[0]) - start - 8}x")
-        numbers = [number for (number,) in window.iter_unpack(b"".join(records))]
-        bits = 8 * start + 64
-    else:
-        numbers = list(map(int.from_bytes, map(itemgetter(slice(size)), records)))
-        bits = 8 * size
+    if start + 8 > size:
+        keys = [int.from_bytes(record[:size]) for record in records]
+        return [(8 * size - apart.bit_length()) >> 2 for apart in map(xor, keys, islice(keys, 1, None))]
+    window = Struct(f">{start}xQ{len(records[0]) - start - 8}x")
+    numbers = [number for (number,) in window.iter_unpack(b"".join(records))]
+    bits = 8 * start + 64
     out = [(bits - apart.bit_length()) >> 2 for apart in map(xor, numbers, islice(numbers, 1, None))]
     if bits < 8 * size and bits >> 2 in out:
         for at, nibbles in enumerate(out):

@@ -7,7 +7,6 @@ that the root does not vouch for are never looked into.
 """
 
 from collections.abc import Iterable
-from itertools import islice
 
 from primitives.hashing import blake2_256
 from primitives.storage_keys import child_root_key
@@ -24,7 +23,7 @@ from trie.codec import (
     new_hasher,
 )
 from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
-from trie.nibbles import shared, shared_nibbles
+from trie.nibbles import shared_with_next
 from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
 
@@ -120,7 +119,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     name = root
     depth = 0
     try:
-        for key, after in zip(wanted, _shared_with_next(wanted), strict=True):
+        for key, after in zip(wanted, shared_with_next(wanted), strict=True):
             while (way := trail[-1])[1] > before:
                 trail.pop()
             before = after
@@ -180,17 +179,6 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     trail.append((node, depth, bitmap))
     except KeyError:  # of `found`, the only mapping read here
         raise MissingNode(name, root, key, depth) from None
-    return out
-
-
-def _shared_with_next(keys: list[bytes]) -> list[int]:
-    """How many nibbles each of the sorted `keys` shares with the next; -1 for the last."""
-    size = len(keys[0])
-    if len(set(map(len, keys))) == 1:
-        out = shared_nibbles(keys, size, regular=True)
-    else:
-        out = [shared(key, following) for key, following in zip(keys, islice(keys, 1, None), strict=False)]
-    out.append(-1)
     return out
 
 
