@@ -89,7 +89,7 @@ class Trie:
         if node.owner is owner:
             node.stale = True
         else:
-            node = self._root = node.copy(owner, node.partial)
+            node = self._root = node.copy(owner)
         parent: Node | None = None
         nibble = 0
         depth = 0
@@ -109,8 +109,11 @@ class Trie:
             if depth == size:
                 if node.value is None:
                     self._count += 1
-                node.value = value
-                node.tail = b""
+                if node.children is None:
+                    node.value = value
+                    node.tail = b""
+                else:
+                    node.set_value(value)
                 return
             nibble = NIBBLE[digits[depth]]
             depth += 1
@@ -124,10 +127,10 @@ class Trie:
             if child.owner is owner:
                 child.stale = True
             elif child.children is None and child.partial == digits[depth:]:
-                children[nibble] = Node(owner, child.partial, value)
+                children[nibble] = child.with_value(owner, value)
                 return
             else:
-                child = children[nibble] = child.copy(owner, child.partial)
+                child = children[nibble] = child.copy(owner)
             parent = node
             node = child
 
@@ -296,7 +299,7 @@ class Trie:
         for at, found in enumerate(path):
             node = found
             if node.owner is not owner:
-                node = path[at] = node.copy(owner, node.partial)
+                node = path[at] = node.copy(owner)
                 if parent is None:
                     self._root = node
                 else:
@@ -323,10 +326,10 @@ class Trie:
         while shared < most and partial[shared] == digits[shared]:
             shared += 1
         branch = Node(self._owner, partial[:shared], None)
-        node.partial = partial[shared + 1 :]
+        node.set_partial(partial[shared + 1 :])
         branch.set_child(NIBBLE[partial[shared]], node)
         if shared == len(digits):
-            branch.value = value
+            branch.set_value(value)
         else:
             branch.set_child(NIBBLE[digits[shared]], Node(self._owner, digits[shared + 1 :], value))
         self._count += 1
@@ -353,7 +356,9 @@ class Trie:
         if child is None:
             return
         path.pop()
-        self._place(path, nibbles, child.copy(self._owner, f"{node.partial}{nibble:x}{child.partial}"))
+        merged = child.copy(self._owner)
+        merged.set_partial(f"{node.partial}{nibble:x}{child.partial}")
+        self._place(path, nibbles, merged)
 
 
 def _count_values(root: Node) -> int:

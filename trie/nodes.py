@@ -44,8 +44,9 @@ class Node:
     children  by nibble; `bitmap` has their bits
     dirty     bits of the children whose reference in `encoded` is missing or old
     stale     whether anything at or below this node changed since `encoded` was made
-    encoded   of a branch: with the references of the children `shape`
-    refs_at   where those begin; negated when one of them is inline
+    encoded   as it was last: of a branch, with the references of the children `shape`; of a leaf, with another value
+    refs_at   where in it those begin, or the hash of a leaf's value; not positive where a reference or the value is
+              inline, or where something before them is different now
     """
 
     __slots__ = (
@@ -75,9 +76,9 @@ class Node:
         self.refs_at = 0
         self.shape = 0
 
-    def copy(self, owner: Owner, partial: str) -> "Node":
-        """The same node for another owner or under another partial key, stale."""
-        out = Node(owner, partial, self.value, self.tail)
+    def copy(self, owner: Owner) -> "Node":
+        """The same node for another owner, stale."""
+        out = Node(owner, self.partial, self.value, self.tail)
         children = self.children
         if children is not None:
             out.children = children.copy()
@@ -88,10 +89,23 @@ class Node:
             out.shape = self.shape
         return out
 
+    def with_value(self, owner: Owner, value: bytes) -> "Node":
+        """The same leaf for another owner and with another value, stale."""
+        out = Node(owner, self.partial, value)
+        out.encoded = self.encoded
+        out.refs_at = self.refs_at
+        return out
+
+    def set_partial(self, partial: str) -> None:
+        """Replace the partial key."""
+        self.partial = partial
+        self.refs_at = -abs(self.refs_at)
+
     def set_value(self, value: bytes | None) -> None:
         """Replace the value."""
         self.value = value
         self.tail = b""
+        self.refs_at = -abs(self.refs_at)
 
     def set_child(self, nibble: int, child: "Node") -> None:
         """Put `child` at `nibble`; a leaf becomes a branch."""
@@ -101,8 +115,10 @@ class Node:
             self.shape = 0
         children[nibble] = child
         bit = 1 << nibble
-        self.bitmap |= bit
         self.dirty |= bit
+        if not self.bitmap & bit:
+            self.bitmap |= bit
+            self.refs_at = -abs(self.refs_at)
 
     def drop_child(self, nibble: int) -> None:
         """Remove the child at `nibble`; a branch without children becomes a leaf."""
@@ -111,6 +127,7 @@ class Node:
         bit = 1 << nibble
         self.bitmap &= ~bit
         self.dirty &= ~bit
+        self.refs_at = -abs(self.refs_at)
         self.children[nibble] = None
         if not self.bitmap:
             self.children = None
@@ -132,54 +149,45 @@ class Node:
 def encode_stale(root: Node, max_inline: int) -> None:
     """Encode `root` and everything stale below it.
 
-    Branches are listed before the branches below them and encoded in the opposite order, so depth costs no recursion.
+    Changed children are listed, those of a branch before those of the branches below it, and put into their branches in
+    the opposite order, so depth costs no recursion.
     """
-    if root.children is None:
-        root.encoded = _encode_leaf(root, max_inline)
-        root.stale = False
-        return
-    branches = [root]
+    branches = [root] if root.children is not None else []
+    # A branch, a changed child, and where the branch's encoding has the child's hash; 0 where it has to be made anew.
+    steps: list[tuple[Node, Node, int]] = [(root, root, 0)]
     for node in branches:
         dirty = node.dirty
         children = node.children or []
-        while dirty:
-            bit = dirty & -dirty
-            dirty ^= bit
-            child = children[bit.bit_length() - 1]
-            if child is not None and child.stale and child.children is not None:
-                branches.append(child)
-    branches.reverse()
-    fresh = new_hasher
-    for node in branches:
         bitmap = node.bitmap
-        # Nearly every branch: no partial key, no value, hashes only, and the same children as before.
-        if node.refs_at != 3 or node.shape != bitmap or node.value is not None or node.partial:
-            _encode_branch(node, max_inline)
-            continue
-        children = node.children or []
-        encoded = node.encoded
-        dirty = node.dirty
+        first = node.refs_at + 1
         while dirty:
             bit = dirty & -dirty
             dirty ^= bit
             child = children[bit.bit_length() - 1]
             if child is None:
                 continue
-            if child.stale:
-                child.encoded = _encode_leaf(child, max_inline)
+            steps.append((node, child, first + 33 * CHILDREN[bitmap & (bit - 1)] if first > 1 else 0))
+            if child.stale and child.children is not None:
+                branches.append(child)
+    fresh = new_hasher
+    for node, child, at in reversed(steps):
+        if child.stale:
+            if child.children is None:
+                _encode_leaf(child, max_inline)
+            elif child.refs_at > 0:
+                child.dirty = 0
                 child.stale = False
+            else:
+                _encode_branch(child, max_inline)
+        if at:
             below = child.encoded
             if len(below) < 32:
-                _encode_branch(node, max_inline)
-                break
+                node.refs_at = -abs(node.refs_at)
+                continue
             hasher = fresh()
             hasher.update(below)
-            pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
-            encoded = encoded[:pos] + hasher.digest() + encoded[pos + 32 :]
-        else:
-            node.encoded = encoded
-            node.dirty = 0
-            node.stale = False
+            encoded = node.encoded
+            node.encoded = encoded[:at] + hasher.digest() + encoded[at + 32 :]
 
 
 def _encode_branch(node: Node, max_inline: int) -> None:
@@ -227,10 +235,8 @@ def _reference(node: Node | None, max_inline: int) -> bytes:
     if node is None:
         return b""
     if node.stale:
-        encoded = node.encoded = _encode_leaf(node, max_inline)
-        node.stale = False
-    else:
-        encoded = node.encoded
+        _encode_leaf(node, max_inline)
+    encoded = node.encoded
     if len(encoded) < 32:
         return INLINE_LENGTHS[len(encoded)] + encoded
     hasher = new_hasher()
@@ -238,15 +244,26 @@ def _reference(node: Node | None, max_inline: int) -> bytes:
     return b"\x80" + hasher.digest()
 
 
-def _encode_leaf(node: Node, max_inline: int) -> bytes:
-    partial = node.partial
-    count = len(partial)
-    tail = node.tail or _store_value(node, max_inline)
-    if node.value is not None and len(node.value) > max_inline:
-        head = HASHED_LEAF_HEADS[count] if count < len(HASHED_LEAF_HEADS) else node_head(HASHED_LEAF, count)
+def _encode_leaf(node: Node, max_inline: int) -> None:
+    """Encode a leaf."""
+    value = node.value or b""
+    tail = node.tail
+    detached = len(value) > max_inline
+    if detached and not tail:
+        hasher = new_hasher()
+        hasher.update(value)
+        node.tail = tail = hasher.digest()
+    at = node.refs_at
+    if detached and at > 0:
+        node.encoded = node.encoded[:at] + tail
     else:
-        head = LEAF_HEADS[count] if count < len(LEAF_HEADS) else node_head(LEAF, count)
-    return head + bytes.fromhex("0" + partial if count & 1 else partial) + tail
+        partial = node.partial
+        count = len(partial)
+        kind, heads = (HASHED_LEAF, HASHED_LEAF_HEADS) if detached else (LEAF, LEAF_HEADS)
+        head = (heads[count] if count < len(heads) else node_head(kind, count)) + pack(partial)
+        node.encoded = head + (tail or _store_value(node, max_inline))
+        node.refs_at = len(head) if detached else 0
+    node.stale = False
 
 
 def _store_value(node: Node, max_inline: int) -> bytes:
