@@ -66,7 +66,8 @@ class PublishedEntry(NamedTuple):
             whole = False
         if whole:
             lifetime = int.from_bytes(data[end:], "little")
-            return PublishedEntry(data[start:end], lifetime & U32_MAX, RelayBlockNumber(lifetime >> 32))
+            inserted: RelayBlockNumber = lifetime >> 32  # type: ignore[assignment]  # a call of the NewType is a tenth
+            return PublishedEntry(data[start:end], lifetime & U32_MAX, inserted)
         reader = Reader(data)  # longer values, and the reason for which anything else is refused
         entry = PublishedEntry(reader.bytes_(), reader.uint(4), RelayBlockNumber(reader.uint(4)))
         reader.end()

@@ -122,9 +122,9 @@ class PackedReader(DeliveredReader):
             cost = ROW_COST + len(stored or b"")
             self._meter.used += cost
             self.charges += cost
-            row = self._packs[number] = _current(stored, self._keys, number)
+            row = self._packs[number] = stored or b""
         self._at = at
-        self._row = _cell(row, at)
+        self._row = _cell(row, at) if row else None
         return self._row
 
 

@@ -1,22 +1,25 @@
 """The interface of a cache, and the policy `none`, which is that interface and nothing else."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from primitives.pubsub import KEY_LENGTH
 from primitives.types import Hash, ParaId, PubsubKey
 from runtime.pallet_subscriber.meter import Meter
 from runtime.pallet_subscriber.view import SubscriberView
 from runtime.storage import Storage
 
-_NOWHERE: Final[Mapping[int, int]] = {}
-
 
 class Cache:
     """What is remembered of one publisher, during one walk. This class remembers nothing: policy `none`.
 
-    The walk keeps `end` at the end of the stretch of keys that it is in. `charges` is what reading the parachain's own
-    rows was charged so far, `saved` what the nodes found there would have cost in the proof, both in bytes.
+    The walk keeps `end` at the end of the stretch of keys that it is in, and lists in `resolved` the items that it came
+    to the end of. `charges` is what reading the parachain's own rows was charged so far, `saved` what the nodes found
+    there would have cost in the proof, both in bytes.
+
+    By item, for a cache that keeps references:
+
+    places      the nibbles of its key at which `covers` is to be asked, with what the cache calls each
+    alone_from  the nibble from which on its leaf may be recognised by its hash, unread
     """
 
     keeps_nodes: ClassVar[bool] = False
@@ -24,7 +27,19 @@ class Cache:
     keeps_references: ClassVar[bool] = False
     """Whether anything else may: where not, the walk need not say what it meets."""
 
-    __slots__ = ("charges", "end", "keys", "meter", "para", "saved", "trusted", "view")
+    __slots__ = (
+        "alone_from",
+        "charges",
+        "end",
+        "keys",
+        "meter",
+        "para",
+        "places",
+        "resolved",
+        "saved",
+        "trusted",
+        "view",
+    )
 
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
@@ -37,6 +52,9 @@ class Cache:
         self.end = len(keys)
         self.charges = 0
         self.saved = 0
+        self.resolved: list[int] = []
+        self.places: Sequence[Mapping[int, int]] = ()
+        self.alone_from: Sequence[int] = ()
 
     def charge(self, cost: int) -> None:
         """Bill a read of the parachain's own rows, unless the configuration does not meter them."""
@@ -49,31 +67,18 @@ class Cache:
         del node_hash
         return None
 
-    def places(self, at: int) -> Mapping[int, int]:
-        """The nibbles of `keys[at]` at which `covers` has something to compare; elsewhere it need not be asked."""
-        del at
-        return _NOWHERE
+    def covers(self, at: int, place: int, reference: Hash) -> int:
+        """How many items from `keys[at]` on stand resolved because `reference` is what the trie has at a place above.
 
-    def covers(self, at: int, depth: int, reference: Hash | None, node: bytes) -> int:
-        """How many items from `keys[at]` on stand resolved because of what begins at nibble `depth` of that key.
-
-        Called before a child node is read that its parent refers to: by hash, or by the inline `node` itself.
+        Called before the child node is read that has this hash, or was found in its parent and would have it.
         """
-        del at, depth, reference, node
+        del at, place, reference
         return 0
 
     def covers_absence(self, at: int, depth: int) -> int:
         """As `covers`, where `keys[at]` parts from the trie at nibble `depth`."""
         del at, depth
         return 0
-
-    def alone_from(self, at: int) -> int:
-        """The nibble from which on the leaf of `keys[at]` may be recognised by its hash, unread."""
-        del at
-        return 2 * KEY_LENGTH + 1
-
-    def resolved(self, at: int) -> None:
-        """The item `keys[at]` was walked to its end."""
 
     def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
         """Remember what the walk found; false when that did not fit and the root must be forgotten too."""

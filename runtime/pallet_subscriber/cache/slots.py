@@ -16,6 +16,7 @@ the leaf that holds the entry last delivered has only one encoding, so its hash 
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,9 +41,13 @@ NOTHING: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position in the key space: nibble depth |Q|, its row and place in it, and the range of the keys below it."""
+    """A position in the key space: nibble depth |Q|, its row and place in it, and the range of the keys below it.
+
+    `above` is the slot that holds it, -1 for none.
+    """
 
     depth: int
+    above: int
     row: int
     place: int
     low: int
@@ -54,13 +59,14 @@ class Layout:
     """All slots of one set of keys.
 
     `rows` are storage suffixes and widths (slots), `paths` the slots above each key, indices by depth, shallowest first
-    (one mapping for all keys that have the same slots above them), `alone` the depth from which each key has no other
-    subscribed key below its prefix.
+    (one mapping for all keys that have the same slots above them), `deepest` the last of them or -1, `alone` the depth
+    from which each key has no other subscribed key below its prefix.
     """
 
     slots: tuple[Slot, ...]
     rows: tuple[tuple[bytes, int], ...]
     paths: tuple[Mapping[int, int], ...]
+    deepest: tuple[int, ...]
     alone: tuple[int, ...]
 
 
@@ -73,21 +79,23 @@ def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
     slots: list[Slot] = []
     rows: list[tuple[bytes, int]] = []
     paths: list[dict[int, int]] = [{}] * len(keys)
+    deepest = [-1] * len(keys)
     todo = [(0, len(keys))]
     while todo:
         low, high = todo.pop()
         if high - low < MIN_KEYS:
             continue
         split = _common(texts[low], texts[high - 1])
-        row, place, start = len(rows), 0, low
+        row, place, start, above = len(rows), 0, low, deepest[low]
         while start < high:
             end = bisect_left(texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split])
             paths[start:end] = [{**paths[start], split + 1: len(slots)}] * (end - start)
-            slots.append(Slot(split + 1, row, place, start, end))
+            deepest[start:end] = [len(slots)] * (end - start)
+            slots.append(Slot(split + 1, above, row, place, start, end))
             todo.append((start, end))
             place, start = place + 1, end
         rows.append((_row_suffix(texts[low][:split]), place))
-    return Layout(tuple(slots), tuple(rows), tuple(paths), alone)
+    return Layout(tuple(slots), tuple(rows), tuple(paths), tuple(deepest), alone)
 
 
 def _common(a: str, b: str) -> int:
@@ -116,13 +124,13 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
 class SlotCache(Cache):
     """The slots of one publisher.
 
-    `_seen` holds, by slot, the reference that this walk found at its position, nothing where a node spans it; `_done`
-    counts the items below it that this walk resolved, those that a deeper slot vouched for included.
+    `_seen` holds, by slot, the reference that this walk found at its position, nothing where a node spans it, and
+    `_covered` how many items the slots right below it vouched for, -1 being above the outermost ones.
     """
 
     keeps_references: ClassVar[bool] = True
 
-    __slots__ = ("_done", "_layout", "_rows", "_seen")
+    __slots__ = ("_covered", "_layout", "_rows", "_seen")
 
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
@@ -131,18 +139,26 @@ class SlotCache(Cache):
         self._layout = layout_of(keys)
         self._rows: dict[int, bytes] = {}
         self._seen: dict[int, Hash] = {}
-        self._done: dict[int, int] = {}
+        self._covered: dict[int, int] = {}
+        self.places = self._layout.paths
+        self.alone_from = self._layout.alone
 
-    def places(self, at: int) -> Mapping[int, int]:
-        """Where the slots above the key stand."""
-        return self._layout.paths[at]
-
-    def covers(self, at: int, depth: int, reference: Hash | None, node: bytes) -> int:
-        """Compare the slot at this position, if there is one."""
-        index = self._layout.paths[at].get(depth)
-        if index is None:
+    def covers(self, at: int, place: int, reference: Hash) -> int:
+        """Compare a slot, unless it belongs to another key set."""
+        if not self.trusted:
+            self._seen[place] = reference
             return 0
-        return self._compare(at, index, blake2_256(node) if reference is None else reference)
+        slot = self._layout.slots[place]
+        row = self._rows.get(slot.row)
+        if row is None:
+            row = self._read(slot.row)
+        self._seen[place] = reference
+        begin = 32 * slot.place
+        if row[begin : begin + 32] != reference:
+            return 0
+        count = min(slot.high, self.end) - at
+        self._covered[slot.above] = self._covered.get(slot.above, 0) + count
+        return count
 
     def covers_absence(self, at: int, depth: int) -> int:
         """The first slot below the point of divergence vouches for the whole emptiness; others are noted."""
@@ -154,50 +170,35 @@ class SlotCache(Cache):
                 empty_from = index
             else:
                 self._seen[index] = EMPTY_TRIE_ROOT
-        return 0 if empty_from is None else self._compare(at, empty_from, EMPTY_TRIE_ROOT)
+        return 0 if empty_from is None else self.covers(at, empty_from, EMPTY_TRIE_ROOT)
 
-    def resolved(self, at: int) -> None:
-        """Count the item in every slot above it."""
-        done = self._done
-        for index in self._layout.paths[at].values():
-            done[index] = done.get(index, 0) + 1
-
-    def alone_from(self, at: int) -> int:
-        """How many nibbles of `keys[at]` no other subscribed key shares."""
-        return self._layout.alone[at]
-
-    def _compare(self, at: int, index: int, reference: Hash) -> int:
-        slot = self._layout.slots[index]
-        row = self._row(slot.row)
-        self._seen[index] = reference
-        if row[32 * slot.place : 32 * slot.place + 32] != reference:
-            return 0
-        count = min(slot.high, self.end) - at
-        for above in self._layout.paths[at].values():
-            if above == index:
-                break
-            self._done[above] = self._done.get(above, 0) + count
-        return count
-
-    def _row(self, number: int) -> bytes:
-        """A row, charged with its stored length + `ROW_COST` when first read; not trusted, it need not be read."""
-        row = self._rows.get(number)
-        if row is None:
-            suffix, width = self._layout.rows[number]
-            row = NOTHING * width
-            if self.trusted:
-                self.meter.check()
-                stored = self.view.cache_slots(self.para, suffix)
-                self.charge(ROW_COST + len(stored or b""))
-                row = stored or row
-            self._rows[number] = row
+    def _read(self, number: int) -> bytes:
+        """A row, charged with its stored length + `ROW_COST`."""
+        suffix, width = self._layout.rows[number]
+        self.meter.check()
+        stored = self.view.cache_slots(self.para, suffix)
+        self.charge(ROW_COST + len(stored or b""))
+        row = self._rows[number] = stored or NOTHING * width
         return row
+
+    def _done(self) -> dict[int, int]:
+        """How many items below each slot this walk resolved, those that a deeper slot vouched for included."""
+        slots = self._layout.slots
+        counts = Counter(map(self._layout.deepest.__getitem__, self.resolved))
+        counts.update(self._covered)
+        done: dict[int, int] = {}
+        for deepest, count in counts.items():
+            index = deepest
+            while index >= 0:
+                done[index] = done.get(index, 0) + count
+                index = slots[index].above
+        return done
 
     def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
         """Write what was seen at every slot all of whose items were resolved; clear the others that were touched."""
         del walked, complete
         changed: dict[int, bytearray] = {}
-        for index, done in self._done.items():
+        for index, done in self._done().items():
             slot = self._layout.slots[index]
             row = changed.get(slot.row)
             if row is None:
