@@ -5,11 +5,11 @@
 it is kept in the block's record, for whoever observes the chain (PS-21, PS-71).
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from primitives.scale import Codec, Reader
 from primitives.types import Hash, ParaId
+from primitives.values import value_type
 from runtime.events import Event, deposit, event
 from runtime.storage import Storage
 from xcm import Execution, Incomplete, Outcome
@@ -35,7 +35,7 @@ class Attempted(Event):
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class MessageExecution:
     """A message that ran in this block: whose, its blake2b-256, and how it went with the causes of what failed."""
 

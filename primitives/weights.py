@@ -1,12 +1,12 @@
 """Two-dimensional weight, as FRAME counts it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from primitives.types import U64_MAX
+from primitives.values import value_type
 
 
-@dataclass(frozen=True, slots=True, order=False)
+@value_type
 class Weight:
     """Work of a call: `ref_time` in picoseconds, `proof_size` in bytes. Both saturate at u64."""
 
@@ -21,7 +21,11 @@ class Weight:
         return Weight(ref_time, proof_size)
 
     def __sub__(self, other: "Weight") -> "Weight":
-        return Weight(max(self.ref_time - other.ref_time, 0), max(self.proof_size - other.proof_size, 0))
+        ref_time = self.ref_time - other.ref_time
+        proof_size = self.proof_size - other.proof_size
+        if ref_time < 0 or proof_size < 0:
+            return Weight(max(ref_time, 0), max(proof_size, 0))
+        return Weight(ref_time, proof_size)
 
     def __mul__(self, factor: int) -> "Weight":
         return Weight(min(self.ref_time * factor, U64_MAX), min(self.proof_size * factor, U64_MAX))

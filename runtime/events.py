@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 from primitives.errors import DefensiveFailure, ScaleError
 from primitives.scale import Codec, Reader, encode_compact
 from primitives.types import Hash
+from primitives.values import value_type
 from runtime.items import StorageValue
 from runtime.pallets import PALLET_INDEX, PALLET_NAME
 from runtime.storage import Storage
@@ -31,11 +32,11 @@ class Event:
     PALLET: ClassVar[str]
     VARIANT: ClassVar[int]
     CODECS: ClassVar[tuple[tuple[str, Codec[Any]], ...]]
+    HEAD: ClassVar[bytes]
 
     def encode(self) -> bytes:
         """SCALE bytes of the `RuntimeEvent`."""
-        fields_ = [codec.encode(getattr(self, name)) for name, codec in self.CODECS]
-        return bytes((PALLET_INDEX[self.PALLET], self.VARIANT)) + b"".join(fields_)
+        return self.HEAD + b"".join([codec.encode(getattr(self, name)) for name, codec in self.CODECS])
 
 
 _EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
@@ -43,13 +44,13 @@ _EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
 
 @dataclass_transform(frozen_default=True)
 def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]], type[E]]:
-    """Class decorator: makes a subclass of `Event` a frozen dataclass, `codecs` being the types of its fields in order.
+    """Class decorator: makes a subclass of `Event` a value type, `codecs` being the types of its fields in order.
 
     Raises `DefensiveFailure` when the variant is taken or codecs and fields differ in number.
     """
 
     def make(cls: type[E]) -> type[E]:
-        made = dataclass(frozen=True, slots=True)(cls)
+        made = value_type(cls)
         names = tuple(field.name for field in fields(made))  # type: ignore[arg-type]  # a dataclass since the line above
         if len(names) != len(codecs):
             raise DefensiveFailure(f"{pallet}::{cls.__name__} has {len(names)} fields and {len(codecs)} codecs")
@@ -59,6 +60,7 @@ def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]],
         made.PALLET = pallet
         made.VARIANT = variant
         made.CODECS = tuple(zip(names, codecs, strict=True))
+        made.HEAD = bytes((PALLET_INDEX[pallet], variant))
         return made
 
     return make
@@ -74,7 +76,7 @@ def read_event(reader: Reader) -> Event:
     return made(*(codec.read(reader) for _, codec in made.CODECS))
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class ApplyExtrinsic:
     """The event comes from the extrinsic with this index; inherents count."""
 
@@ -128,7 +130,7 @@ EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
 """`System::ExecutionPhase`: set while a block runs, gone when it is final."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class EventRecord:
     """One event with when it came and what it is indexed by."""
 

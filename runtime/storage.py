@@ -151,7 +151,7 @@ class _Changes:
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.fresh: list[bytes] = []
-        self.order: Any = SortedList()
+        self.order: Any = None
 
     def forget(self, key: bytes) -> None:
         """Undo the first write of `key`. Undoing runs backwards, so a key still fresh is the last one noted."""
@@ -165,6 +165,8 @@ class _Changes:
         """The first changed key that starts with `prefix` and comes strictly after `after`."""
         if not self.values:
             return None
+        if self.order is None:
+            self.order = SortedList()
         if self.fresh:
             self.order.update(self.fresh)
             self.fresh.clear()

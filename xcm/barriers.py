@@ -83,8 +83,9 @@ class AllowPublishFrom:
             return BadFormat()
         if count > self.max_instructions:
             return StackLimitReached()
-        if not all(isinstance(message[index], Publish) for index in range(count)):
-            return BadFormat()
+        for index in range(count):
+            if not isinstance(message[index], Publish):
+                return BadFormat()
         if isinstance(topic, SetTopic):
             properties.message_id = topic.inner
         return None

@@ -11,11 +11,11 @@ Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `Unpai
 """
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from primitives.errors import PubsubError
 from primitives.types import ParaId, PubsubKey
+from primitives.values import value_type
 from primitives.weights import WEIGHT_ZERO, Weight
 from xcm.barriers import Barrier, Properties
 from xcm.errors import PublishFailure
@@ -60,7 +60,7 @@ class Config(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Execution:
     """How a message ended, with what the encoded outcome cannot say.
 
@@ -155,13 +155,14 @@ class _Machine:
                 for skipped in message[index + 1 :]:
                     self.surplus += self.weigher.instr_weight(skipped)
                 return self._take_error_handler() or self._take_appendix()
-        self.surplus += self.error_handler_weight
-        self._take_error_handler()
-        return self._take_appendix()
+        if self.error_handler:
+            self.surplus += self.error_handler_weight
+            self._take_error_handler()
+        return self._take_appendix() if self.appendix else ()
 
     def finish(self, weight: Weight, message_id: bytes) -> Execution:
         """The outcome: what was charged less what was given back."""
-        used = weight - self.surplus
+        used = weight if self.surplus is WEIGHT_ZERO else weight - self.surplus
         outcome = Complete(used) if self.error is None else Incomplete(used, self.error)
         return Execution(outcome, message_id, tuple(self.failures), topic=self.topic)
 

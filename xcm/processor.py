@@ -10,11 +10,10 @@ into `Unsupported`.
     BadFormat          the barrier says so
 """
 
-from dataclasses import dataclass
-
 from primitives.errors import DefensiveFailure
 from primitives.hashing import blake2_256
 from primitives.types import ParaId
+from primitives.values import value_type
 from primitives.weights import WEIGHT_ZERO, Weight
 from xcm.barriers import Barrier
 from xcm.errors import UnsupportedXcmVersion, XcmDecodeError
@@ -36,7 +35,7 @@ from xcm.outcome import (
 from xcm.weigher import FixedWeightBounds
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Processed:
     """The message ran; `success` says whether to its end. `used` is what it took, given-back weight left out."""
 
@@ -45,7 +44,7 @@ class Processed:
     execution: Execution
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Rejected:
     """The message did not run. `used` is to be charged all the same: a barrier's refusal costs what was weighed."""
 
@@ -53,7 +52,7 @@ class Rejected:
     used: Weight = WEIGHT_ZERO
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class _Prepared:
     data: bytes
     message: Xcm

@@ -14,7 +14,7 @@ attacker who nests deeper, or announces more than the input can hold, meets an e
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, IntEnum, auto
 from typing import (
     Annotated,
@@ -32,6 +32,7 @@ from typing import (
 from primitives import scale
 from primitives.errors import DefensiveFailure, ScaleError
 from primitives.scale import Codec, Reader, encode_compact
+from primitives.values import value_type
 from xcm.errors import XcmDecodeError
 
 MAX_XCM_DECODE_DEPTH: Final = 8
@@ -77,7 +78,8 @@ class XcmReader(Reader):
     __slots__ = ("depth", "instructions")
 
     def __init__(self, data: bytes, pos: int = 0) -> None:
-        super().__init__(data, pos)
+        self.data = data
+        self.pos = pos
         self.depth = 0
         self.instructions = 0
 
@@ -253,7 +255,7 @@ def _is_field(annotation: object) -> bool:
 def _declare(cls: type[T]) -> tuple[type[T], Fields]:
     codecs = ((name, _codec_of(hint)) for name, hint in cls.__annotations__.items() if _is_field(hint))
     fields: Fields = tuple((name, codec) for name, codec in codecs if codec is not None)
-    made: Any = dataclass(frozen=True, slots=True)(cls)
+    made: Any = value_type(cls)
     made.FIELDS = fields
     return cast("type[T]", made), fields
 

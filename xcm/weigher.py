@@ -65,6 +65,13 @@ class FixedWeightBounds:
     def _bounds(self, top: Instruction, left: int) -> tuple[int, int, int]:
         """Count, ref_time and proof_size of one instruction with what it may run; stops counting beyond `left`."""
         base, publish, per_byte = self.weights.instruction, self.weights.publish, self.weights.publish_byte
+        if isinstance(top, Publish):  # nearly every instruction there is
+            size = len(top.value)
+            return (
+                1,
+                base.ref_time + publish.ref_time + per_byte.ref_time * size,
+                base.proof_size + publish.proof_size + per_byte.proof_size * size,
+            )
         count = ref_time = proof_size = 0
         waiting: list[Xcm] = [(top,)]
         while waiting and count <= left:

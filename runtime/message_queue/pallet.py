@@ -16,11 +16,12 @@ from primitives.errors import DefensiveFailure
 from primitives.hashing import blake2_256
 from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from primitives.types import U64_MAX, ParaId
+from primitives.values import value_type
 from primitives.weights import WEIGHT_ZERO, Weight
 from runtime.dispatch import ModuleError
 from runtime.events import deposit
 from runtime.hooks import Hooks, IntegrityError, StateError
-from runtime.host_configuration import active_config
+from runtime.host_configuration import HostConfiguration, active_config
 from runtime.message_queue import ring
 from runtime.message_queue.types import (
     BOOKS,
@@ -50,7 +51,7 @@ class Config:
     heap_size: int = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Processed:
     """What became of a message: the weight it used, whether it did all it meant to, and an `error` if it never ran."""
 
@@ -131,7 +132,7 @@ class MessageQueue(Hooks):
             size=book.size + sum(map(len, messages)),
         )
         BOOKS.insert(storage, para, book)
-        self._note_capacity(storage, para, book)
+        _note_capacity(storage, para, book, active_config(storage))
 
     # Serving
 
@@ -145,11 +146,12 @@ class MessageQueue(Hooks):
         if not turns:
             return WEIGHT_ZERO
         left = limit
+        config = active_config(storage)
         head: ParaId | None = None
         self._serving = True
         try:
             for para, book in list(turns.items()):
-                left, now = self._service_queue(storage, para, book, left)
+                left, now = self._service_queue(storage, para, book, left, config)
                 if now.message_count:
                     turns[para] = now
                     # It stays this queue's turn only if nothing of it was served.
@@ -163,7 +165,7 @@ class MessageQueue(Hooks):
 
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """How many messages and bytes the queue of a para still takes."""
-        return self._remaining(storage, BOOKS.get(storage, para))
+        return _remaining(active_config(storage), BOOKS.get(storage, para))
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """How many messages and bytes wait for a para's turn."""
@@ -222,7 +224,9 @@ class MessageQueue(Hooks):
 
     # Implementation
 
-    def _service_queue(self, storage: Storage, para: ParaId, book: BookState, left: Weight) -> tuple[Weight, BookState]:
+    def _service_queue(  # of one queue all there is to say, and what holds for each
+        self, storage: Storage, para: ParaId, book: BookState, left: Weight, config: HostConfiguration
+    ) -> tuple[Weight, BookState]:
         """Serve one queue; returns the weight left and its book as it is now, the same one if nothing was served.
 
         An empty queue is out of the ring as far as its own book goes; the caller closes the ring behind it.
@@ -252,7 +256,7 @@ class MessageQueue(Hooks):
         at = None if fits else book.ready_neighbours
         book = BookState(begin, book.end, book.end - begin, at, messages, size)
         BOOKS.insert(storage, para, book)
-        self._note_capacity(storage, para, book)
+        _note_capacity(storage, para, book, config)
         return left, book
 
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
@@ -276,17 +280,15 @@ class MessageQueue(Hooks):
             deposit(storage, ProcessingFailed(digest, para, outcome.error))
         return self.config.overhead + outcome.weight_used
 
-    def _note_capacity(self, storage: Storage, para: ParaId, book: BookState) -> None:
-        """Tell the parachain, under a well-known key, how much its queue still takes: (u32 messages, u32 bytes)."""
-        count, size = self._remaining(storage, book)
-        storage.put(
-            relay_dispatch_queue_remaining_capacity(para), count.to_bytes(4, "little") + size.to_bytes(4, "little")
-        )
 
-    @staticmethod
-    def _remaining(storage: Storage, book: BookState) -> tuple[int, int]:
-        config = active_config(storage)
-        return (
-            max(config.max_upward_queue_count - book.message_count, 0),
-            max(config.max_upward_queue_size - book.size, 0),
-        )
+def _note_capacity(storage: Storage, para: ParaId, book: BookState, config: HostConfiguration) -> None:
+    """Tell the parachain, under a well-known key, how much its queue still takes: (u32 messages, u32 bytes)."""
+    count, size = _remaining(config, book)
+    storage.put(relay_dispatch_queue_remaining_capacity(para), (count | size << 32).to_bytes(8, "little"))
+
+
+def _remaining(config: HostConfiguration, book: BookState) -> tuple[int, int]:
+    return (
+        max(config.max_upward_queue_count - book.message_count, 0),
+        max(config.max_upward_queue_size - book.size, 0),
+    )

@@ -12,6 +12,7 @@ heap          items one after the other: u32 payload length, bool processed, pay
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -19,6 +20,7 @@ from primitives import scale
 from primitives.errors import DefensiveFailure, ScaleError
 from primitives.scale import Codec, Reader
 from primitives.types import Hash, ParaId
+from primitives.values import value_type
 from primitives.weights import Weight
 from runtime.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
 from runtime.events import Event, event
@@ -37,13 +39,16 @@ def _read_origin(reader: Reader) -> ParaId:
     return ParaId(reader.uint(4))
 
 
-origin: Final[Codec[ParaId]] = Codec(
-    "AggregateMessageOrigin", lambda para: b"\x00\x00" + para.to_bytes(4, "little"), _read_origin
-)
+@lru_cache(maxsize=4096)  # the same few in every block
+def _encode_origin(para: ParaId) -> bytes:
+    return b"\x00\x00" + para.to_bytes(4, "little")
+
+
+origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin)
 """The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Neighbours:
     """Who stands before and after a queue in the ring of queues that have messages."""
 
@@ -51,7 +56,7 @@ class Neighbours:
     next: ParaId
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class BookState:
     """A queue: pages `begin` to `end` hold what waits; counted in messages and bytes of payload."""
 
@@ -103,27 +108,30 @@ class Page:
         self.remaining_size -= length
 
 
-_PAGES: Final = Struct("<III")
-_NEIGHBOURS: Final = Struct("<HIHI")
-_WAITING: Final = Struct("<QQ")
+_ALONE: Final = Struct("<IIIBQQ")
+_IN_THE_RING: Final = Struct("<IIIBHIHIQQ")
 _PAGE: Final = Struct("<IIIII")
 
 
 def _encode_book(book: BookState) -> bytes:
     at = book.ready_neighbours
-    ring = b"\x00" if at is None else b"\x01" + _NEIGHBOURS.pack(0, at.prev, 0, at.next)
-    return _PAGES.pack(book.begin, book.end, book.count) + ring + _WAITING.pack(book.message_count, book.size)
+    if at is None:
+        return _ALONE.pack(book.begin, book.end, book.count, 0, book.message_count, book.size)
+    return _IN_THE_RING.pack(book.begin, book.end, book.count, 1, 0, at.prev, 0, at.next, book.message_count, book.size)
 
 
 def _read_book(reader: Reader) -> BookState:
-    begin, end, count = _PAGES.unpack(reader.take(_PAGES.size))
-    ring = None
-    if reader.boolean():
-        kind, prev, other_kind, following = _NEIGHBOURS.unpack(reader.take(_NEIGHBOURS.size))
-        if kind or other_kind:
-            raise ScaleError(f"not the queue of a para, before offset {reader.pos}")
-        ring = Neighbours(ParaId(prev), ParaId(following))
-    return BookState(begin, end, count, ring, *_WAITING.unpack(reader.take(_WAITING.size)))
+    at = reader.pos
+    reader.take(12)
+    if not reader.boolean():
+        reader.take(16)
+        begin, end, count, _, messages, size = _ALONE.unpack_from(reader.data, at)
+        return BookState(begin, end, count, None, messages, size)
+    reader.take(28)
+    begin, end, count, _, kind, prev, other, following, messages, size = _IN_THE_RING.unpack_from(reader.data, at)
+    if kind or other:
+        raise ScaleError(f"not the queue of a para, before offset {at + 25}")
+    return BookState(begin, end, count, Neighbours(prev, following), messages, size)
 
 
 def _encode_page(page: Page) -> bytes:
@@ -156,7 +164,7 @@ class ProcessMessageError(IntEnum):
     StackLimitReached = 5
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class MessageError:
     """Why a message could not be processed; `required` goes with `Overweight` only."""
 
