@@ -9,8 +9,7 @@ from typing import Final
 
 from emulator.executions import note_execution
 from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_256
-from primitives.types import AccountId, ParaId, PubsubKey
+from primitives.types import AccountId, Hash, ParaId, PubsubKey
 from primitives.weights import Weight
 from runtime.babe import Babe
 from runtime.balances import Balances
@@ -80,15 +79,15 @@ class XcmBinding:
         weight = self._processor.weigh(para, message)
         return weight if isinstance(weight, Weight) else _UNDECODABLE
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
+    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: Hash, limit: Weight) -> Processed:
         """Execute a message of `para` over `storage`. Emits `Attempted` when it does not get to its end."""
         self._storage = storage
         try:
-            result = self._processor.process(para, message, limit)
+            result = self._processor.process(para, message, limit, message_id)
         finally:
             self._storage = None
         if isinstance(result, XcmProcessed):
-            note_execution(storage, para, blake2_256(message), result.execution)
+            note_execution(storage, para, message_id, result.execution)
             return Processed(result.used, success=result.success)
         return Processed(result.used, success=False, error=_message_error(result.error))
 

@@ -11,7 +11,8 @@ lengths that the remaining input cannot hold (so hostile input never makes it al
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeVar
+from copy import copy
+from typing import Any, Generic, TypeVar, cast
 
 from primitives.errors import ScaleError
 
@@ -167,6 +168,13 @@ class Codec(Generic[T]):
         value = self.read(reader)
         reader.end()
         return value
+
+    def named(self, name: str, kind: Callable[[T], S]) -> "Codec[S]":
+        """The same codec for a NewType, which at run time is nothing."""
+        del kind
+        out: Any = copy(self)
+        out.name = name
+        return cast("Codec[S]", out)
 
     def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
         """The same bytes as another Python type."""

@@ -140,7 +140,8 @@ class EventRecord:
 
     def encode(self) -> bytes:
         """SCALE bytes of `frame_system::EventRecord`."""
-        return encode_phase(self.phase) + self.event.encode() + encode_compact(len(self.topics)) + b"".join(self.topics)
+        topics = encode_compact(len(self.topics)) + b"".join(self.topics) if self.topics else b"\x00"
+        return encode_phase(self.phase) + self.event.encode() + topics
 
 
 def read_record(reader: Reader) -> EventRecord:

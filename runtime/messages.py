@@ -19,8 +19,8 @@ from runtime.structs import struct
 ZERO_HEAD: Final = Hash(bytes(32))
 """The head of an empty chain."""
 
-para_id: Final[Codec[ParaId]] = scale.u32.map("ParaId", ParaId, int)
-relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.map("BlockNumber", RelayBlockNumber, int)
+para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId)
+relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
 downward_message: Final[Codec[InboundDownwardMessage]] = struct(InboundDownwardMessage, relay_number, scale.bytes_)
 hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(InboundHrmpMessage, relay_number, scale.bytes_)
 

@@ -179,19 +179,25 @@ class _Changes:
 
 
 class Layer:
-    """An open layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much."""
+    """An open layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much.
 
-    __slots__ = ("_mark", "_storage")
+    `journal` and `log` are how long those of the storage were before it.
+    """
 
-    def __init__(self, storage: "Storage") -> None:
+    __slots__ = ("_journal", "_log", "_storage")
+
+    def __init__(self, storage: "Storage", journal: int, log: int) -> None:
         self._storage = storage
-        self._mark = (0, 0)
+        self._journal = journal
+        self._log = log
 
     def __enter__(self) -> None:
-        self._mark = self._storage.open_layer()
+        self._storage.depth += 1
 
     def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:
-        self._storage.close_layer(self._mark, undo=error is not None)
+        if error is not None:
+            self._storage.undo(self._journal, self._log)
+        self._storage.leave_layer()
 
 
 class Storage:
@@ -310,21 +316,24 @@ class Storage:
 
     def transaction(self) -> "Layer":
         """A nested layer: what is written in it is kept on normal exit and undone by any exception (PS-10)."""
-        return Layer(self)
+        return Layer(self, len(self._journal), len(self.log))
 
-    def open_layer(self) -> tuple[int, int]:
-        """Begin a layer; returns what `close_layer` wants back. `transaction` pairs the two."""
-        self.depth += 1
-        return len(self._journal), len(self.log)
-
-    def close_layer(self, mark: tuple[int, int], *, undo: bool) -> None:
-        """End the layer that began at `mark`, with all that was written in it if `undo`."""
-        if undo:
-            self._undo(mark[0])
-            del self.log[mark[1] :]
+    def leave_layer(self) -> None:
+        """What a `Layer` does at its end: with the last one there is nothing left to undo."""
         self.depth -= 1
         if not self.depth:
             self._journal.clear()
+
+    def undo(self, journal: int, log: int) -> None:
+        """What a `Layer` does when it fails: journal and log are again as long as they were."""
+        entries = self._journal
+        while len(entries) > journal:
+            changes, key, before = entries.pop()
+            if isinstance(before, _Unwritten):
+                changes.forget(key)
+            else:
+                changes.values[key] = before
+        del self.log[log:]
 
     def commit(self) -> Hash:
         """Write all changes into the tries and return the state root; the log stays.
@@ -359,15 +368,6 @@ class Storage:
         elif self.depth:
             self._journal.append((changes, key, values[key]))
         values[key] = value
-
-    def _undo(self, mark: int) -> None:
-        journal = self._journal
-        while len(journal) > mark:
-            changes, key, before = journal.pop()
-            if isinstance(before, _Unwritten):
-                changes.forget(key)
-            else:
-                changes.values[key] = before
 
     def _merge(
         self, trie: Trie | None, changes: _Changes, prefix: bytes, after: bytes | None, *, top: bool

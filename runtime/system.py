@@ -97,8 +97,8 @@ class DispatchEventInfo:
     pays_fee: int = 0
 
 
-account_id: Final[Codec[AccountId]] = scale.fixed(32).map("AccountId", AccountId, lambda who: who)
-hash_codec: Final[Codec[Hash]] = scale.fixed(32).map("H256", Hash, lambda digest: digest)
+account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId)
+hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash)
 account_info: Final[Codec[AccountInfo]] = Codec("AccountInfo", _encode_account, _read_account)
 _digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item)
 _consumed: Final[Codec[ConsumedWeight]] = scale.triple(weight_codec, weight_codec, weight_codec).map(

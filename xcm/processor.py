@@ -12,7 +12,7 @@ into `Unsupported`.
 
 from primitives.errors import DefensiveFailure
 from primitives.hashing import blake2_256
-from primitives.types import ParaId
+from primitives.types import Hash, ParaId
 from primitives.values import value_type
 from primitives.weights import WEIGHT_ZERO, Weight
 from xcm.barriers import Barrier
@@ -75,15 +75,20 @@ class XcmProcessor:
         prepared = self._prepare(data)
         return prepared.weight if isinstance(prepared, _Prepared) else prepared
 
-    def process(self, para: ParaId, data: bytes, limit: Weight) -> Processed | Rejected:
-        """Run a message from `para` within `limit`. The whole weight must fit before anything runs."""
+    def process(self, para: ParaId, data: bytes, limit: Weight, message_id: Hash | None = None) -> Processed | Rejected:
+        """Run a message from `para` within `limit`. The whole weight must fit before anything runs.
+
+        `message_id` is what the queue calls it, the blake2b-256 of `data` where it says nothing.
+        """
         prepared = self._prepare(data)
         if not isinstance(prepared, _Prepared):
             return Rejected(prepared)
         if prepared.weight.any_gt(limit):
             return Rejected(Overweight(prepared.weight))
         self._last = None
-        execution = self.executor.execute(parachain(para), prepared.message, prepared.weight, blake2_256(data))
+        execution = self.executor.execute(
+            parachain(para), prepared.message, prepared.weight, message_id or blake2_256(data)
+        )
         match execution.outcome:
             case Complete(used=used):
                 return Processed(success=True, used=used, execution=execution)

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from primitives.errors import DefensiveFailure
 from primitives.hashing import blake2_256
 from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
-from primitives.types import U64_MAX, ParaId
+from primitives.types import U64_MAX, Hash, ParaId
 from primitives.values import value_type
 from primitives.weights import WEIGHT_ZERO, Weight
 from runtime.dispatch import ModuleError
@@ -66,8 +66,11 @@ class MessageProcessor(Protocol):
     def weigh(self, para: ParaId, message: bytes) -> Weight:
         """The most that executing takes. Never raises: bytes that are no message weigh what finding that out takes."""
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
-        """Execute within `limit`, which is what `weigh` said. A message that fails is an outcome, not an exception."""
+    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: Hash, limit: Weight) -> Processed:
+        """Execute within `limit`, which is what `weigh` said. A message that fails is an outcome, not an exception.
+
+        `message_id` is the message's blake2b-256.
+        """
 
 
 class MessageQueue(Hooks):
@@ -270,10 +273,10 @@ class MessageQueue(Hooks):
             return self.config.overhead
         if charged.any_gt(left):
             return None
-        outcome = self.processor.process(storage, para, message, weight)
+        digest = blake2_256(message)
+        outcome = self.processor.process(storage, para, message, digest, weight)
         if outcome.weight_used.any_gt(weight):
             raise DefensiveFailure(f"a message of {para} used {outcome.weight_used} of {weight}")
-        digest = blake2_256(message)
         if outcome.error is None:
             deposit(storage, ProcessedEvent(digest, para, outcome.weight_used, outcome.success))
         else:

@@ -29,8 +29,8 @@ from runtime.pallet_pubsub.config import PALLET
 from runtime.structs import struct
 from runtime.system import account_id
 
-balance: Final[Codec[Balance]] = scale.u128.map("Balance", Balance, int)
-pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).map("[u8; 32]", PubsubKey, bytes)
+balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
+pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
 
 
 @dataclass(frozen=True, slots=True)

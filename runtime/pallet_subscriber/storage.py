@@ -66,10 +66,10 @@ def _read_info(reader: Reader) -> CacheInfo:
 
 _REASONS: Final = tuple(DisableReason)
 
-para_id: Final[Codec[ParaId]] = scale.u32.map("ParaId", ParaId, int)
-hash_: Final[Codec[Hash]] = scale.fixed(32).map("H256", Hash, bytes)
-pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).map("[u8; 32]", PubsubKey, bytes)
-relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.map("RelayBlockNumber", RelayBlockNumber, int)
+para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId)
+hash_: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash)
+pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
+relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.named("RelayBlockNumber", RelayBlockNumber)
 item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
 generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
 packed_row: Final[Codec[tuple[bytes, int]]] = scale.pair(scale.fixed(8), scale.u32)

@@ -24,7 +24,7 @@ class Publishes:
     def weigh(self, _para: ParaId, message: bytes) -> Weight:
         return self.world.pallet.publish_weight(len(message))
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
+    def process(self, storage: Storage, para: ParaId, message: bytes, _id: bytes, limit: Weight) -> Processed:
         self.world.pallet.publish(storage, para, A, message, 0)
         return Processed(limit)
 

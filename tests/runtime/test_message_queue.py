@@ -46,7 +46,8 @@ class Processor:
     def weigh(self, _para: ParaId, message: bytes) -> Weight:
         return Weight(message[0] if message else 0, 0)
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, limit: Weight) -> Processed:
+    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: bytes, limit: Weight) -> Processed:
+        assert message_id == blake2_256(message)
         self.seen.append((para, message))
         self.also(storage)
         if message.endswith(b"bad"):

@@ -43,7 +43,7 @@ class Processor:
     def weigh(self, _para: ParaId, _message: bytes) -> Weight:
         return WEIGHT_ZERO
 
-    def process(self, _storage: Storage, _para: ParaId, _message: bytes, _limit: Weight) -> Processed:
+    def process(self, _storage: Storage, _para: ParaId, _message: bytes, _id: bytes, _limit: Weight) -> Processed:
         return Processed(WEIGHT_ZERO)
 
 
