@@ -53,9 +53,9 @@ class Race:
         gc.freeze()
         times: list[float] = []
         bases: list[float] = []
-        for pair in range(self.pairs):
-            # Who comes first finds colder caches; that is each one's turn.
-            for work, taken in ((self.work, times), (self.against, bases))[:: -1 if pair & 1 else 1]:
+        for _ in range(self.pairs):
+            # In one order, so that each finds the caches as the other left them, and never as it left them itself.
+            for work, taken in ((self.work, times), (self.against, bases)):
                 start = process_time()
                 work()
                 taken.append(process_time() - start)

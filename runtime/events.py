@@ -33,10 +33,11 @@ class Event:
     VARIANT: ClassVar[int]
     CODECS: ClassVar[tuple[tuple[str, Codec[Any]], ...]]
     HEAD: ClassVar[bytes]
+    ENCODERS: ClassVar[tuple[tuple[str, Callable[[Any], bytes]], ...]]
 
     def encode(self) -> bytes:
         """SCALE bytes of the `RuntimeEvent`."""
-        return self.HEAD + b"".join([codec.encode(getattr(self, name)) for name, codec in self.CODECS])
+        return self.HEAD + b"".join([encode(getattr(self, name)) for name, encode in self.ENCODERS])
 
 
 _EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
@@ -61,6 +62,7 @@ def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]],
         made.VARIANT = variant
         made.CODECS = tuple(zip(names, codecs, strict=True))
         made.HEAD = bytes((PALLET_INDEX[pallet], variant))
+        made.ENCODERS = tuple((name, codec.encode) for name, codec in made.CODECS)
         return made
 
     return make
@@ -99,12 +101,12 @@ Phase = ApplyExtrinsic | Finalization | Initialization
 def encode_phase(phase: Phase) -> bytes:
     """SCALE bytes of `frame_system::Phase`."""
     match phase:
-        case ApplyExtrinsic(index):
-            return b"\x00" + index.to_bytes(4, "little")
-        case Finalization():
-            return b"\x01"
         case Initialization():
             return b"\x02"
+        case Finalization():
+            return b"\x01"
+        case ApplyExtrinsic(index):
+            return b"\x00" + index.to_bytes(4, "little")
 
 
 def read_phase(reader: Reader) -> Phase:

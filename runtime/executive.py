@@ -141,7 +141,9 @@ class Executive:
         """Begin block `number`; the weight of `on_initialize` counts as mandatory."""
         system.initialize(storage, number, parent_hash, digest)
         for pallet in self.pallets.values():
-            self._use(storage, mandatory=pallet.on_initialize(storage, number))
+            used = pallet.on_initialize(storage, number)
+            if used is not WEIGHT_ZERO:
+                self._use(storage, mandatory=used)
 
     def apply_inherent(self, storage: Storage, index: int, call: Call) -> DispatchOutcome:
         """Run a mandatory call that the block's author put in, as extrinsic `index`. Raises `InherentFailed`."""
@@ -227,6 +229,8 @@ class Executive:
         start = number % len(pallets) if pallets else 0
         for pallet in pallets[start:] + pallets[:start]:
             used = pallet.on_idle(storage, number, remaining)
+            if used is WEIGHT_ZERO:
+                continue
             if used.any_gt(remaining):
                 raise DefensiveFailure(f"{pallet.NAME}::on_idle used {used} of {remaining}")
             remaining -= used

@@ -9,6 +9,7 @@ failing call leaves the state byte-identical to before, the log of events includ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from sortedcontainers import SortedList
@@ -143,21 +144,24 @@ _UNWRITTEN: Final = _Unwritten()
 class _Changes:
     """What a block changed in one trie: newest values by key (none: removed), and the keys in order when asked for.
 
-    Most blocks never iterate, so a new key is only noted in `fresh` and sorted into `order` by the next seek.
+    Most blocks never iterate, so a new key is only noted in `fresh`, and sorted into `order` by the first seek that it
+    could concern. `passed` is the prefix sought last, and how many fresh keys are known not to start with it.
     """
 
-    __slots__ = ("fresh", "order", "values")
+    __slots__ = ("fresh", "order", "passed", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.fresh: list[bytes] = []
         self.order: Any = None
+        self.passed = (b"", 0)
 
     def forget(self, key: bytes) -> None:
         """Undo the first write of `key`. Undoing runs backwards, so a key still fresh is the last one noted."""
         del self.values[key]
         if self.fresh and self.fresh[-1] == key:
             self.fresh.pop()
+            self.passed = (b"", 0)
         else:
             self.order.remove(key)
 
@@ -165,12 +169,17 @@ class _Changes:
         """The first changed key that starts with `prefix` and comes strictly after `after`."""
         if not self.values:
             return None
-        if self.order is None:
-            self.order = SortedList()
-        if self.fresh:
+        sought, passed = self.passed
+        fresh = islice(self.fresh, passed, None) if sought == prefix else self.fresh
+        if [key for key in fresh if key.startswith(prefix)]:
+            if self.order is None:
+                self.order = SortedList()
             self.order.update(self.fresh)
             self.fresh.clear()
+        self.passed = (prefix, len(self.fresh))
         order = self.order
+        if order is None:
+            return None
         at = order.bisect_left(prefix) if after is None or after < prefix else order.bisect_right(after)
         if at == len(order):
             return None

@@ -197,6 +197,12 @@ def finalize(storage: Storage) -> None:
         BLOCK_HASH.remove(storage, oldest)
 
 
+def block_number(storage: Storage) -> int:
+    """`NUMBER`, which every publish asks for."""
+    raw = storage.get(NUMBER.key)
+    return 0 if raw is None else int.from_bytes(raw, "little")
+
+
 def deposit_log(storage: Storage, item: DigestItem) -> None:
     """Append an item to the block's digest."""
     DIGEST.put(storage, [*DIGEST.get(storage), item])

@@ -70,9 +70,10 @@ class Trie:
                 depth += len(partial)
             if depth == size:
                 return node.value
-            if node.children is None:
+            children = node.children
+            if children is None:
                 return None
-            node = node.children[NIBBLE[digits[depth]]]
+            node = children[NIBBLE[digits[depth]]]
             depth += 1
         return None
 

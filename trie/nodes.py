@@ -10,7 +10,7 @@ spliced in. Sixteen references as objects of their own would have to be touched,
 
 from typing import Final
 
-from primitives.scale import encode_compact
+from primitives.scale import encode_bytes
 from trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
@@ -45,8 +45,8 @@ class Node:
     dirty     bits of the children whose reference in `encoded` is missing or old
     stale     whether anything at or below this node changed since `encoded` was made
     encoded   as it was last: of a branch, with the references of the children `shape`; of a leaf, with another value
-    refs_at   where in it those begin, or the hash of a leaf's value; not positive where a reference or the value is
-              inline, or where something before them is different now
+    refs_at   where in it those begin, or a leaf's value; not positive where a reference is inline, or where something
+              before them is different now
     """
 
     __slots__ = (
@@ -249,20 +249,25 @@ def _encode_leaf(node: Node, max_inline: int) -> None:
     value = node.value or b""
     tail = node.tail
     detached = len(value) > max_inline
-    if detached and not tail:
-        hasher = new_hasher()
-        hasher.update(value)
-        node.tail = tail = hasher.digest()
+    if not tail:
+        if detached:
+            hasher = new_hasher()
+            hasher.update(value)
+            tail = hasher.digest()
+        else:
+            tail = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
+        node.tail = tail
     at = node.refs_at
-    if detached and at > 0:
-        node.encoded = node.encoded[:at] + tail
+    old = node.encoded
+    if at > 0 and (old[0] < LEAF) == detached:
+        node.encoded = old[:at] + tail
     else:
         partial = node.partial
         count = len(partial)
         kind, heads = (HASHED_LEAF, HASHED_LEAF_HEADS) if detached else (LEAF, LEAF_HEADS)
         head = (heads[count] if count < len(heads) else node_head(kind, count)) + pack(partial)
-        node.encoded = head + (tail or _store_value(node, max_inline))
-        node.refs_at = len(head) if detached else 0
+        node.encoded = head + tail
+        node.refs_at = len(head)
     node.stale = False
 
 
@@ -274,6 +279,6 @@ def _store_value(node: Node, max_inline: int) -> bytes:
         hasher.update(value)
         tail = hasher.digest()
     else:
-        tail = encode_compact(len(value)) + value
+        tail = encode_bytes(value)
     node.tail = tail
     return tail

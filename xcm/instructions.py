@@ -74,13 +74,17 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     """
     reader = as_xcm_reader(plain)
     start = reader.pos
-    count = reader.count(None, "Xcm")
+    data = reader.data
+    size = len(data)
+    if start < size and not data[start] & 3 and data[start] >> 2 < size - start:
+        count = data[start] >> 2
+        reader.pos = start + 1
+    else:
+        count = reader.count(None, "Xcm")
     reader.instructions += count
     if reader.instructions > MAX_INSTRUCTIONS_TO_DECODE:
         raise XcmDecodeError(f"more than {MAX_INSTRUCTIONS_TO_DECODE} instructions", start)
     reader.descend()
-    data = reader.data
-    size = len(data)
     read_any = Instruction.codec.read
     out: list[Instruction] = []
     for _ in range(count):

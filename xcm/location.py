@@ -320,8 +320,7 @@ def sibling(para: ParaId) -> Location:
 
 def as_parachain(location: Location) -> ParaId | None:
     """The parachain that `location` exactly is, seen from the relay chain; none for what is above, beside or below."""
-    if location.parents == 0 and len(location.interior) == 1:
-        junction = location.interior[0]
-        if isinstance(junction, Parachain):
-            return ParaId(junction.inner)
+    interior = location.interior
+    if location.parents == 0 and len(interior) == 1 and isinstance(interior[0], Parachain):
+        return ParaId(interior[0].inner)
     return None

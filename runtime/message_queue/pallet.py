@@ -281,7 +281,7 @@ class MessageQueue(Hooks):
             deposit(storage, ProcessedEvent(digest, para, outcome.weight_used, outcome.success))
         else:
             deposit(storage, ProcessingFailed(digest, para, outcome.error))
-        return self.config.overhead + outcome.weight_used
+        return charged if outcome.weight_used is weight else self.config.overhead + outcome.weight_used
 
 
 def _note_capacity(storage: Storage, para: ParaId, book: BookState, config: HostConfiguration) -> None:

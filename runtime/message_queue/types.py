@@ -111,6 +111,7 @@ class Page:
 _ALONE: Final = Struct("<IIIBQQ")
 _IN_THE_RING: Final = Struct("<IIIBHIHIQQ")
 _PAGE: Final = Struct("<IIIII")
+_SHORT_PAGE: Final = Struct("<IIIIIH")
 
 
 def _encode_book(book: BookState) -> bytes:
@@ -144,9 +145,34 @@ def _read_page(reader: Reader) -> Page:
     return Page(remaining, remaining_size, first_index, first, last, bytearray(reader.bytes_()))
 
 
-# By hand: a block may serve hundreds of queues, each with a book and a page.
-book_state: Final[Codec[BookState]] = Codec("BookState", _encode_book, _read_book)
-_page: Final[Codec[Page]] = Codec("Page", _encode_page, _read_page)
+class _BookCodec(Codec[BookState]):
+    """A book alone in its storage value is read without a `Reader`: a block may serve hundreds of queues."""
+
+    def decode(self, data: bytes) -> BookState:
+        if len(data) == _IN_THE_RING.size:
+            begin, end, count, some, kind, prev, other, following, messages, size = _IN_THE_RING.unpack(data)
+            if some == 1 and not kind and not other:
+                return BookState(begin, end, count, Neighbours(prev, following), messages, size)
+        elif len(data) == _ALONE.size:
+            begin, end, count, some, messages, size = _ALONE.unpack(data)
+            if not some:
+                return BookState(begin, end, count, None, messages, size)
+        return super().decode(data)  # which says what is wrong
+
+
+class _PageCodec(Codec[Page]):
+    """The same for a page whose heap's length takes two bytes."""
+
+    def decode(self, data: bytes) -> Page:
+        if 0x40 <= len(data) - _SHORT_PAGE.size < 0x4000:
+            remaining, remaining_size, first_index, first, last, length = _SHORT_PAGE.unpack_from(data)
+            if length == len(data) - _SHORT_PAGE.size << 2 | 1:
+                return Page(remaining, remaining_size, first_index, first, last, bytearray(data[_SHORT_PAGE.size :]))
+        return super().decode(data)  # other lengths, and what is wrong
+
+
+book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _read_book)
+_page: Final[Codec[Page]] = _PageCodec("Page", _encode_page, _read_page)
 
 BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
 PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)

@@ -1,6 +1,7 @@
 """The sweep: what `on_idle` does about entries whose time has come, under a limit of rows and of weight."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
 from primitives.types import RelayBlockNumber
@@ -47,11 +48,11 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
 
     Emits `KeyExpired` for each entry removed (PS-16).
     """
-    if least_weight(config).any_gt(remaining):
+    base, expire, step = _costs(config)
+    if (base + step).any_gt(remaining):
         return NOTHING
     by_index = config.ttl_policy is TtlPolicy.EXPIRY_INDEX
     rows: Rows = expiry_index.Due(storage, now) if by_index else scan.Lap(storage, config.max_stored_keys)
-    base, expire, step = weights.on_idle_base(), weights.expire_key(config), _worst_step(config)
     examined = expired = lag = 0
     spent = base
     while sure := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
@@ -75,12 +76,16 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
 
 def least_weight(config: Config) -> Weight:
     """Below this a sweep does nothing: it could not be sure of expiring one row."""
-    return weights.on_idle_base() + _worst_step(config)
+    base, _, step = _costs(config)
+    return base + step
 
 
-def _worst_step(config: Config) -> Weight:
+@lru_cache(maxsize=64)  # asked for in every block
+def _costs(config: Config) -> tuple[Weight, Weight, Weight]:
+    """Of a sweep that examines nothing, of expiring a key, and the most that another row can cost with it."""
     found = expiry_index.worst_step() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
-    return found + weights.expire_key(config)
+    expire = weights.expire_key(config)
+    return weights.on_idle_base(), expire, found + expire
 
 
 def _times(room: Weight, step: Weight) -> int:

@@ -25,7 +25,7 @@ class Broadcaster(Calls, Hooks):
 
     def publish(self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
         """Store one entry of a para in the current block; see `publish.publish` for what it raises and emits."""
-        publish(self.config, storage, RelayBlockNumber(system.NUMBER.get(storage)), para, key, value, ttl)
+        publish(self.config, storage, RelayBlockNumber(system.block_number(storage)), para, key, value, ttl)
 
     def publish_weight(self, value_length: int) -> Weight:
         """What the weigher charges for a `Publish` of a value of `value_length` bytes."""
