@@ -45,7 +45,7 @@ class Race:
     target: float | None = None
     note: str = ""
     compiled_target: float | None = None
-    """What the ratio may be in the compiled build; `target` where there is none."""
+    """What the ratio may be in the compiled build."""
 
     def run(self) -> Result:
         """Run the pairs. What was made before them is nothing that the collector of garbage should look at again."""
@@ -61,7 +61,7 @@ class Race:
                 taken.append(process_time() - start)
         gc.unfreeze()
         ratio = median(time / base for time, base in zip(times, bases, strict=True))
-        target = self.target if PURE or self.compiled_target is None else self.compiled_target
+        target = self.target if PURE else self.compiled_target
         return Result(self.name, self.base, median(times) * 1e3, median(bases) * 1e3, ratio, target, self.note)
 
 

@@ -76,7 +76,7 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
     left = -1
     fresh = new_hasher
     for records, rights in runs:
-        for record, right in zip(records, rights, strict=True):
+        for record, right in zip(records, rights):  # noqa: B905  # of one length; mypyc makes a loop of a plain zip
             if right > left:
                 stack.append((depth, bitmap, hashes))
                 depth = right
@@ -131,18 +131,18 @@ def _regular_runs(
     buckets: list[list[bytes]] = [[] for _ in range(256)]
     fresh = new_hasher
     for key, value in entries:
-        if len(value) <= max_inline or not key:
+        if len(value) <= max_inline or len(key) != size:
             return
         hasher = fresh()
         hasher.update(value)
         buckets[key[0]].append(key + hasher.digest())
     records: list[bytes] = []
     rights: list[int] = []
-    for following in buckets:
+    buckets.reverse()
+    while buckets:
+        following = buckets.pop()  # so that a run's records go while they are still in the cache
         if not following:
             continue
-        if set(map(len, following)) != {size + 32}:
-            return
         following.sort()
         if records:
             rights.append(0 if records[0][0] ^ following[0][0] > 15 else 1)

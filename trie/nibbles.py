@@ -1,8 +1,9 @@
 """How far keys go together."""
 
+from array import array
 from itertools import islice
 from operator import xor
-from struct import Struct
+from sys import byteorder
 
 
 def shared_with_next(keys: list[bytes]) -> list[int]:
@@ -33,19 +34,21 @@ def shared_with_next(keys: list[bytes]) -> list[int]:
 def shared_nibbles(records: list[bytes], size: int) -> list[int]:
     """How many nibbles each of the sorted `records`, all of one length, shares with the next in its first `size` bytes.
 
-    Eight bytes of each, from where they begin to differ, tell nearly always.
+    The eight bytes of each in which they begin to differ tell nearly always.
     """
-    start = shared(records[0][:size], records[-1][:size]) >> 1
-    if start + 8 > size:
+    start = shared(records[0][:size], records[-1][:size]) >> 4
+    if size % 8 or len(records[0]) % 8 or 8 * start == size:
         keys = [int.from_bytes(record[:size]) for record in records]
         return [(8 * size - apart.bit_length()) >> 2 for apart in map(xor, keys, islice(keys, 1, None))]
-    window = Struct(f">{start}xQ{len(records[0]) - start - 8}x")
-    numbers = [number for (number,) in window.iter_unpack(b"".join(records))]
-    bits = 8 * start + 64
-    out = [(bits - apart.bit_length()) >> 2 for apart in map(xor, numbers, islice(numbers, 1, None))]
-    if bits < 8 * size and bits >> 2 in out:
+    words = array("Q", b"".join(records))[start :: len(records[0]) >> 3]
+    if byteorder == "little":
+        words.byteswap()
+    numbers = words.tolist()
+    end = 64 * (start + 1)
+    out = [(end - apart.bit_length()) >> 2 for apart in map(xor, numbers, islice(numbers, 1, None))]
+    if end < 8 * size and end >> 2 in out:
         for at, nibbles in enumerate(out):
-            if nibbles == bits >> 2:
+            if nibbles == end >> 2:
                 out[at] = shared(records[at][:size], records[at + 1][:size])
     return out
 
