@@ -59,19 +59,21 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
     if len(entries) < 2 or not size or 2 * size > len(HASHED_LEAF_HEADS):
         return None
     runs = _regular_runs(entries, size, max_inline)
-    # By the depth of the branch above a leaf, and by the byte in which that branches: the leaf up to that byte's end.
-    # Where the branch takes the high nibble, the low one opens the partial key.
-    heads = [
-        [HASHED_LEAF_HEADS[nibbles]] * 256 if nibbles % 2 == 0 else ODD_HASHED_LEAF_HEADS[nibbles] * 16
-        for nibbles in range(2 * size - 1, -1, -1)
-    ]
+    # By the depth of a branch: the byte of a key in which it branches, where the rest of the key begins, and by that
+    # byte the bit of a child, and a leaf up to the byte's end; where the branch takes the high nibble, the low one is
+    # the first of the leaf's partial key.
+    ways: list[tuple[int, int, list[int], list[bytes]]] = []
+    for depth in range(2 * size):
+        left = 2 * size - depth - 1
+        if depth & 1:
+            ways.append((depth >> 1, (depth >> 1) + 1, LOW_BITS, [HASHED_LEAF_HEADS[left]] * 256))
+        else:
+            ways.append((depth >> 1, (depth >> 1) + 1, HIGH_BITS, ODD_HASHED_LEAF_HEADS[left] * 16))
     # The open branch: nibbles above its children, bits of the children it has, their hashes after room for its head.
     depth = -1
-    half = -1
     bitmap = 0
     hashes: list[bytes] = []
-    bits = HIGH_BITS
-    row: list[bytes] = []
+    half, rest, bits, heads = ways[0]
     stack: list[tuple[int, int, list[bytes]]] = []
     left = -1
     fresh = new_hasher
@@ -80,15 +82,13 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
             if right > left:
                 stack.append((depth, bitmap, hashes))
                 depth = right
-                half = depth >> 1
-                bits = LOW_BITS if depth & 1 else HIGH_BITS
-                row = heads[depth]
+                half, rest, bits, heads = ways[depth]
                 bitmap = 0
                 hashes = [b""]
             byte = record[half]
             bitmap |= bits[byte]
             hasher = fresh()
-            hasher.update(row[byte] + record[half + 1 :])
+            hasher.update(heads[byte] + record[rest:])
             hashes.append(hasher.digest())
             while depth > right:
                 # The open branch is complete: it becomes a child of the next one above, which may have to be opened.
@@ -111,9 +111,7 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
                     hashes = [b""]
                 else:
                     depth, bitmap, hashes = stack.pop()
-                half = depth >> 1
-                bits = LOW_BITS if depth & 1 else HIGH_BITS
-                row = heads[depth]
+                half, rest, bits, heads = ways[depth]
                 hashes.append(hasher.digest())
                 bitmap |= bits[record[half]]
             left = right
