@@ -216,7 +216,6 @@ def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool
             return False
         at += 1
         depth += 1
-        nibbles -= 1
     return node[at : at + (nibbles >> 1)] == key[depth >> 1 : end >> 1]
 
 
