@@ -136,37 +136,59 @@ class Trie:
             node = child
 
     def remove(self, key: bytes) -> bool:
-        """Remove `key`; whether it was there."""
+        """Remove `key`; whether it was there.
+
+        As `insert` it makes its way its own: what removes a key nearly always knows that it is there.
+        """
         digits = key.hex()
+        owner = self._owner
         node = self._root
-        path: list[Node] = []
-        nibbles: list[int] = []
+        if node is None:
+            return False
+        self._root_hash = None
+        if node.owner is owner:
+            node.stale = True
+        else:
+            node = self._root = node.copy(owner)
+        parent: Node | None = None
+        at = 0  # of the parent's children, where one that is left alone goes up to
+        grandparent: Node | None = None
+        above = 0
         depth = 0
         size = len(digits)
-        while node is not None:
+        while True:
             partial = node.partial
-            if partial and not digits.startswith(partial, depth):
-                return False
-            depth += len(partial)
-            path.append(node)
+            if partial:
+                if not digits.startswith(partial, depth):
+                    return False
+                depth += len(partial)
             if depth == size:
                 if node.value is None:
                     return False
                 self._count -= 1
-                if node.children is None:
-                    self._cut(path, nibbles)
+                if node.children is not None:
+                    node.set_value(None)
+                    self._merge(parent, at, node)
+                elif parent is None:
+                    self._root = None
                 else:
-                    owned = self._own(path, nibbles)
-                    owned.set_value(None)
-                    self._merge(path, nibbles, owned)
+                    parent.drop_child(at)
+                    self._merge(grandparent, above, parent)
                 return True
-            if node.children is None:
-                return False
+            children = node.children
             nibble = NIBBLE[digits[depth]]
-            nibbles.append(nibble)
-            node = node.children[nibble]
+            child = None if children is None else children[nibble]
+            if child is None or children is None:
+                return False
+            node.dirty |= 1 << nibble
+            if child.owner is owner:
+                child.stale = True
+            elif child.children is not None:
+                child = children[nibble] = child.copy(owner)
+            grandparent, above = parent, at
+            parent, at = node, nibble
+            node = child
             depth += 1
-        return False
 
     def remove_prefix(self, prefix: bytes, limit: int | None = None) -> int:
         """Remove the keys that start with `prefix`, at most the first `limit`; how many were removed."""
@@ -312,13 +334,6 @@ class Trie:
             parent = node
         return path[-1]
 
-    def _place(self, path: list[Node], nibbles: list[int], node: Node) -> None:
-        """Put `node` where the owned `path` leads to."""
-        if path:
-            path[-1].set_child(nibbles[len(path) - 1], node)
-        else:
-            self._root = node
-
     def _split(self, node: Node, digits: str, value: bytes) -> Node:
         """A branch over the owned `node` and a new key that leaves it within its partial key, `digits` being left."""
         partial = node.partial
@@ -343,12 +358,15 @@ class Trie:
         if not path:
             self._root = None
             return
-        parent = self._own(path, nibbles)
-        parent.drop_child(nibbles[len(path) - 1])
-        self._merge(path, nibbles, parent)
+        node = self._own(path, nibbles)
+        node.drop_child(nibbles[len(path) - 1])
+        if len(path) == 1:
+            self._merge(None, 0, node)
+        else:
+            self._merge(path[-2], nibbles[len(path) - 2], node)
 
-    def _merge(self, path: list[Node], nibbles: list[int], node: Node) -> None:
-        """Replace the owned `node`, the last of `path`, by its only child when it has no value."""
+    def _merge(self, parent: Node | None, at: int, node: Node) -> None:
+        """Replace the owned `node`, child `at` of `parent` or the root, by its only child when it has no value."""
         bitmap = node.bitmap
         if node.value is not None or node.children is None or bitmap & (bitmap - 1):
             return
@@ -356,10 +374,12 @@ class Trie:
         child = node.children[nibble]
         if child is None:
             return
-        path.pop()
         merged = child.copy(self._owner)
         merged.set_partial(f"{node.partial}{nibble:x}{child.partial}")
-        self._place(path, nibbles, merged)
+        if parent is None:
+            self._root = merged
+        else:
+            parent.set_child(at, merged)
 
 
 def _count_values(root: Node) -> int:
