@@ -52,43 +52,37 @@ class Rejected:
     used: Weight = WEIGHT_ZERO
 
 
-@value_type
-class _Prepared:
-    data: bytes
-    message: Xcm
-    weight: Weight
-
-
 class XcmProcessor:
     """Processes the upward messages of parachains."""
 
-    __slots__ = ("_last", "executor", "weigher")
+    __slots__ = ("_data", "_message", "_weight", "executor", "weigher")
 
     def __init__(self, config: Config, weigher: FixedWeightBounds, barrier: Barrier) -> None:
         self.weigher = weigher
         self.executor = XcmExecutor(config, weigher, barrier)
-        self._last: _Prepared | None = None
+        # The message prepared last: a queue weighs a message and then processes the same bytes.
+        self._data: bytes | None = None
+        self._message: Xcm = ()
+        self._weight = WEIGHT_ZERO
 
     def weigh(self, para: ParaId, data: bytes) -> Weight | ProcessMessageError:
         """The most that the message takes, whoever sent it, or why it will never run."""
         del para
-        prepared = self._prepare(data)
-        return prepared.weight if isinstance(prepared, _Prepared) else prepared
+        return self._prepare(data) or self._weight
 
     def process(self, para: ParaId, data: bytes, limit: Weight, message_id: Hash | None = None) -> Processed | Rejected:
         """Run a message from `para` within `limit`. The whole weight must fit before anything runs.
 
         `message_id` is what the queue calls it, the blake2b-256 of `data` where it says nothing.
         """
-        prepared = self._prepare(data)
-        if not isinstance(prepared, _Prepared):
-            return Rejected(prepared)
-        if prepared.weight.any_gt(limit):
-            return Rejected(Overweight(prepared.weight))
-        self._last = None
-        execution = self.executor.execute(
-            parachain(para), prepared.message, prepared.weight, message_id or blake2_256(data)
-        )
+        refused = self._prepare(data)
+        if refused is not None:
+            return Rejected(refused)
+        message, weight = self._message, self._weight
+        if weight.any_gt(limit):
+            return Rejected(Overweight(weight))
+        self._data, self._message = None, ()
+        execution = self.executor.execute(parachain(para), message, weight, message_id or blake2_256(data))
         match execution.outcome:
             case Complete(used=used):
                 return Processed(success=True, used=used, execution=execution)
@@ -96,12 +90,13 @@ class XcmProcessor:
                 return Processed(success=False, used=used, execution=execution)
         if execution.rejected is None:
             raise DefensiveFailure(f"{execution.outcome} without a reason")
-        return Rejected(execution.rejected, prepared.weight)
+        return Rejected(execution.rejected, weight)
 
-    def _prepare(self, data: bytes) -> _Prepared | ProcessMessageError:
-        """Decode and weigh. The last result is kept: a queue weighs a message and then processes the same bytes."""
-        if self._last is not None and self._last.data is data:
-            return self._last
+    def _prepare(self, data: bytes) -> ProcessMessageError | None:
+        """Decode and weigh, unless that is done; or why it cannot be."""
+        if self._data is data:
+            return None
+        self._data = None
         try:
             message = decode(data)
         except UnsupportedXcmVersion:
@@ -111,5 +106,5 @@ class XcmProcessor:
         weight = self.weigher.weight(message)
         if isinstance(weight, InstructionError):
             return StackLimitReached() if weight.error.kind is XcmErrorKind.ExceedsStackLimit else Unsupported()
-        self._last = _Prepared(data, message, weight)
-        return self._last
+        self._data, self._message, self._weight = data, message, weight
+        return None
