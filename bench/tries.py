@@ -88,9 +88,9 @@ def root_of(entries: Entries) -> Work:
     return lambda: state_root(entries)
 
 
-def updates_of(entries: Entries, rng: random.Random) -> Entries:
-    """`UPDATES` new values of the same lengths."""
-    return [(key, rng.randbytes(len(value))) for key, value in rng.choices(entries, k=UPDATES)]
+def updates_of(chosen: Entries, rng: random.Random) -> Entries:
+    """New values of the same lengths."""
+    return [(key, rng.randbytes(len(value))) for key, value in chosen]
 
 
 def fresh_nodes(before: Trie, after: Trie, updates: Entries) -> list[bytes]:
@@ -114,7 +114,8 @@ def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
     rng = random.Random(162)
     trie = Trie.from_entries(entries)
     trie.root()
-    rounds = [updates_of(entries, rng) for _ in range(8)]
+    chosen = rng.choices(entries, k=UPDATES)  # the same keys in each round: what is hashed beside them is theirs
+    rounds = [updates_of(chosen, rng) for _ in range(8)]
     changed = update(trie.fork(), rounds[0])
     floor = hashing(fresh_nodes(trie, changed, rounds[0]))
     turn = [0]
