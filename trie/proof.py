@@ -120,10 +120,11 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     depth = 0
     try:
         for key, after in zip(wanted, shared_with_next(wanted), strict=True):
-            while (way := trail[-1])[1] > before:
+            node, depth, bitmap = trail[-1]
+            while depth > before:
                 trail.pop()
+                node, depth, bitmap = trail[-1]
             before = after
-            node, depth, bitmap = way
             end = 2 * len(key)
             while True:
                 if bitmap:
