@@ -380,6 +380,21 @@ def test_a_branch_where_a_key_ends_holds_nothing_of_it(policy: str) -> None:
 
 
 @each_policy
+def test_a_branch_as_long_as_one_of_hashes_is_read_as_what_it_is(policy: str) -> None:
+    """PS-54: no honest trie has an inline child longer than a hash, and the codec accepts it."""
+    key = PubsubKey(b"\x01" + b"k" * 31)
+    value = entry(b"").encode()
+    leaf = bytes((0x40 | 62,)) + key[1:] + bytes((len(value) << 2,)) + value
+    other = bytes(64 - len(leaf))
+    children = b"".join(bytes((len(child) << 2,)) + child for child in (leaf, other))
+    branch = b"\x80\x06\x00" + children
+    assert len(branch) == 3 + 2 * 33
+    root = b"\x80\x01\x00\x80" + blake2_256(branch)
+    relay = Relay(1, raw_roots={1000: blake2_256(root)}, extra=(root, branch))
+    assert Subscriber(make_spec({1000: [key]}, cache=policy)).block(relay).keys == [key]
+
+
+@each_policy
 def test_inline_and_detached_entries_are_delivered_alike(policy: str) -> None:
     """PS-45, B65, B66: an entry stands in its leaf up to a value of 23 bytes, and 32 or 33 are both outside."""
     keys = numbered(5)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from primitives.hashing import blake2_256
+from trie import read_proof
 from trie.walk import branch_of_hashes
 
 BRANCH = b"\x80\x05\x80" + 3 * (b"\x80" + bytes(range(32)))
@@ -27,3 +29,14 @@ def test_a_branch_of_hashes_gives_its_bitmap() -> None:
 )
 def test_any_other_node_is_left_to_the_careful_reader(node: bytes) -> None:
     assert branch_of_hashes(node) == 0
+
+
+def test_a_branch_as_long_as_one_of_hashes_is_read_as_what_it_is() -> None:
+    """No honest trie has an inline child longer than a hash, and the codec accepts it."""
+    key = b"\x01" + b"k" * 31
+    leaf = bytes((0x40 | 62,)) + key[1:] + b"\x08v!"
+    other = bytes(64 - len(leaf))
+    below = b"\x80\x06\x00" + b"".join(bytes((len(child) << 2,)) + child for child in (leaf, other))
+    assert len(below) == 3 + 2 * 33
+    root = b"\x80\x01\x00\x80" + blake2_256(below)
+    assert read_proof(blake2_256(root), [root, below], [key]) == {key: b"v!"}
