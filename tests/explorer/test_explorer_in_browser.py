@@ -198,7 +198,7 @@ def test_search_finds_blocks_by_what_is_known_of_them(page: Page, file: Path, ex
 def test_another_chain_can_be_chosen(page: Page, file: Path, explored: Explored) -> None:
     opened(page, file)
     page.select_option("#chain", "1000")
-    page.wait_for_function("document.querySelector('h2').textContent.startsWith('1000')")
+    expect(page.locator("h2").first).to_have_text(re.compile(r"^1000"))
     assert explored.told.blocks[here(page)].chain == 1000
     count = sum(block.chain == 1000 for block in explored.told.blocks)
     assert page.locator("#timeline [data-c]").count() == count
@@ -225,10 +225,10 @@ def test_keys_move_through_time_and_chains(page: Page, file: Path, explored: Exp
     at_block(page, f"c{mine[3]}")
     page.locator(".strip").focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("document.querySelector('h2').textContent.startsWith('3002')")
+    expect(page.locator("h2").first).to_have_text(re.compile(r"^3002"))
     assert blocks[here(page)].chain == 3002
     page.keyboard.press("ArrowUp")
-    page.wait_for_function("document.querySelector('h2').textContent.startsWith('3001')")
+    expect(page.locator("h2").first).to_have_text(re.compile(r"^3001"))
 
 
 def test_a_relay_block_lists_its_candidates_and_what_it_published(page: Page, file: Path, explored: Explored) -> None:
