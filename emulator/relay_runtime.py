@@ -95,21 +95,24 @@ class XcmBinding:
 
     def transaction(self) -> AbstractContextManager[object]:
         """A layer of the storage that the running message is executed over."""
-        return self._running().transaction()
+        if self._storage is None:
+            raise _no_message()
+        return self._storage.transaction()
 
     def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
         """Publish one key. Raises `PublishFailure` with the pallet's error."""
         if self._broadcaster is None:
             raise DefensiveFailure("no pallet to publish to")
+        if self._storage is None:
+            raise _no_message()
         try:
-            self._broadcaster.publish(self._running(), para, key, value, ttl)
+            self._broadcaster.publish(self._storage, para, key, value, ttl)
         except DispatchError as error:
             raise PublishFailure(error) from error
 
-    def _running(self) -> Storage:
-        if self._storage is None:
-            raise DefensiveFailure("no message is being executed")
-        return self._storage
+
+def _no_message() -> DefensiveFailure:
+    return DefensiveFailure("no message is being executed")
 
 
 def _message_error(error: XcmProcessMessageError) -> MessageError:

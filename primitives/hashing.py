@@ -4,7 +4,6 @@
 state roots are made of short inputs.
 """
 
-from functools import lru_cache
 from hashlib import blake2b
 
 from xxhash import xxh64_intdigest
@@ -46,10 +45,9 @@ def twox_256(data: bytes) -> bytes:
     return b"".join(xxh64_intdigest(data, seed).to_bytes(8, "little") for seed in range(4))
 
 
-@lru_cache(maxsize=4096)  # paras and pages of queues: the same few are asked for in every block
 def twox64_concat(data: bytes) -> bytes:
     """FRAME `Twox64Concat`: the hash, then the key itself, so that keys can be read back from storage."""
-    return twox_64(data) + data
+    return xxh64_intdigest(data, 0).to_bytes(8, "little") + data
 
 
 def blake2_128_concat(data: bytes) -> bytes:

@@ -37,7 +37,10 @@ class Event:
 
     def encode(self) -> bytes:
         """SCALE bytes of the `RuntimeEvent`."""
-        return self.HEAD + b"".join([encode(getattr(self, name)) for name, encode in self.ENCODERS])
+        data = self.HEAD
+        for name, encode in self.ENCODERS:
+            data += encode(getattr(self, name))
+        return data
 
 
 _EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
@@ -143,7 +146,8 @@ class EventRecord:
     def encode(self) -> bytes:
         """SCALE bytes of `frame_system::EventRecord`."""
         topics = encode_compact(len(self.topics)) + b"".join(self.topics) if self.topics else b"\x00"
-        return encode_phase(self.phase) + self.event.encode() + topics
+        phase = b"\x02" if self.phase is _INITIALIZATION else encode_phase(self.phase)
+        return phase + self.event.encode() + topics
 
 
 def read_record(reader: Reader) -> EventRecord:
@@ -173,7 +177,8 @@ def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> Non
     Unlike FRAME this also keeps events of block 0.
     """
     raw = storage.get(EXECUTION_PHASE.key)
-    storage.log.append(EventRecord(_INITIALIZATION if raw is None else _decode_phase(raw), what, topics))
+    phase = _INITIALIZATION if raw is None or raw == b"\x02" else _decode_phase(raw)
+    storage.log.append(EventRecord(phase, what, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:

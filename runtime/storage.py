@@ -126,12 +126,11 @@ class State:
 
 
 def _write(trie: Trie, changes: Mapping[bytes, bytes | None]) -> None:
-    insert, remove = trie.insert, trie.remove
     for key, value in changes.items():
         if value is None:
-            remove(key)
+            trie.remove(key)
         else:
-            insert(key, value)
+            trie.insert(key, value)
 
 
 class _Unwritten:

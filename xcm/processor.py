@@ -75,9 +75,10 @@ class XcmProcessor:
 
         `message_id` is what the queue calls it, the blake2b-256 of `data` where it says nothing.
         """
-        refused = self._prepare(data)
-        if refused is not None:
-            return Rejected(refused)
+        if self._data is not data:
+            refused = self._prepare(data)
+            if refused is not None:
+                return Rejected(refused)
         message, weight = self._message, self._weight
         if weight.any_gt(limit):
             return Rejected(Overweight(weight))
@@ -93,9 +94,7 @@ class XcmProcessor:
         return Rejected(execution.rejected, weight)
 
     def _prepare(self, data: bytes) -> ProcessMessageError | None:
-        """Decode and weigh, unless that is done; or why it cannot be."""
-        if self._data is data:
-            return None
+        """Decode and weigh; or why that cannot be done."""
         self._data = None
         try:
             message = decode(data)

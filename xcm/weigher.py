@@ -33,11 +33,14 @@ class FixedWeightBounds:
     Messages for other chains, carried by an instruction, are data and weigh nothing of their own.
     """
 
-    __slots__ = ("max_instructions", "weights")
+    __slots__ = ("_publish_byte", "_publish_proof", "_publish_time", "max_instructions", "weights")
 
     def __init__(self, weights: XcmWeights, max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE) -> None:
         self.weights = weights
         self.max_instructions = max_instructions
+        self._publish_time = weights.instruction.ref_time + weights.publish.ref_time
+        self._publish_proof = weights.instruction.proof_size + weights.publish.proof_size
+        self._publish_byte = weights.publish_byte
 
     def weight(self, message: Sequence[Instruction]) -> Weight | InstructionError:
         """The most that executing `message` takes, or which top-level instruction made that not computable.
@@ -53,7 +56,7 @@ class FixedWeightBounds:
             proof_size += more_proof
             if left < 0:
                 return InstructionError(min(index, MAX_INDEX), XcmError(XcmErrorKind.ExceedsStackLimit))
-            if max(ref_time, proof_size) > U64_MAX:
+            if ref_time > U64_MAX or proof_size > U64_MAX:
                 return InstructionError(min(index, MAX_INDEX), XcmError(XcmErrorKind.Overflow))
         return Weight(ref_time, proof_size)
 
@@ -64,14 +67,11 @@ class FixedWeightBounds:
 
     def _bounds(self, top: Instruction, left: int) -> tuple[int, int, int]:
         """Count, ref_time and proof_size of one instruction with what it may run; stops counting beyond `left`."""
-        base, publish, per_byte = self.weights.instruction, self.weights.publish, self.weights.publish_byte
         if isinstance(top, Publish):  # nearly every instruction there is
             size = len(top.value)
-            return (
-                1,
-                base.ref_time + publish.ref_time + per_byte.ref_time * size,
-                base.proof_size + publish.proof_size + per_byte.proof_size * size,
-            )
+            byte = self._publish_byte
+            return 1, self._publish_time + byte.ref_time * size, self._publish_proof + byte.proof_size * size
+        base, publish, per_byte = self.weights.instruction, self.weights.publish, self.weights.publish_byte
         count = ref_time = proof_size = 0
         waiting: list[Xcm] = [(top,)]
         while waiting and count <= left:

@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 from primitives.errors import DefensiveFailure
 from primitives.hashing import blake2_256
-from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from primitives.types import U64_MAX, Hash, ParaId
 from primitives.values import value_type
 from primitives.weights import WEIGHT_ZERO, Weight
@@ -34,6 +33,9 @@ from runtime.message_queue.types import (
     OverweightDropped,
     Page,
     ProcessingFailed,
+    QueueRows,
+    book_state,
+    rows_of,
 )
 from runtime.message_queue.types import Processed as ProcessedEvent
 from runtime.storage import Storage
@@ -135,7 +137,7 @@ class MessageQueue(Hooks):
             size=book.size + sum(map(len, messages)),
         )
         BOOKS.insert(storage, para, book)
-        _note_capacity(storage, para, book, active_config(storage))
+        _note_capacity(storage, rows_of(para), book, active_config(storage))
 
     # Serving
 
@@ -182,7 +184,7 @@ class MessageQueue(Hooks):
             page = PAGES.get(storage, para, index) or Page()
             while page.remaining:
                 out.append(page.peek())
-                page.pop()
+                page.pop(len(out[-1]))
         return out
 
     def sweep_queue(self, storage: Storage, para: ParaId) -> None:
@@ -193,7 +195,7 @@ class MessageQueue(Hooks):
         for index in range(book.begin, book.end):
             PAGES.remove(storage, para, index)
         BOOKS.remove(storage, para)
-        storage.kill(relay_dispatch_queue_remaining_capacity(para))
+        storage.kill(rows_of(para).capacity)
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
         """Empty the queues of paras that have left; this goes before their published data (PS-11)."""
@@ -234,12 +236,15 @@ class MessageQueue(Hooks):
 
         An empty queue is out of the ring as far as its own book goes; the caller closes the ring behind it.
         """
+        rows = rows_of(para)
         begin, messages, size = book.begin, book.message_count, book.size
         fits = True
         while begin < book.end and fits:
-            page = PAGES.take(storage, para, begin)
-            if page is None:
+            row = rows.page(begin)
+            raw = storage.get(row)
+            if raw is None:
                 raise DefensiveFailure(f"page {begin} of {para} is not there")
+            page = PAGES.codec.decode(raw)
             while page.remaining:
                 message = page.peek()
                 used = self._serve(storage, para, message, left)
@@ -247,51 +252,54 @@ class MessageQueue(Hooks):
                     fits = False
                     break
                 left -= used
-                page.pop()
+                length = len(message)
+                page.pop(length)
                 messages -= 1
-                size -= len(message)
+                size -= length
             if fits:
+                storage.kill(row)
                 begin += 1
-            else:
-                PAGES.insert(storage, para, begin, page)
+            elif messages != book.message_count:
+                storage.put(row, PAGES.codec.encode(page))
         if messages == book.message_count:
             return left, book
         at = None if fits else book.ready_neighbours
         book = BookState(begin, book.end, book.end - begin, at, messages, size)
-        BOOKS.insert(storage, para, book)
-        _note_capacity(storage, para, book, config)
+        storage.put(rows.book, book_state.encode(book))
+        _note_capacity(storage, rows, book, config)
         return left, book
 
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
         """Process or discard one message; returns the weight used, none when it does not fit and has to wait."""
         weight = self.processor.weigh(para, message)
         charged = self.config.overhead + weight
-        if charged.any_gt(self.config.service_weight):
-            if self.config.overhead.any_gt(left):
+        if charged.any_gt(left):
+            # A message that no block has weight enough for is dropped, for as much as looking at it costs.
+            if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(left):
                 return None
             deposit(storage, OverweightDropped(blake2_256(message), para, weight))
             return self.config.overhead
-        if charged.any_gt(left):
-            return None
         digest = blake2_256(message)
         outcome = self.processor.process(storage, para, message, digest, weight)
-        if outcome.weight_used.any_gt(weight):
-            raise DefensiveFailure(f"a message of {para} used {outcome.weight_used} of {weight}")
+        used = outcome.weight_used
         if outcome.error is None:
-            deposit(storage, ProcessedEvent(digest, para, outcome.weight_used, outcome.success))
+            deposit(storage, ProcessedEvent(digest, para, used, outcome.success))
         else:
             deposit(storage, ProcessingFailed(digest, para, outcome.error))
-        return charged if outcome.weight_used is weight else self.config.overhead + outcome.weight_used
+        if used is weight:
+            return charged
+        if used.any_gt(weight):
+            raise DefensiveFailure(f"a message of {para} used {used} of {weight}")
+        return self.config.overhead + used
 
 
-def _note_capacity(storage: Storage, para: ParaId, book: BookState, config: HostConfiguration) -> None:
+def _note_capacity(storage: Storage, rows: QueueRows, book: BookState, config: HostConfiguration) -> None:
     """Tell the parachain, under a well-known key, how much its queue still takes: (u32 messages, u32 bytes)."""
     count, size = _remaining(config, book)
-    storage.put(relay_dispatch_queue_remaining_capacity(para), (count | size << 32).to_bytes(8, "little"))
+    storage.put(rows.capacity, (count | size << 32).to_bytes(8, "little"))
 
 
 def _remaining(config: HostConfiguration, book: BookState) -> tuple[int, int]:
-    return (
-        max(config.max_upward_queue_count - book.message_count, 0),
-        max(config.max_upward_queue_size - book.size, 0),
-    )
+    count = config.max_upward_queue_count - book.message_count
+    size = config.max_upward_queue_size - book.size
+    return max(0, count), max(0, size)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from primitives.errors import DefensiveFailure
 from primitives.types import ParaId
-from runtime.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours
+from runtime.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours, book_state, rows_of
 from runtime.storage import Storage
 
 
@@ -59,7 +59,10 @@ def books(storage: Storage) -> dict[ParaId, BookState]:
     while following is not None:
         if following in ring:
             raise DefensiveFailure(f"the ring does not close: {following} stands in it twice")
-        book = ring[following] = BOOKS.get(storage, following)
+        raw = storage.get(rows_of(following).book)
+        if raw is None:
+            raise DefensiveFailure(f"the queue of {following} has no book")
+        book = ring[following] = book_state.decode(raw)
         if book.ready_neighbours is None:
             raise DefensiveFailure(f"the queue of {following} is not in the ring")
         following = book.ready_neighbours.next

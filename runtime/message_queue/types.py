@@ -18,7 +18,9 @@ from typing import Final
 
 from primitives import scale
 from primitives.errors import DefensiveFailure, ScaleError
+from primitives.hashing import twox64_concat
 from primitives.scale import Codec, Reader
+from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from primitives.types import Hash, ParaId
 from primitives.values import value_type
 from primitives.weights import Weight
@@ -39,7 +41,6 @@ def _read_origin(reader: Reader) -> ParaId:
     return ParaId(reader.uint(4))
 
 
-@lru_cache(maxsize=4096)  # the same few in every block
 def _encode_origin(para: ParaId) -> bytes:
     return b"\x00\x00" + para.to_bytes(4, "little")
 
@@ -98,9 +99,8 @@ class Page:
             raise DefensiveFailure("a page of the message queue is corrupt")
         return bytes(self.heap[start : start + length])
 
-    def pop(self) -> None:
-        """Mark the first message that waits, which was looked at, as processed and go to the next."""
-        length = int.from_bytes(self.heap[self.first : self.first + 4], "little")
+    def pop(self, length: int) -> None:
+        """Mark the first message that waits, which was looked at and has this length, as processed; go to the next."""
         self.heap[self.first + 4] = 1
         self.first += ITEM_HEADER + length
         self.first_index += 1
@@ -177,6 +177,25 @@ _page: Final[Codec[Page]] = _PageCodec("Page", _encode_page, _read_page)
 BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
 PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)
 SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", origin)
+
+
+@value_type
+class QueueRows:
+    """Where one queue's rows stand: full storage keys, and the prefix of its pages."""
+
+    book: bytes
+    pages: bytes
+    capacity: bytes
+
+    def page(self, index: int) -> bytes:
+        """Storage key of a page."""
+        return self.pages + twox64_concat(index.to_bytes(4, "little"))
+
+
+@lru_cache(maxsize=4096)  # the same few in every block
+def rows_of(para: ParaId) -> QueueRows:
+    """The rows of the queue of a para."""
+    return QueueRows(BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para))
 
 
 class ProcessMessageError(IntEnum):

@@ -65,7 +65,8 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 
     lifetime = (ttl | now << 32).to_bytes(8, "little")
     storage.child_put(rows.child, key, encode_compact(size) + value + lifetime)
-    _set_lifetime(config, storage, rows, key, None if old is None else old[-8:], lifetime)
+    if ttl or (old is not None and old[-8:-4] != _INFINITE):
+        _set_lifetime(config, storage, rows, key, None if old is None else old[-8:], lifetime)
     deposit(storage, DataPublished(para, key, size))
 
 
