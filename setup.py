@@ -21,6 +21,7 @@ COMPILED = [
     "trie/nodes.py",
     "trie/walk.py",
     "trie/bulk.py",
+    "trie/batch.py",
     "trie/mutable.py",
     "trie/proof.py",
     "trie/parts.py",

@@ -100,12 +100,17 @@ class State:
 
     def apply(self, top: Mapping[bytes, bytes | None], children: Mapping[bytes, Mapping[bytes, bytes | None]]) -> None:
         """Write changes (none removes a key) and set the roots of the child tries that they touch."""
+        if not children:
+            self.top.update(top)
+            return
+        roots = dict(top)
         for child_key, changes in children.items():
             if changes:
-                self._apply_child(child_key, changes)
-        _write(self.top, top)
+                roots[child_root_key(child_key)] = self._apply_child(child_key, changes)
+        self.top.update(roots)
 
-    def _apply_child(self, child_key: bytes, changes: Mapping[bytes, bytes | None]) -> None:
+    def _apply_child(self, child_key: bytes, changes: Mapping[bytes, bytes | None]) -> Hash | None:
+        """Write to one child trie; its new root, none when nothing is left of it."""
         trie = self.children.get(child_key)
         if trie is None:
             trie = Trie(STATE_VERSION)
@@ -118,19 +123,22 @@ class State:
         if trie:
             self.children[child_key] = trie
             self._owned[child_key] = None
-            self.top.insert(child_root_key(child_key), trie.root())
-        else:
-            self.children.pop(child_key, None)
-            self._owned.pop(child_key, None)
-            self.top.remove(child_root_key(child_key))
+            return trie.root()
+        self.children.pop(child_key, None)
+        self._owned.pop(child_key, None)
+        return None
 
 
 def _write(trie: Trie, changes: Mapping[bytes, bytes | None]) -> None:
+    """Write to a child trie, whose keys are hashes and share little of their ways."""
+    removals: dict[bytes, bytes | None] = {}
     for key, value in changes.items():
         if value is None:
-            trie.remove(key)
+            removals[key] = None
         else:
             trie.insert(key, value)
+    if removals:
+        trie.update(removals)
 
 
 class _Unwritten:

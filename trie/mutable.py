@@ -4,10 +4,12 @@ Keys are walked as hex digits, whose order is the order of the bytes. Every path
 nibbles long, and so may the chain of nodes that leads to it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from primitives.hashing import blake2_256
 from primitives.types import EMPTY_TRIE_ROOT, Hash
+from trie.batch import write
 from trie.bulk import build
 from trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
 from trie.difference import Difference, differences
@@ -135,94 +137,28 @@ class Trie:
             parent = node
             node = child
 
-    def remove(self, key: bytes) -> bool:
-        """Remove `key`; whether it was there.
+    def update(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Write many keys at once, where none removes a key, and encode what changes.
 
-        As `insert` it makes its way its own: what removes a key nearly always knows that it is there.
+        Worth it where keys have long ways in common, as those of a state, and for removals. Keys that share little are
+        inserted as quickly one by one.
         """
-        digits = key.hex()
-        owner = self._owner
-        node = self._root
-        if node is None:
-            return False
+        self.root()
+        self._root, grown = write(self._root, changes, self._owner, self._max_inline)
+        self._count += grown
         self._root_hash = None
-        if node.owner is owner:
-            node.stale = True
-        else:
-            node = self._root = node.copy(owner)
-        parent: Node | None = None
-        at = 0  # of the parent's children, where one that is left alone goes up to
-        grandparent: Node | None = None
-        above = 0
-        depth = 0
-        size = len(digits)
-        while True:
-            partial = node.partial
-            if partial:
-                if not digits.startswith(partial, depth):
-                    return False
-                depth += len(partial)
-            if depth == size:
-                if node.value is None:
-                    return False
-                self._count -= 1
-                if node.children is not None:
-                    node.set_value(None)
-                    self._merge(parent, at, node)
-                elif parent is None:
-                    self._root = None
-                else:
-                    parent.drop_child(at)
-                    self._merge(grandparent, above, parent)
-                return True
-            children = node.children
-            nibble = NIBBLE[digits[depth]]
-            child = None if children is None else children[nibble]
-            if child is None or children is None:
-                return False
-            node.dirty |= 1 << nibble
-            if child.owner is owner:
-                child.stale = True
-            elif child.children is not None:
-                child = children[nibble] = child.copy(owner)
-            grandparent, above = parent, at
-            parent, at = node, nibble
-            node = child
-            depth += 1
+
+    def remove(self, key: bytes) -> bool:
+        """Remove `key`; whether it was there."""
+        before = self._count
+        self.update({key: None})
+        return self._count < before
 
     def remove_prefix(self, prefix: bytes, limit: int | None = None) -> int:
         """Remove the keys that start with `prefix`, at most the first `limit`; how many were removed."""
-        if limit is not None:
-            doomed: list[bytes] = []
-            if limit > 0:
-                for key in self.keys(prefix):
-                    doomed.append(key)
-                    if len(doomed) == limit:
-                        break
-            for key in doomed:
-                self.remove(key)
-            return len(doomed)
-        path: list[Node] = []
-        nibbles: list[int] = []
-        depth = 0
-        digits = prefix.hex()
-        node = self._root
-        while node is not None:
-            path.append(node)
-            rest = digits[depth:]
-            if node.partial.startswith(rest):
-                removed = _count_values(node)
-                self._count -= removed
-                self._cut(path, nibbles)
-                return removed
-            if node.children is None or not rest.startswith(node.partial):
-                return 0
-            depth += len(node.partial)
-            nibble = NIBBLE[digits[depth]]
-            nibbles.append(nibble)
-            node = node.children[nibble]
-            depth += 1
-        return 0
+        doomed = dict.fromkeys(islice(self.keys(prefix), limit))
+        self.update(doomed)
+        return len(doomed)
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys start with `prefix`, ascending bytewise, strictly after `after`.
@@ -314,26 +250,6 @@ class Trie:
                 trail.append(node)
                 starts.append(depth)
 
-    def _own(self, path: list[Node], nibbles: list[int]) -> Node:
-        """Make the nodes of `path` this trie's own and unencoded; `nibbles` lead from each to the next."""
-        owner = self._owner
-        self._root_hash = None
-        parent: Node | None = None
-        for at, found in enumerate(path):
-            node = found
-            if node.owner is not owner:
-                node = path[at] = node.copy(owner)
-                if parent is None:
-                    self._root = node
-                else:
-                    parent.set_child(nibbles[at - 1], node)
-            else:
-                node.stale = True
-                if parent is not None:
-                    parent.dirty |= 1 << nibbles[at - 1]
-            parent = node
-        return path[-1]
-
     def _split(self, node: Node, digits: str, value: bytes) -> Node:
         """A branch over the owned `node` and a new key that leaves it within its partial key, `digits` being left."""
         partial = node.partial
@@ -350,48 +266,6 @@ class Trie:
             branch.set_child(NIBBLE[digits[shared]], Node(self._owner, digits[shared + 1 :], value))
         self._count += 1
         return branch
-
-    def _cut(self, path: list[Node], nibbles: list[int]) -> None:
-        """Remove the last node of `path` with all that is below it."""
-        path.pop()
-        self._root_hash = None
-        if not path:
-            self._root = None
-            return
-        node = self._own(path, nibbles)
-        node.drop_child(nibbles[len(path) - 1])
-        if len(path) == 1:
-            self._merge(None, 0, node)
-        else:
-            self._merge(path[-2], nibbles[len(path) - 2], node)
-
-    def _merge(self, parent: Node | None, at: int, node: Node) -> None:
-        """Replace the owned `node`, child `at` of `parent` or the root, by its only child when it has no value."""
-        bitmap = node.bitmap
-        if node.value is not None or node.children is None or bitmap & (bitmap - 1):
-            return
-        nibble = bitmap.bit_length() - 1
-        child = node.children[nibble]
-        if child is None:
-            return
-        merged = child.copy(self._owner)
-        merged.set_partial(f"{node.partial}{nibble:x}{child.partial}")
-        if parent is None:
-            self._root = merged
-        else:
-            parent.set_child(at, merged)
-
-
-def _count_values(root: Node) -> int:
-    total = 0
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if node.value is not None:
-            total += 1
-        if node.children is not None:
-            stack.extend(child for child in node.children if child is not None)
-    return total
 
 
 def _ordered(root: Node | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:

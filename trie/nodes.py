@@ -173,12 +173,12 @@ def encode_stale(root: Node, max_inline: int) -> None:
     for node, child, at in reversed(steps):
         if child.stale:
             if child.children is None:
-                _encode_leaf(child, max_inline)
+                encode_leaf(child, max_inline)
             elif child.refs_at > 0:
                 child.dirty = 0
                 child.stale = False
             else:
-                _encode_branch(child, max_inline)
+                encode_branch(child, max_inline)
         if at:
             below = child.encoded
             if len(below) < 32:
@@ -190,7 +190,7 @@ def encode_stale(root: Node, max_inline: int) -> None:
             node.encoded = encoded[:at] + hasher.digest() + encoded[at + 32 :]
 
 
-def _encode_branch(node: Node, max_inline: int) -> None:
+def encode_branch(node: Node, max_inline: int) -> None:
     """Encode a branch whose child branches are encoded."""
     partial = node.partial
     value = node.value
@@ -235,7 +235,7 @@ def _reference(node: Node | None, max_inline: int) -> bytes:
     if node is None:
         return b""
     if node.stale:
-        _encode_leaf(node, max_inline)
+        encode_leaf(node, max_inline)
     encoded = node.encoded
     if len(encoded) < 32:
         return INLINE_LENGTHS[len(encoded)] + encoded
@@ -244,7 +244,7 @@ def _reference(node: Node | None, max_inline: int) -> bytes:
     return b"\x80" + hasher.digest()
 
 
-def _encode_leaf(node: Node, max_inline: int) -> None:
+def encode_leaf(node: Node, max_inline: int) -> None:
     """Encode a leaf."""
     value = node.value or b""
     tail = node.tail

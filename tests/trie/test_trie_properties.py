@@ -23,11 +23,13 @@ from trie import (
     state_root,
 )
 
-INSERT, REMOVE, CLEAR, ROOT, FORK, SWITCH = range(6)
+INSERT, REMOVE, CLEAR, ROOT, FORK, SWITCH, UPDATE = range(7)
+changes = st.dictionaries(st.one_of(dense_keys, keys), st.one_of(st.none(), values), max_size=12)
 operations = st.lists(
     st.one_of(
         st.tuples(st.just(INSERT), keys, values),
         st.tuples(st.just(INSERT), dense_keys, values),
+        st.tuples(st.just(UPDATE), changes, st.just(b"")),
         st.tuples(st.just(REMOVE), dense_keys, st.just(b"")),
         st.tuples(st.just(CLEAR), dense_keys, st.integers(0, 5).map(lambda count: bytes([count]))),
         st.tuples(st.sampled_from([ROOT, FORK, SWITCH]), st.just(b""), st.binary(min_size=1, max_size=1)),
@@ -39,7 +41,7 @@ operations = st.lists(
 @settings(max_examples=150)
 @given(operations, versions)
 def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
-    steps: list[tuple[int, bytes, bytes]], version: int
+    steps: list[tuple[int, Any, bytes]], version: int
 ) -> None:
     """Forks never see each other's writes, whichever of them goes on."""
     tries = [Trie(version)]
@@ -50,6 +52,9 @@ def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
         if kind == INSERT:
             trie.insert(key, value)
             model[key] = value
+        elif kind == UPDATE:
+            trie.update(key)
+            _change(model, key)
         elif kind == REMOVE:
             assert trie.remove(key) == (key in model)
             model.pop(key, None)
@@ -72,6 +77,37 @@ def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
         assert bool(trie) == bool(model)
         assert trie.root() == root(model, version)
         assert all(trie.get(key) == value and key in trie for key, value in model.items())
+
+
+@settings(max_examples=150)
+@given(entries, st.lists(changes, min_size=1, max_size=4), versions)
+def test_changes_at_once_leave_the_nodes_that_a_new_trie_has(
+    found: dict[bytes, bytes], rounds: list[dict[bytes, bytes | None]], version: int
+) -> None:
+    """All that was kept of earlier encodings included; a fork made between two rounds keeps what it saw."""
+    trie = Trie.from_entries(found.items(), version)
+    model = dict(found)
+    before: list[tuple[Trie, dict[bytes, bytes]]] = []
+    for changed in rounds:
+        before.append((trie.fork(), dict(model)))
+        trie.update(changed)
+        _change(model, changed)
+    for seen, held in [*before, (trie, model)]:
+        want: dict[Any, bytes] = {}
+        Trie.from_entries(held.items(), version).prove(held, want)
+        nodes: dict[Any, bytes] = {}
+        seen.prove(held, nodes)
+        assert nodes == want
+        assert seen.root() == root(held, version)
+        assert len(seen) == len(held)
+
+
+def _change(model: dict[bytes, bytes], changed: dict[bytes, bytes | None]) -> None:
+    for key, value in changed.items():
+        if value is None:
+            model.pop(key, None)
+        else:
+            model[key] = value
 
 
 @settings(max_examples=150)

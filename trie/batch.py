@@ -1,0 +1,159 @@
+"""Many changes at once: one pass over a trie, along the keys in order, that encodes what it leaves behind.
+
+The trail leads from above the root to the node below which the last key went. A node that is not on the next key's way
+is on no later key's way either, so it is complete: it loses what removals left superfluous, is encoded, and what refers
+to it is put into the node above.
+
+    for each key    leave what is not on its way ──► go down on copies of one's own ──► put or drop the leaf
+"""
+
+from collections.abc import Mapping
+
+from trie.codec import CHILDREN, new_hasher
+from trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf
+
+
+def write(
+    root: Node | None, changes: Mapping[bytes, bytes | None], owner: Owner, max_inline: int
+) -> tuple[Node | None, int]:
+    """Write `changes`, where none removes a key, below `root`, with which all is encoded.
+
+    Returns the new root, again with all below it encoded, and how many entries more there are.
+    """
+    # Above the root stands a node with the root for its only child, so that the root is a child like any other.
+    above = Node(owner, "", None)
+    if root is not None:
+        above.set_child(0, root)
+    grown = 0
+    trail = [above]
+    ways = [""]
+    node = above
+    way = ""
+    for key in sorted(changes):
+        value = changes[key]
+        digits = "0" + key.hex()
+        while not digits.startswith(way):
+            complete = trail.pop()
+            ways.pop()
+            node = trail[-1]
+            nibble = NIBBLE[way[len(ways[-1])]]
+            way = ways[-1]
+            _leave(node, nibble, complete, max_inline)
+        depth = len(way)
+        size = len(digits)
+        while depth < size:
+            nibble = NIBBLE[digits[depth]]
+            depth += 1
+            children = node.children
+            child = None if children is None else children[nibble]
+            if child is None or children is None:
+                if value is not None:
+                    node.set_child(nibble, _leaf(owner, digits[depth:], value, max_inline))
+                    grown += 1
+                break
+            partial = child.partial
+            if partial:
+                if not digits.startswith(partial, depth):
+                    if value is None:
+                        break
+                    shared = _shared(partial, digits, depth)
+                    child = _split(child, shared, owner, max_inline)
+                else:
+                    shared = len(partial)
+                depth += shared
+            if child.children is None and depth == size:
+                if value is None:
+                    node.drop_child(nibble)
+                    grown -= 1
+                else:
+                    leaf = children[nibble] = child.with_value(owner, value)
+                    encode_leaf(leaf, max_inline)
+                    _refer(node, nibble, leaf)
+                break
+            if child.owner is not owner:
+                child = child.copy(owner)
+            children[nibble] = node = child
+            way = digits[:depth]
+            trail.append(child)
+            ways.append(way)
+        else:
+            # The key ends at a branch.
+            if value is not None:
+                grown += node.value is None
+                node.set_value(value)
+            elif node.value is not None:
+                grown -= 1
+                node.set_value(None)
+    while len(trail) > 1:
+        complete = trail.pop()
+        way = ways.pop()
+        _leave(trail[-1], NIBBLE[way[len(ways[-1])]], complete, max_inline)
+    return None if above.children is None else above.children[0], grown
+
+
+def _leaf(owner: Owner, partial: str, value: bytes, max_inline: int) -> Node:
+    leaf = Node(owner, partial, value)
+    encode_leaf(leaf, max_inline)
+    return leaf
+
+
+def _shared(partial: str, digits: str, depth: int) -> int:
+    """How many nibbles of `partial` are those of `digits` from `depth` on."""
+    shared = 0
+    most = min(len(partial), len(digits) - depth)
+    while shared < most and partial[shared] == digits[depth + shared]:
+        shared += 1
+    return shared
+
+
+def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:
+    """A branch after the first `shared` nibbles of a node's partial key, with the rest of that node below it."""
+    partial = node.partial
+    branch = Node(owner, partial[:shared], None)
+    lower = node.copy(owner)
+    lower.set_partial(partial[shared + 1 :])
+    if lower.children is None:
+        encode_leaf(lower, max_inline)
+    else:
+        encode_branch(lower, max_inline)
+    branch.set_child(NIBBLE[partial[shared]], lower)
+    return branch
+
+
+def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
+    """Encode `node`, child `nibble` of `parent`, of which nothing below will change any more."""
+    bitmap = node.bitmap
+    if node.value is None and not bitmap & (bitmap - 1):
+        # No branch: without children it is nothing, and one child takes its place.
+        if not bitmap or node.children is None or parent.children is None:
+            parent.drop_child(nibble)
+            return
+        at = bitmap.bit_length() - 1
+        child = node.children[at]
+        if child is None:
+            return
+        merged = child.copy(node.owner)
+        merged.set_partial(f"{node.partial}{at:x}{child.partial}")
+        parent.children[nibble] = node = merged
+    if node.children is None:
+        encode_leaf(node, max_inline)
+    elif node.refs_at > 0:
+        node.stale = False
+    else:
+        encode_branch(node, max_inline)
+    _refer(parent, nibble, node)
+
+
+def _refer(parent: Node, nibble: int, child: Node) -> None:
+    """Put the hash of the encoded child `nibble` into its parent's encoding, or note that this has to be made anew."""
+    encoded = child.encoded
+    at = parent.refs_at
+    if at > 0 and len(encoded) >= 32:
+        at += 1 + 33 * CHILDREN[parent.bitmap & ((1 << nibble) - 1)]
+        hasher = new_hasher()
+        hasher.update(encoded)
+        old = parent.encoded
+        parent.encoded = old[:at] + hasher.digest() + old[at + 32 :]
+    else:
+        parent.refs_at = -abs(at)
+        parent.dirty |= 1 << nibble
