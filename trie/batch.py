@@ -9,7 +9,7 @@ to it is put into the node above.
 
 from collections.abc import Mapping
 
-from trie.codec import CHILDREN, new_hasher
+from trie.codec import CHILDREN, digest_of, feed, new_hasher
 from trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf
 
 
@@ -151,9 +151,9 @@ def _refer(parent: Node, nibble: int, child: Node) -> None:
     if at > 0 and len(encoded) >= 32:
         at += 1 + 33 * CHILDREN[parent.bitmap & ((1 << nibble) - 1)]
         hasher = new_hasher()
-        hasher.update(encoded)
+        feed(hasher, encoded)
         old = parent.encoded
-        parent.encoded = old[:at] + hasher.digest() + old[at + 32 :]
+        parent.encoded = old[:at] + digest_of(hasher) + old[at + 32 :]
     else:
         parent.refs_at = -abs(at)
         parent.dirty |= 1 << nibble

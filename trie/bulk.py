@@ -27,6 +27,8 @@ from trie.codec import (
     NIBBLES,
     ODD_HASHED_LEAF_HEADS,
     ODD_LEAF_HEADS,
+    digest_of,
+    feed,
     new_hasher,
     node_head,
 )
@@ -76,7 +78,7 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
     half, rest, bits, heads = ways[0]
     stack: list[tuple[int, int, list[bytes]]] = []
     left = -1
-    fresh = new_hasher
+    fresh, update, digest = new_hasher, feed, digest_of
     for records, rights in runs:
         for record, right in zip(records, rights):  # noqa: B905  # of one length; mypyc makes a loop of a plain zip
             if right > left:
@@ -88,8 +90,8 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
             byte = record[half]
             bitmap |= bits[byte]
             hasher = fresh()
-            hasher.update(heads[byte] + record[rest:])
-            hashes.append(hasher.digest())
+            update(hasher, heads[byte] + record[rest:])
+            hashes.append(digest(hasher))
             while depth > right:
                 # The open branch is complete: it becomes a child of the next one above, which may have to be opened.
                 above = stack[-1][0]
@@ -102,9 +104,9 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
                     head = node_head(BRANCH, depth - above - 1) + _packed(record, above + 1, depth)
                     hashes[0] = head + bitmap.to_bytes(2, "little")
                 hasher = fresh()
-                hasher.update(b"\x80".join(hashes))
+                update(hasher, b"\x80".join(hashes))
                 if above < 0:
-                    return Hash(hasher.digest())
+                    return Hash(digest(hasher))
                 if opens:
                     depth = right
                     bitmap = 0
@@ -112,7 +114,7 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
                 else:
                     depth, bitmap, hashes = stack.pop()
                 half, rest, bits, heads = ways[depth]
-                hashes.append(hasher.digest())
+                hashes.append(digest(hasher))
                 bitmap |= bits[record[half]]
             left = right
     return None
@@ -127,13 +129,13 @@ def _regular_runs(
     of a run stay in the processor's cache. The runs end before the last record when the entries are not regular.
     """
     buckets: list[list[bytes]] = [[] for _ in range(256)]
-    fresh = new_hasher
+    fresh, update, digest = new_hasher, feed, digest_of
     for key, value in entries:
         if len(value) <= max_inline or len(key) != size:
             return
         hasher = fresh()
-        hasher.update(value)
-        buckets[key[0]].append(key + hasher.digest())
+        update(hasher, value)
+        buckets[key[0]].append(key + digest(hasher))
     records: list[bytes] = []
     rights: list[int] = []
     buckets.reverse()
@@ -167,14 +169,14 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
     kind = BRANCH
     stack: list[tuple[int, int, list[bytes], bytes, int]] = []
     left = -1
-    fresh = new_hasher
+    fresh, update, digest = new_hasher, feed, digest_of
     for key, right in zip(keys, shared_with_next(keys), strict=True):
         value = table[key]
         detached = len(value) > max_inline
         if detached:
             hasher = fresh()
-            hasher.update(value)
-            stored = hasher.digest()
+            update(hasher, value)
+            stored = digest(hasher)
         else:
             stored = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
         if right > left:
@@ -207,8 +209,8 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
             refs.append(INLINE_LENGTHS[len(encoded)] + encoded)
         else:
             hasher = fresh()
-            hasher.update(encoded)
-            refs.append(b"\x80" + hasher.digest())
+            update(hasher, encoded)
+            refs.append(b"\x80" + digest(hasher))
         bitmap |= bits[byte]
         while depth > right:
             above = max(stack[-1][0], right)
@@ -233,8 +235,8 @@ def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
                 refs.append(INLINE_LENGTHS[len(encoded)] + encoded)
             else:
                 hasher = fresh()
-                hasher.update(encoded)
-                refs.append(b"\x80" + hasher.digest())
+                update(hasher, encoded)
+                refs.append(b"\x80" + digest(hasher))
             bitmap |= bits[key[half]]
         left = right
     raise DefensiveFailure("the last entry closes the root")

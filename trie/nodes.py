@@ -21,6 +21,8 @@ from trie.codec import (
     INLINE_LENGTHS,
     LEAF,
     LEAF_HEADS,
+    digest_of,
+    feed,
     new_hasher,
     node_head,
     pack,
@@ -169,7 +171,7 @@ def encode_stale(root: Node, max_inline: int) -> None:
             steps.append((node, child, first + 33 * CHILDREN[bitmap & (bit - 1)] if first > 1 else 0))
             if child.stale and child.children is not None:
                 branches.append(child)
-    fresh = new_hasher
+    fresh, update, digest = new_hasher, feed, digest_of
     for node, child, at in reversed(steps):
         if child.stale:
             if child.children is None:
@@ -185,9 +187,9 @@ def encode_stale(root: Node, max_inline: int) -> None:
                 node.refs_at = -abs(node.refs_at)
                 continue
             hasher = fresh()
-            hasher.update(below)
+            update(hasher, below)
             encoded = node.encoded
-            node.encoded = encoded[:at] + hasher.digest() + encoded[at + 32 :]
+            node.encoded = encoded[:at] + digest(hasher) + encoded[at + 32 :]
 
 
 def encode_branch(node: Node, max_inline: int) -> None:
@@ -240,8 +242,8 @@ def _reference(node: Node | None, max_inline: int) -> bytes:
     if len(encoded) < 32:
         return INLINE_LENGTHS[len(encoded)] + encoded
     hasher = new_hasher()
-    hasher.update(encoded)
-    return b"\x80" + hasher.digest()
+    feed(hasher, encoded)
+    return b"\x80" + digest_of(hasher)
 
 
 def encode_leaf(node: Node, max_inline: int) -> None:
@@ -252,8 +254,8 @@ def encode_leaf(node: Node, max_inline: int) -> None:
     if not tail:
         if detached:
             hasher = new_hasher()
-            hasher.update(value)
-            tail = hasher.digest()
+            feed(hasher, value)
+            tail = digest_of(hasher)
         else:
             tail = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
         node.tail = tail
@@ -276,8 +278,8 @@ def _store_value(node: Node, max_inline: int) -> bytes:
     value = node.value or b""
     if len(value) > max_inline:
         hasher = new_hasher()
-        hasher.update(value)
-        tail = hasher.digest()
+        feed(hasher, value)
+        tail = digest_of(hasher)
     else:
         tail = encode_bytes(value)
     node.tail = tail

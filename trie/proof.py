@@ -20,6 +20,8 @@ from trie.codec import (
     HIGH_BITS,
     LOW_BITS,
     ODD_HASHED_LEAF_HEADS,
+    digest_of,
+    feed,
     new_hasher,
 )
 from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
@@ -80,12 +82,12 @@ def read_child_proof(
 
 def _by_hash(nodes: Iterable[bytes], *, exact: bool) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    fresh = new_hasher
+    fresh, update, digest = new_hasher, feed, digest_of
     if not exact:
         for node in nodes:
             hasher = fresh()
-            hasher.update(node)
-            found[hasher.digest()] = node
+            update(hasher, node)
+            found[digest(hasher)] = node
         return found
     repeated: dict[bytes, None] = {}
     for node in nodes:
@@ -115,11 +117,13 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     high_bits, low_bits = HIGH_BITS, LOW_BITS
     children, child_at, lengths = CHILDREN, CHILD_AT, HASH_LENGTHS
     before = 0
+    rights = shared_with_next(wanted)
     key = wanted[0]
     name = root
     depth = 0
     try:
-        for key, after in zip(wanted, shared_with_next(wanted), strict=True):
+        for at, key in enumerate(wanted):
+            after = rights[at]
             node, depth, bitmap = trail[-1]
             while depth > before:
                 trail.pop()
@@ -166,11 +170,11 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                         if size != 3 + 33 * count or node[3::33] != lengths[count]:
                             bitmap = 0
                     elif head < 0x40 and end - depth < tabled:
-                        at = depth >> 1
+                        half = depth >> 1
                         if depth & 1:
-                            expected = odd_heads[end - depth][key[at] & 15] + key[at + 1 :]
+                            expected = odd_heads[end - depth][key[half] & 15] + key[half + 1 :]
                         else:
-                            expected = heads[end - depth] + key[at:]
+                            expected = heads[end - depth] + key[half:]
                         if node[:-32] == expected:
                             name = node[-32:]
                             depth = end
