@@ -65,8 +65,15 @@ HIGH_BITS: Final = [1 << (byte >> 4) for byte in range(256)]
 LOW_BITS: Final = [1 << (byte & 15) for byte in range(256)]
 """The bit of a byte's high or low nibble in a bitmap."""
 
-CHILD_AT: Final = [4 + 33 * before for before in range(16)]
+CHILD_HASHES: Final = [slice(4 + 33 * before, 36 + 33 * before) for before in range(16)]
 """Where a child's hash stands in a branch of hashes without partial key and value, by how many stand before it."""
+
+LENGTHS: Final = slice(3, None, 33)
+"""What stands before each hash there."""
+
+DETACHED_HASH: Final = slice(-32, None)
+BEFORE_HASH: Final = slice(None, -32)
+"""A leaf's detached value, and all before it."""
 
 COMPACT_32: Final = 0x80
 """The compact length 32, which stands before every child hash."""

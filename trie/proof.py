@@ -7,17 +7,21 @@ that the root does not vouch for are never looked into.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from primitives.hashing import blake2_256
 from primitives.storage_keys import child_root_key
 from primitives.types import EMPTY_TRIE_ROOT
 from trie.codec import (
-    CHILD_AT,
+    BEFORE_HASH,
+    CHILD_HASHES,
     CHILDREN,
+    DETACHED_HASH,
     EMPTY_NODE,
     HASH_LENGTHS,
     HASHED_LEAF_HEADS,
     HIGH_BITS,
+    LENGTHS,
     LOW_BITS,
     ODD_HASHED_LEAF_HEADS,
     digest_of,
@@ -115,7 +119,9 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
     # Every name of the inner loop is a local one: that alone is a tenth of it.
     heads, odd_heads, tabled = HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS, len(HASHED_LEAF_HEADS)
     high_bits, low_bits = HIGH_BITS, LOW_BITS
-    children, child_at, lengths = CHILDREN, CHILD_AT, HASH_LENGTHS
+    children, child_hashes, lengths, of_hashes = CHILDREN, CHILD_HASHES, LENGTHS, HASH_LENGTHS
+    before_hash, detached_hash = BEFORE_HASH, DETACHED_HASH
+    whole: Any  # the node again: mypyc takes what indexes bytes for a number
     before = 0
     rights = shared_with_next(wanted)
     key = wanted[0]
@@ -138,8 +144,8 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     bit = low_bits[byte] if depth & 1 else high_bits[byte]
                     if not bitmap & bit:
                         break
-                    pos = child_at[children[bitmap & (bit - 1)]]
-                    name = node[pos : pos + 32]
+                    whole = node
+                    name = whole[child_hashes[children[bitmap & (bit - 1)]]]
                     depth += 1
                 else:
                     try:
@@ -159,7 +165,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     if kind == DETACHED:
                         out[key] = found[name]
                         break
-                node = found[name]
+                whole = node = found[name]
                 size = len(node)
                 bitmap = 0
                 if size > 34:
@@ -167,7 +173,7 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                     if head == 0x80:
                         bitmap = node[1] | node[2] << 8
                         count = children[bitmap]
-                        if size != 3 + 33 * count or node[3::33] != lengths[count]:
+                        if size != 3 + 33 * count or whole[lengths] != of_hashes[count]:
                             bitmap = 0
                     elif head < 0x40 and end - depth < tabled:
                         half = depth >> 1
@@ -175,8 +181,8 @@ def _read(found: dict[bytes, bytes], root: bytes, keys: Iterable[bytes]) -> dict
                             expected = odd_heads[end - depth][key[half] & 15] + key[half + 1 :]
                         else:
                             expected = heads[end - depth] + key[half:]
-                        if node[:-32] == expected:
-                            name = node[-32:]
+                        if whole[before_hash] == expected:
+                            name = whole[detached_hash]
                             depth = end
                             out[key] = found[name]
                             break

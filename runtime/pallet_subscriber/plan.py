@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from primitives.errors import ScaleError
 from primitives.hashing import blake2_256
@@ -35,14 +35,17 @@ from runtime.pallet_subscriber.view import Item, SubscriberView
 from runtime.parachain_system.static_keys import StaticValues, read_static_keys
 from trie import BadNode
 from trie.codec import (
+    BEFORE_HASH,
     BRANCH,
-    CHILD_AT,
+    CHILD_HASHES,
     CHILDREN,
+    DETACHED_HASH,
     EMPTY_NODE,
     HASH_LENGTHS,
     HASHED_LEAF_HEADS,
     HIGH_BITS,
     LEAF,
+    LENGTHS,
     LOW_BITS,
     ODD_HASHED_LEAF_HEADS,
 )
@@ -307,7 +310,9 @@ class _ChildWalk:
         para, note, came_to_the_end = publisher.para, self.changes.append, cache.resolved.append
         reference: Hash
         payload: bytes
-        children, child_at, lengths = CHILDREN, CHILD_AT, HASH_LENGTHS
+        whole: Any  # the node at hand again: mypyc takes what indexes bytes for a number
+        children, child_hashes, lengths, of_hashes = CHILDREN, CHILD_HASHES, LENGTHS, HASH_LENGTHS
+        before_hash, detached_hash = BEFORE_HASH, DETACHED_HASH
         high_bits, low_bits, heads, odd_heads = HIGH_BITS, LOW_BITS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
         while low < high:
             last, self.at = self.at, low
@@ -332,8 +337,8 @@ class _ChildWalk:
                     byte = key[start >> 1]
                     bit = low_bits[byte] if start & 1 else high_bits[byte]
                     if bitmap & bit:
-                        pos = child_at[children[bitmap & (bit - 1)]]
-                        kind, payload = CHILD, node[pos : pos + 32]
+                        whole = node
+                        kind, payload = CHILD, whole[child_hashes[children[bitmap & (bit - 1)]]]
                         start += 1
                     else:
                         kind, payload = ABSENT, b""
@@ -374,14 +379,14 @@ class _ChildWalk:
                     found = taken.get(reference)
                     if found is None:
                         found = self.untaken(reference, key, start) if keeps_nodes else read(reference, key, start)
-                    node = walked[reference] = found
+                    whole = node = walked[reference] = found
                     size = len(node)
                     if size > _HASH_AND_HEAD:
                         head = node[0]
                         if head == BRANCH:
                             bitmap = node[1] | node[2] << 8
                             count = children[bitmap]
-                            if size != 3 + 33 * count or node[3::33] != lengths[count]:
+                            if size != 3 + 33 * count or whole[lengths] != of_hashes[count]:
                                 bitmap = 0
                         elif head < LEAF:
                             half = start >> 1
@@ -389,8 +394,8 @@ class _ChildWalk:
                                 expected = odd_heads[_NIBBLES - start][key[half] & 15] + key[half + 1 :]
                             else:
                                 expected = heads[_NIBBLES - start] + key[half:]
-                            if node[:-32] == expected:
-                                kind, payload = DETACHED, node[-32:]
+                            if whole[before_hash] == expected:
+                                kind, payload = DETACHED, whole[detached_hash]
                                 break
                 if start <= goes_on:
                     trail.append((node, start, bitmap))
