@@ -6,7 +6,7 @@ the smallest proof on which the same reads and writes can be done again. Nodes a
 is a copy of one reference. Written to be obviously right; states that are whole have the quick trie.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
@@ -85,6 +85,14 @@ class PartialTrie:
         digits = key.hex()
         node, _, rest = self._descend(digits)
         return None if node is None or rest is not None else self._value(node, digits)
+
+    def update(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Write many keys, in the order given; none removes a key."""
+        for key, value in changes.items():
+            if value is None:
+                self.remove(key)
+            else:
+                self.insert(key, value)
 
     def insert(self, key: bytes, value: bytes) -> None:
         """Put `value` under `key`."""
