@@ -15,10 +15,8 @@ What one step does, in order:
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Final
 
-from collator.author import CannotAuthor, RelayBlock, author
-from collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
+from collator.cheats import Situation
 from emulator.parachain import Pace, Parachain, make_collators
 from emulator.records import (
     AuthorityRecord,
@@ -26,37 +24,24 @@ from emulator.records import (
     CheckpointRecord,
     Observer,
     RelayRecord,
-    SubscriptionRecord,
 )
 from emulator.relay_chain import Genesis, RelayChain, RelaySnapshot
 from emulator.relay_runtime import RelayConfig
 from emulator.requests import ensure_blocks, ensure_key, ensure_keys, ensure_message, ensure_ttl, ensure_value
-from emulator.seeded import Stream, secret
+from emulator.round import Round, subscriptions
+from emulator.schedule import ATTEMPTS, Schedule
+from emulator.seeded import secret
 from primitives.errors import PubsubError
-from primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber, Slot
-from runtime.dispatch import Call, CallInfo, DispatchError
+from primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
+from runtime.dispatch import Call, CallInfo
 from runtime.events import Event
 from runtime.executive import Block, Extrinsic
-from runtime.inclusion import BackedCandidate, CandidateCommitments, CandidateRefused
+from runtime.inclusion import CandidateRefused
 from runtime.messages import OutboundHrmpMessage
 from runtime.origin import Origin, Root, Signed
 from runtime.pallet_subscriber.apply import Delivery
 from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
-from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.parachain_system.block import Candidate, HorizontalMessages, InboundDownwardMessage, InvalidBlock, Verdict
-from runtime.parachain_system.execute import BlockOutcome
 from runtime.parachain_system.governance import set_code, transact
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import Storage
-
-ATTEMPTS: Final = 2
-"""Candidates that may be tried for one block: after a refused one, the next collator's."""
-
-
-REMEMBERED: Final = 8
-"""Older relay blocks that a cheating collator keeps at hand."""
-
-EQUIVOCATION: Final = "equivocation"
 
 
 class UnknownCall(PubsubError):
@@ -130,40 +115,6 @@ class Snapshot:
     extrinsics: tuple[Extrinsic, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """A candidate as it came from its author, before it is judged."""
-
-    candidate: Candidate
-    unpruned: tuple[tuple[ParaId, int], ...]
-    strategy: str | None = None
-    due: tuple[Verdict, ...] = ()
-    twin: Candidate | None = None
-    """Another block of this author for the same slot."""
-
-
-@dataclass(slots=True)
-class _Round:
-    """What one relay block's candidates came to."""
-
-    number: RelayBlockNumber
-    records: list[BlockRecord] = field(default_factory=list)
-    backed: list[BackedCandidate] = field(default_factory=list)
-    changes: list[SubscriptionRecord] = field(default_factory=list)
-
-    def drop(self, para: ParaId) -> None:
-        """The relay chain did not include this parachain's blocks: they have not happened, nor what came on top."""
-        kept = []
-        happened = True
-        for record in self.records:
-            if record.chain == para:
-                happened = happened and record.outcome is None
-            if record.chain != para or happened:
-                kept.append(record)
-        self.records = kept
-        self.changes = [each for each in self.changes if each.chain != para]
-
-
 class Network:
     """Relay chain and parachains; everything that happens follows from configuration, seed and calls (PS-90)."""
 
@@ -187,11 +138,9 @@ class Network:
         )
         self._observers: list[Observer] = []
         self._extrinsics: list[Extrinsic] = []
-        most = max(
-            (len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in self.parachains.values()), default=1
-        )
-        self._slots = most
-        """Parachain slots per relay block: enough for every collator to be first and every block to be tried again."""
+        chains = self.parachains.values()
+        slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
+        self._schedule = Schedule(slots, config.segment_length)
 
     @staticmethod
     def of(
@@ -303,15 +252,7 @@ class Network:
 
         Raises `UnknownParachain`, `CannotAuthor`.
         """
-        chain = self.parachain(para)
-        relay, last = self._relay_parent(chain)
-        if relay is None:
-            raise CannotAuthor(
-                f"relay block {last}, the least that parachain {para} can build on, is not kept any more"
-            )
-        downward, horizontal = self.relay.inbound(relay.number, chain.para, last)
-        slot = Slot(self._first_slot(chain, self.number + 1))
-        return self._situation(chain, relay, downward, horizontal, slot)
+        return self._round().situation(self.parachain(para))
 
     # Observers, snapshots
 
@@ -324,19 +265,19 @@ class Network:
         for kept in self.relay.blocks if past else ():
             number = RelayBlockNumber(kept.header.number)
             observer.relay_block(
-                RelayRecord(number, kept.header.hash(), kept.header.state_root, self._slot_now(number))
+                RelayRecord(number, kept.header.hash(), kept.header.state_root, self._schedule.newest_slot(number))
             )
         for para, chain in self.parachains.items():
             following = ParaBlockNumber(chain.header.number + 1)
             keys = tuple(collator.key for collator in chain.collators)
             observer.authorities(AuthorityRecord(para, following, keys))
-            observer.subscriptions(_subscriptions(chain))
-        self._checkpoint(observer, self._segment(self.number + 1))
+            observer.subscriptions(subscriptions(chain))
+        self._checkpoint(observer, self._schedule.segment(self.number + 1))
 
     def finish(self) -> None:
         """Tell observers where each chain stands at the end: the last segment's other end."""
         for observer in self._observers:
-            self._checkpoint(observer, self._segment(self.number) + 1)
+            self._checkpoint(observer, self._schedule.segment(self.number) + 1)
 
     def snapshot(self) -> Snapshot:
         """This moment, to come back to or to branch from."""
@@ -364,205 +305,34 @@ class Network:
     # One step
 
     def _step(self) -> Step:
-        number = RelayBlockNumber(self.number + 1)
-        if number % self.config.segment_length == 1 % self.config.segment_length and number > 1:
+        now = self._round()
+        if self._schedule.begins_segment(now.number):
             for observer in self._observers:
-                self._checkpoint(observer, self._segment(number))
-        before = {para: chain.copy() for para, chain in self.parachains.items() if chain.has_turn(number)}
-        now = _Round(number)
+                self._checkpoint(observer, self._schedule.segment(now.number))
+        before = {para: chain.copy() for para, chain in self.parachains.items() if chain.has_turn(now.number)}
         for para in before:
-            self._turn(self.parachains[para], now)
+            now.turn(self.parachains[para])
         block = self.relay.build(now.backed, self._extrinsics)
         self._extrinsics = list(block.left_out)
         for para in _refused(block):
             self.parachains[para] = before[para]
             now.drop(para)
         self._tell(now, block)
-        return Step(number, block, tuple(now.records), tuple(self.parachains))
+        return Step(now.number, block, tuple(now.records), tuple(self.parachains))
 
-    def _turn(self, chain: Parachain, now: _Round) -> None:
-        """One parachain's turn: so many blocks as its pace says, all on one relay parent."""
-        if not self.relay.runtime.paras.is_parachain(self.relay.storage(), chain.para):
-            chain.abandon()
-            return
-        slot = self._first_slot(chain, now.number)
-        for at in range(chain.pace.blocks):
-            for _attempt in range(ATTEMPTS):
-                record = self._try(chain, now, Slot(slot), first=at == 0)
-                slot += 1
-                if record is None:
-                    return
-                if record.outcome is not None:
-                    break
+    def _round(self) -> Round:
+        return Round(self.relay, self._schedule, self.config.seed)
 
-    def _try(self, chain: Parachain, now: _Round, slot: Slot, *, first: bool) -> BlockRecord | None:
-        """Have the slot's author build a candidate, judge it, and go on from it if it is valid.
-
-        None when there is no relay parent to build on.
-        """
-        relay, last = self._relay_parent(chain)
-        if relay is None:
-            return None
-        tried = self._author(chain, relay, last, slot)
-        record = self._judge(chain, tried, now)
-        if record.outcome is not None:
-            self._enact(chain, record.candidate, record.outcome, now, first=first)
-        if tried.twin is not None:
-            self._judge(chain, self._second(chain, relay, slot, tried.twin, tried.unpruned), now)
-        return record
-
-    def _judge(self, chain: Parachain, tried: _Tried, now: _Round) -> BlockRecord:
-        """Judge a candidate on the parachain's newest block, and record it."""
-        claimed = self.relay.block(tried.candidate.inherent.relay_parent_number)
-        root = None if claimed is None else claimed.header.state_root
-        slot_now = self._slot_now(now.number)
-        context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
-        outcome, refusal = None, None
-        try:
-            outcome = validate_block(chain.header, chain.state, tried.candidate, context)
-        except InvalidBlock as invalid:
-            refusal = invalid
-        record = BlockRecord(
-            chain.para,
-            self._segment(now.number),
-            tried.candidate,
-            now.number,
-            slot_now,
-            root,
-            tried.unpruned,
-            outcome,
-            refusal,
-            tried.strategy,
-            tried.due,
-        )
-        now.records.append(record)
-        return record
-
-    def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
-        """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
-        collator = chain.author_of(slot)
-        downward, horizontal = self.relay.inbound(relay.number, chain.para, last)
-        stream = Stream(self.config.seed, f"cheat/{chain.para}/{slot}")
-        if collator.strategies and stream.chance(collator.rate):
-            situation = self._situation(chain, relay, downward, horizontal, slot)
-            attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))
-            if attempted is not None:
-                name = "+".join(attempted.strategies)
-                keys = tuple(each.key for each in chain.collators)
-                two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
-                twin = situation.honest if two else None
-                # a strategy that ends in a valid block is no cheat (PS-52)
-                cheat = name if attempted.expected else None
-                return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
-            return _Tried(situation.honest, situation.proof.unpruned)
-        authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
-        return _Tried(authored.candidate, authored.unpruned)
-
-    def _second(
-        self, chain: Parachain, relay: RelayBlock, slot: Slot, twin: Candidate, unpruned: tuple[tuple[ParaId, int], ...]
-    ) -> _Tried:
-        """An author's other block for the same slot, now that the first one was judged."""
-        last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        situation = self._situation(chain, relay, *self.relay.inbound(relay.number, chain.para, last), slot)
-        return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
-
-    def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock | None, RelayBlockNumber | None]:
-        """The relay parent of a parachain's next block, none when it is not kept, and the last block's."""
-        last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        return self.relay.access(max(self.number - chain.pace.lag, 0, last or 0)), last
-
-    def _situation(
-        self,
-        chain: Parachain,
-        relay: RelayBlock,
-        downward: tuple[InboundDownwardMessage, ...],
-        horizontal: HorizontalMessages,
-        slot: Slot,
-    ) -> Situation:
-        """What a collator has before it that could cheat."""
-        return Situation(
-            chain.header,
-            chain.state,
-            relay,
-            downward,
-            horizontal,
-            slot,
-            self._slot_now(self.number + 1),
-            tuple(each.seed for each in chain.collators),
-            secret(self.config.seed, "stranger"),
-            self._other_relay_blocks(relay),
-            _foreign(relay),
-        )
-
-    def _other_relay_blocks(self, relay: RelayBlock) -> tuple[RelayBlock, ...]:
-        """Older relay blocks that a cheat could build on, newest first."""
-        numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
-        return tuple(found for number in numbers if (found := self.relay.access(number)) is not None)
-
-    def _enact(
-        self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, now: _Round, *, first: bool
-    ) -> None:
-        """Let the parachain go on from a valid block; its first one at a turn takes along what waits to be sent."""
-        inherent = candidate.inherent
-        chain.header, chain.state = candidate.header, outcome.state
-        if chain.note_spec():
-            now.changes.append(_subscriptions(chain))
-        upward, horizontal = self._outbound(chain) if first else ((), ())
-        commitments = CandidateCommitments(
-            upward, horizontal, candidate.header.encode(), len(inherent.downward), inherent.relay_parent_number
-        )
-        now.backed.append(BackedCandidate(chain.para, inherent.relay_parent_number, commitments))
-
-    def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
-        """Take what the relay chain has room for off the parachain's queues; what it has not waits (PS-23)."""
-        storage, runtime = self.relay.storage(), self.relay.runtime
-        if runtime.paras.is_offboarding(storage, chain.para):
-            return (), ()
-        chain.pack()
-        most, count, size = self.relay.capacity(chain.para)
-        taken = 0
-        for message in chain.upward[: min(most, count)]:
-            if len(message) > size:
-                break
-            size -= len(message)
-            taken += 1
-        upward = tuple(chain.upward[:taken])
-        del chain.upward[:taken]
-        horizontal: dict[ParaId, OutboundHrmpMessage] = {}
-        most_horizontal = runtime.config.host.hrmp_max_message_num_per_candidate
-        for waiting in list(chain.horizontal):
-            if waiting.recipient in horizontal or len(horizontal) == most_horizontal:
-                continue
-            try:
-                runtime.hrmp.check_outbound(storage, chain.para, (waiting,))
-            except DispatchError:
-                continue
-            horizontal[waiting.recipient] = waiting
-            chain.horizontal.remove(waiting)
-        return upward, tuple(horizontal[recipient] for recipient in sorted(horizontal))
-
-    # Slots, segments, records
-
-    def _slot_now(self, number: int) -> Slot:
-        """The newest parachain slot that a candidate judged in relay block `number` may claim."""
-        return Slot((number + 1) * self._slots - 1)
-
-    def _first_slot(self, chain: Parachain, number: int) -> int:
-        """The slot in which relay block `number` finds collator `number mod n` at its turn."""
-        start = number * self._slots
-        return start + (number - start) % len(chain.collators)
-
-    def _segment(self, number: int) -> int:
-        return (number - 1) // self.config.segment_length if number else 0
+    # What observers are told
 
     def _checkpoint(self, observer: Observer, segment: int) -> None:
         for para, chain in self.parachains.items():
             observer.checkpoint(CheckpointRecord(para, segment, chain.header, chain.state))
 
-    def _tell(self, now: _Round, block: Block) -> None:
+    def _tell(self, now: Round, block: Block) -> None:
         header = block.header
         events = tuple(record.event for record in block.events)
-        slot = self._slot_now(now.number)
+        slot = self._schedule.newest_slot(now.number)
         relay = RelayRecord(now.number, header.hash(), header.state_root, slot, events, self.relay.executions)
         for observer in self._observers:
             observer.relay_block(relay)
@@ -570,18 +340,6 @@ class Network:
                 observer.candidate(record)
             for change in now.changes:
                 observer.subscriptions(change)
-
-
-def _subscriptions(chain: Parachain) -> SubscriptionRecord:
-    items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
-    return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)
-
-
-def _foreign(relay: RelayBlock) -> RelayBlock:
-    """A relay state that is no block's: the relay parent's with one more entry."""
-    state = relay.state.fork()
-    state.apply({b"foreign": b"state"}, {})
-    return RelayBlock(relay.number, state)
 
 
 def _refused(block: Block) -> list[ParaId]:

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from emulator.network import Network, _Round
+from emulator.network import Network
+from emulator.round import Round
+from emulator.schedule import Schedule
 from primitives.pubsub import key_from_data
-from primitives.types import ParaId, RelayBlockNumber
+from primitives.types import ParaId
 
 
 def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotten_with_it() -> None:
@@ -14,7 +16,8 @@ def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotte
     included = next(record for record in records if record.chain == 2000)
     refused = replace(included, outcome=None)
     other = next(record for record in records if record.chain == 1000)
-    now = _Round(RelayBlockNumber(9), [refused, included, other, refused])
+    now = Round(network.relay, Schedule(1, 100), b"seed")
+    now.records = [refused, included, other, refused]
 
     now.drop(ParaId(2000))
 
