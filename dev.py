@@ -134,7 +134,8 @@ def say(what: str) -> None:
 def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     """Runs a tool of `.venv`, from the project's folder unless told otherwise, and returns its exit code.
 
-    Ctrl-C is the tool's to deal with: it may have something to put in order, or mean to go on.
+    Ctrl-C is the tool's to deal with: it may have something to put in order, or mean to go on. A request to end is
+    passed on.
     """
     path = shutil.which(name, path=str(PYTHON.parent))
     if path is None:
@@ -143,11 +144,14 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     environment["PATH"] = os.pathsep.join((str(PYTHON.parent), os.environ.get("PATH", os.defpath)))
     environment.pop("PYTHONHOME", None)
     sys.stdout.flush()
-    before = signal.signal(signal.SIGINT, lambda _signal, _frame: None)  # unlike SIG_IGN not inherited by the tool
+    interrupt = signal.signal(signal.SIGINT, lambda _signal, _frame: None)  # unlike SIG_IGN not inherited by the tool
+    running = subprocess.Popen([path, *args], cwd=folder, env=environment)
+    end = signal.signal(signal.SIGTERM, lambda _signal, _frame: running.terminate())
     try:
-        code = subprocess.run([path, *args], cwd=folder, env=environment, check=False).returncode
+        code = running.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, end)
     return code if code >= 0 else 128 - code
 
 

@@ -4,6 +4,7 @@ Importing this module loads nothing but click; a command's module is loaded when
 when it runs.
 """
 
+import signal
 import sys
 from importlib import import_module
 from typing import Final
@@ -92,7 +93,11 @@ def pubsub() -> None:
 
 
 def main() -> None:
-    """The entry point: every expected failure is one line on standard error and an exit code."""
+    """The entry point: every expected failure is one line on standard error and an exit code.
+
+    Being asked to end by another program is an interruption like any other: what is half-written goes.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         pubsub.main(standalone_mode=False)
     except click.exceptions.Abort:

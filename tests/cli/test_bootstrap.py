@@ -99,9 +99,12 @@ def test_pubsub_runs_in_the_callers_folder_with_all_its_arguments(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
-def test_ctrl_c_is_left_to_the_tool_which_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_left_to_the_tool_which_is_waited_for(tmp_path: Path, how: signal.Signals) -> None:
+    """A terminal's Ctrl-C reaches both; a request to end reaches one and is passed on."""
     child = (
-        "import sys, time\n"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
         "try:\n    print('ready', flush=True)\n    time.sleep(60)\n"
         "except KeyboardInterrupt:\n    time.sleep(0.6)\n    open('put-in-order', 'w').close()\n    sys.exit(130)\n"
     )
@@ -115,7 +118,7 @@ def test_ctrl_c_is_left_to_the_tool_which_is_waited_for(tmp_path: Path) -> None:
     )
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
-    os.killpg(running.pid, signal.SIGINT)
+    (os.killpg if how == signal.SIGINT else os.kill)(running.pid, how)
     running.communicate(timeout=60)
     assert running.returncode == 130
     assert (tmp_path / "put-in-order").exists()

@@ -193,13 +193,16 @@ def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
 @pytest.mark.parametrize("command", ["run demo", "fixtures", "experiment --preset latency", "explore demo"])
-def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
+    tmp_path: Path, command: str, how: signal.Signals
+) -> None:
     out = str(tmp_path / ("out.html" if command.startswith("explore") else "out"))
     arguments = [sys.executable, "-m", "cli.main", *command.split(), "--out", out]
     running = subprocess.Popen(arguments, cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     running.stderr.readline()  # the stage has begun
-    running.send_signal(signal.SIGINT)
+    running.send_signal(how)
     _, error = running.communicate(timeout=60)
     assert running.returncode == 130
     assert error.splitlines()[-1].startswith("pubsub: interrupted")

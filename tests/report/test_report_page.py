@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
 
+import cli.evidence
 from spark_audit import schema
 from spark_audit.report import CHARTS, PAGE
 from spark_audit.report.breakdown import Part
@@ -54,6 +55,13 @@ def test_the_page_refers_to_nothing_outside_of_it(reported: Reported) -> None:
     assert not re.search(r"<(link|img|iframe|object|base|form)\b", page)
     assert not re.search(r"""(src|href)\s*=\s*["'](?!#)""", _visible(page))
     assert not re.search(r"@import|url\((?!#)", page)
+
+
+def test_findings_have_the_ids_by_which_their_evidence_is_asked_for(reported: Reported) -> None:
+    page = reported.page.read_text(encoding="utf-8")
+    ids = [row["id"].hex()[: cli.evidence.SHORT] for row in reported.results.rows(schema.FINDINGS)]
+    assert len(set(ids)) == len(ids) > 0
+    assert all(f"<code>{each}</code>" in page for each in ids)
 
 
 def test_ids_are_unique_and_links_lead_somewhere(reported: Reported) -> None:
