@@ -10,8 +10,8 @@ from cli.exits import FINDINGS
 from cli.result import Result
 from cli.screen import Advance, files, say, stage, table
 from collator.cases import Case
-from collator.cheats import STRATEGIES
-from collator.fuzz import CampaignResult, campaign, corpus
+from collator.cheats import BUILT_IN, STRATEGIES
+from collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus
 
 MANY = {2: "two at once", 3: "three at once"}
 
@@ -49,6 +49,9 @@ def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path, master
 def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
     cases: int, seed: str, strategies: Sequence[str], out: Path, kept: list[Case], master: str, advance: Advance
 ) -> CampaignResult:
+    own = [name for name in STRATEGIES if name not in BUILT_IN]
+    if own:
+        raise UnknownStrategy(f"Spark's workers do not know {own[0]!r}: strategies of one's own are for one process")
     from spark_audit.campaign import distribute
     from spark_audit.mapping import open_mapper
 

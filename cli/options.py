@@ -21,6 +21,27 @@ engine: Final = click.option(
 master: Final = click.option(
     "--master", default=None, help="Spark master; without one, Spark runs inside of this program."
 )
+
+
+def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
+    if files:
+        from cli.cheats import load_strategies
+
+        for path in files:
+            load_strategies(path)
+    return files
+
+
+own_cheats: Final = click.option(
+    "--cheats",
+    type=FILE,
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_load_cheats,
+    metavar="FILE",
+    help="Python file with strategies of your own, which then have a name; may be given repeatedly.",
+)
 new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty.")
 
 

@@ -47,6 +47,10 @@ FILES = (
     "runtime/pallet_subscriber/cache/slots.py",
     "trie/walk.py",
     "trie/proof.py",
+    "trie/batch.py",
+    "trie/nodes.py",
+    "trie/mutable.py",
+    "trie/bulk.py",
     "runtime/parachain_system/validate.py",
 )
 

@@ -12,6 +12,7 @@ from cli import options
     epilog="\b\nExamples:\n  pubsub explore demo --out demo.html\n  pubsub explore mine.toml --out out/mine.html\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
+@options.own_cheats
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -25,6 +25,7 @@ from cli.result import Result, tells
     help="Only this one; may be given repeatedly.",
     shell_complete=options.complete_strategy,
 )
+@options.own_cheats
 @click.option("--out", type=options.OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
 @click.option(
     "--master",

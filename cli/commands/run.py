@@ -11,10 +11,12 @@ from cli.result import Result, tells
 @click.command(
     "run",
     epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n"
+    "  pubsub run my-network.toml --cheats my_cheats.py --out out/my-network\n"
     "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"
     "  pubsub audit out/my-network/history --out out/my-audit --engine python\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
+@options.own_cheats
 @options.new_out
 @click.option("--explorer", is_flag=True, help="Write the page of `pubsub explore` too, OUT/explorer.html.")
 @tells

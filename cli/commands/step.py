@@ -15,6 +15,7 @@ from cli import options
     "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
+@options.own_cheats
 def command(scenario: str) -> None:
     """Step through the network of SCENARIO in a terminal session.
 

@@ -1,0 +1,102 @@
+"""Strategies of one's own on the command line; in processes of their own, for what is registered stays registered."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CHEATS = """
+from collator.cheats.steps import Drop
+from collator.cheats.strategy import strategy
+from runtime.parachain_system.block import Verdict
+
+
+@strategy("silence", "keep every change from the subscriber", Verdict.OMITTED_BELOW_BUDGET, on_proof=True)
+def silence(situation, draws):
+    changed = [change.entry_hash for change in situation.walked.changes if change.entry_hash in situation.walked.taken]
+    return tuple(map(Drop, changed)) or None
+"""
+
+SCENARIO = """
+name = "silent"
+seed = "silent"
+relay_blocks = 12
+
+[[publishers]]
+paras = [1000]
+keys = 2
+value_size = 40
+
+[[subscribers]]
+name = "reader"
+para = 2000
+subscribe = [{ publishers = [1000], keys = 2 }]
+
+[[subscribers.collators]]
+
+[[subscribers.collators]]
+strategies = ["silence"]
+"""
+
+
+def _pubsub(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(CHEATS, encoding="utf-8")
+    (tmp_path / "silent.toml").write_text(SCENARIO, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_scenario_names_a_strategy_of_ones_own(folder: Path) -> None:
+    run = _pubsub(folder, "run", "silent.toml", "--cheats", "mine.py", "--out", "out", "--json")
+    assert run.returncode == 0, run.stderr
+    caught = json.loads(run.stdout)["cheats"]
+    assert {each["strategy"]: each["verdict"] for each in caught} == {"silence": "OmittedBelowBudget"}
+    assert _pubsub(folder, "run", "silent.toml", "--out", "other").returncode == 2
+
+
+def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:
+    session = _pubsub(folder, "step", "silent.toml", "--cheats", "mine.py", given="step 3\ncheat 2000 silence\n")
+    assert session.returncode == 0, session.stderr
+    campaign = _pubsub(folder, "fuzz", "--cases", "30", "--cheats", "mine.py", "--strategy", "silence", "--json")
+    assert campaign.returncode == 0, campaign.stderr
+    assert {name for names in json.loads(campaign.stdout)["by_strategy"] for name in names.split("+")} == {"silence"}
+
+
+def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
+    refused = _pubsub(folder, "fuzz", "--cases", "1", "--cheats", "mine.py", "--master", "local[1]")
+    assert refused.returncode == 2
+    assert "'silence': strategies of one's own are for one process" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1\n", "bad.py: no strategy in it"),
+        ("x = 1\nraise ValueError('no')\n", "bad.py, line 2: ValueError: no"),
+        ("x = 1\ny = (\n", "bad.py, line 2: SyntaxError: '(' was never closed"),
+        (CHEATS.replace("silence", "omit-node", 1), "there is another strategy 'omit-node' already"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_place(folder: Path, text: str, complaint: str) -> None:
+    (folder / "bad.py").write_text(text, encoding="utf-8")
+    refused = _pubsub(folder, "run", "silent.toml", "--cheats", "bad.py", "--out", "out")
+    assert refused.returncode == 2
+    assert complaint in refused.stderr
+    assert not (folder / "out").exists()
