@@ -172,6 +172,8 @@ def _show_publishers(summary: Summary) -> None:
         say("a message ends at the publish that is refused: what stands behind it in the message is lost\n")
     if summary.failed_calls:
         say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}\n")
+    if summary.lost_downward:
+        say(f"{summary.lost_downward:,} downward messages were lost: the queues that they were for were full\n")
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -333,7 +333,10 @@ class Network:
         header = block.header
         events = tuple(record.event for record in block.events)
         slot = self._schedule.newest_slot(now.number)
-        relay = RelayRecord(now.number, header.hash(), header.state_root, slot, events, self.relay.executions)
+        chain = self.relay
+        relay = RelayRecord(
+            now.number, header.hash(), header.state_root, slot, events, chain.executions, chain.lost_downward
+        )
         for observer in self._observers:
             observer.relay_block(relay)
             for record in now.records:

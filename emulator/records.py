@@ -28,6 +28,8 @@ class RelayRecord:
     slot: Slot
     events: tuple[Event, ...] = ()
     executions: tuple[MessageExecution, ...] = ()
+    lost_downward: int = 0
+    """Downward messages that a full queue did not take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ class KeptBlock:
     header: Header
     state: State
     executions: tuple[MessageExecution, ...] = ()
+    lost_downward: int = 0
+    """Downward messages that a full queue did not take; whoever sends them from the relay chain loses them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,6 @@ class RelayChain:
     runtime: RelayRuntime
     blocks: list[KeptBlock]
     downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
-    refused_downward: int = 0
-    """Downward messages that a full queue did not take; whoever sends them from the relay chain loses them."""
 
     @staticmethod
     def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
@@ -89,6 +89,11 @@ class RelayChain:
     def executions(self) -> tuple[MessageExecution, ...]:
         """The messages that ran in the newest block, in order."""
         return self.blocks[-1].executions
+
+    @property
+    def lost_downward(self) -> int:
+        """Downward messages that were lost in the newest block."""
+        return self.blocks[-1].lost_downward
 
     def storage(self) -> Storage:
         """Read access to the newest state through the pallets; what is written to it is lost."""
@@ -134,7 +139,7 @@ class RelayChain:
         parent = self.blocks[-1]
         number = parent.header.number + 1
         storage = Storage(parent.state.fork())
-        self._queue_downward(storage, RelayBlockNumber(number))
+        lost = self._queue_downward(storage, RelayBlockNumber(number))
         block = self.runtime.executive.build_block(
             storage,
             number,
@@ -144,16 +149,19 @@ class RelayChain:
             extrinsics=extrinsics,
         )
         self.downward.clear()
-        self.blocks.append(KeptBlock(block.header, storage.state, executions(storage)))
+        self.blocks.append(KeptBlock(block.header, storage.state, executions(storage), lost))
         del self.blocks[:-KEPT_BLOCKS]
         return block
 
-    def _queue_downward(self, storage: Storage, now: RelayBlockNumber) -> None:
+    def _queue_downward(self, storage: Storage, now: RelayBlockNumber) -> int:
+        """Queue what waits; how many messages were lost."""
+        lost = 0
         for para, message in self.downward:
             try:
                 self.runtime.dmp.queue_downward_message(storage, para, message, now)
             except DispatchError:
-                self.refused_downward += 1
+                lost += 1
+        return lost
 
     def fork(self) -> "RelayChain":
         """A relay chain that goes on from here by itself, with states of its own."""

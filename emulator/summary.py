@@ -65,6 +65,8 @@ class Summary:
     publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
     failed_calls: Counter[str] = field(default_factory=Counter)
     """Calls on the relay chain that were refused, by their error."""
+    lost_downward: int = 0
+    """Downward messages that a full queue did not take."""
     undetected: int = 0
     """Blocks by a cheat that was told to cheat, and were valid: none, if the verifier is right."""
 
@@ -76,6 +78,7 @@ class Summary:
         self.relay_root = record.storage_root
         for event in record.events:
             self._event(event)
+        self.lost_downward += record.lost_downward
         for each in record.executions:
             if each.execution.failures:
                 publisher = self._publisher(each.para)
@@ -148,6 +151,7 @@ class Summary:
             "undetected": self.undetected,
             "publishers": {str(para): each.json() for para, each in sorted(self.publishers.items())},
             "failed_calls": dict(sorted(self.failed_calls.items())),
+            "lost_downward": self.lost_downward,
             "chains": {str(para): _fields(chain) for para, chain in sorted(self.chains.items())},
         }
 

@@ -24,9 +24,23 @@ def _stands(network: Network) -> list[object]:
         [(kept.header.encode(), kept.state.root()) for kept in network.relay.blocks],
         [(chain.header.encode(), chain.state.root(), chain.has_messages()) for chain in network.parachains.values()],
         network.relay.downward,
-        network.relay.refused_downward,
+        network.relay.lost_downward,
         network.snapshot().extrinsics,
     ]
+
+
+def test_what_a_full_queue_did_not_take_is_told_block_by_block() -> None:
+    network, summary = _network(), Summary()
+    network.observe(summary, past=False)
+    message = bytes(40_000)
+    for _ in range(60):
+        network.send_downward(3000, message)
+    network.step()
+    lost = network.relay.lost_downward
+    assert 0 < lost < 60
+    network.step()
+    assert network.relay.lost_downward == 0
+    assert summary.lost_downward == summary.json()["lost_downward"] == lost
 
 
 def test_what_waits_goes_with_a_fork_and_is_done_in_each() -> None:
