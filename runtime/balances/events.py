@@ -1,4 +1,8 @@
-"""Events of the `Balances` pallet, with the variant indices of `pallet_balances`."""
+"""Events of the `Balances` pallet, with the variant indices of `pallet_balances`.
+
+No variant there has an index of its own, so the order decides. It is that of the releases that tell of holds, 30
+variants, as Polkadot runs them since specification 2,003,002: `MintedCredit` and `BurnedDebt` moved what follows.
+"""
 
 from primitives import scale
 from primitives.types import AccountId
@@ -56,7 +60,7 @@ class Minted(Event):
     amount: int
 
 
-@event(PALLET, 11, account_id, scale.u128)
+@event(PALLET, 12, account_id, scale.u128)
 class Burned(Event):
     """Something was taken from an account's free balance and burnt."""
 
@@ -64,7 +68,7 @@ class Burned(Event):
     amount: int
 
 
-@event(PALLET, 22, reason_codec, account_id, scale.u128)
+@event(PALLET, 24, reason_codec, account_id, scale.u128)
 class Held(Event):
     """Something was put on hold."""
 
@@ -73,7 +77,7 @@ class Held(Event):
     amount: int
 
 
-@event(PALLET, 24, reason_codec, account_id, account_id, scale.u128)
+@event(PALLET, 26, reason_codec, account_id, account_id, scale.u128)
 class TransferOnHold(Event):
     """Something on hold went to another account."""
 
@@ -83,7 +87,7 @@ class TransferOnHold(Event):
     amount: int
 
 
-@event(PALLET, 26, reason_codec, account_id, scale.u128)
+@event(PALLET, 28, reason_codec, account_id, scale.u128)
 class Released(Event):
     """Something is no longer on hold."""
 

@@ -7,8 +7,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from primitives.types import U128_MAX, AccountId
 from runtime import events, system
 from runtime.balances import HOLDS, Balances, Fortitude, HoldReason, Precision, Preservation, Restriction
+from runtime.balances import events as balances_events
 from runtime.balances.events import DustLost, Held, Released, Slashed
 from runtime.dispatch import Arithmetic, DispatchError, Token, TokenError, with_storage_layer
+from runtime.events import Event
 from runtime.hooks import IntegrityError, StateError
 from runtime.origin import Root, Signed
 from runtime.storage import State, Storage
@@ -220,3 +222,46 @@ def test_try_state_finds_a_hold_that_nobody_reserved() -> None:
     HOLDS.remove(storage, ALICE)
     with pytest.raises(StateError, match="sum up"):
         pallet.try_state(storage)
+
+
+PALLET_BALANCES = [
+    "Endowed",
+    "DustLost",
+    "Transfer",
+    "BalanceSet",
+    "Reserved",
+    "Unreserved",
+    "ReserveRepatriated",
+    "Deposit",
+    "Withdraw",
+    "Slashed",
+    "Minted",
+    "MintedCredit",
+    "Burned",
+    "BurnedDebt",
+    "Suspended",
+    "Restored",
+    "Upgraded",
+    "Issued",
+    "Rescinded",
+    "Locked",
+    "Unlocked",
+    "Frozen",
+    "Thawed",
+    "TotalIssuanceForced",
+    "Held",
+    "BurnedHeld",
+    "TransferOnHold",
+    "TransferAndHold",
+    "Released",
+    "Unexpected",
+]
+"""The variants of `pallet_balances::Event` in their order; none has an index of its own."""
+
+
+def test_events_have_the_indices_of_pallet_balances() -> None:
+    ours = [each for each in vars(balances_events).values() if isinstance(each, type) and each.__bases__ == (Event,)]
+    assert len(ours) == 10
+    assert {each.__name__: each.VARIANT for each in ours} == {
+        each.__name__: PALLET_BALANCES.index(each.__name__) for each in ours
+    }
