@@ -18,7 +18,8 @@ def write(
 ) -> tuple[Node | None, int]:
     """Write `changes`, where none removes a key, below `root`, with which all is encoded.
 
-    Returns the new root, again with all below it encoded, and how many entries more there are.
+    Returns the new root and how many entries more there are. All below the root is encoded then; new leaves are encoded
+    with their branch, so a root that is one is not.
     """
     # Above the root stands a node with the root for its only child, so that the root is a child like any other.
     above = Node(owner, "", None)
@@ -48,14 +49,12 @@ def write(
             child = None if children is None else children[nibble]
             if child is None or children is None:
                 if value is not None:
-                    node.set_child(nibble, _leaf(owner, digits[depth:], value, max_inline))
+                    node.set_child(nibble, Node(owner, digits[depth:], value))
                     grown += 1
                 break
             partial = child.partial
             if partial:
                 if not digits.startswith(partial, depth):
-                    if value is None:
-                        break
                     shared = _shared(partial, digits, depth)
                     child = _split(child, shared, owner, max_inline)
                 else:
@@ -91,12 +90,6 @@ def write(
     return None if above.children is None else above.children[0], grown
 
 
-def _leaf(owner: Owner, partial: str, value: bytes, max_inline: int) -> Node:
-    leaf = Node(owner, partial, value)
-    encode_leaf(leaf, max_inline)
-    return leaf
-
-
 def _shared(partial: str, digits: str, depth: int) -> int:
     """How many nibbles of `partial` are those of `digits` from `depth` on."""
     shared = 0
@@ -112,9 +105,7 @@ def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:
     branch = Node(owner, partial[:shared], None)
     lower = node.copy(owner)
     lower.set_partial(partial[shared + 1 :])
-    if lower.children is None:
-        encode_leaf(lower, max_inline)
-    else:
+    if lower.children is not None:
         encode_branch(lower, max_inline)
     branch.set_child(NIBBLE[partial[shared]], lower)
     return branch

@@ -126,9 +126,7 @@ class Node:
         """Remove the child at `nibble`; a branch without children becomes a leaf."""
         if self.children is None:
             return
-        bit = 1 << nibble
-        self.bitmap &= ~bit
-        self.dirty &= ~bit
+        self.bitmap &= ~(1 << nibble)
         self.refs_at = -abs(self.refs_at)
         self.children[nibble] = None
         if not self.bitmap:

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from slow_trie import root
 
-from trie import state_root
+from trie import Trie, state_root
+from trie.bulk import _regular_root
 from trie.nibbles import shared_nibbles, shared_with_next
 
 SIZES = st.sampled_from([1, 2, 7, 8, 9, 16, 24, 32, 33, 40, 299, 301])
@@ -30,6 +31,29 @@ def alike(draw: st.DrawFn) -> list[tuple[bytes, bytes]]:
 def test_the_root_of_records_that_are_alike(listed: list[tuple[bytes, bytes]]) -> None:
     """Of equal keys the last one counts, as in a dictionary."""
     assert state_root(listed) == root(dict(listed), 1)
+
+
+@pytest.mark.parametrize("apart", [0x10, 0x01], ids=["first nibble", "second nibble"])
+@pytest.mark.parametrize("sizes", [(40, 40), (40, 3), (3, 3)])
+@pytest.mark.parametrize("length", [298, 299, 300, 301, 400])
+def test_keys_of_hundreds_of_bytes(apart: int, sizes: tuple[int, int], length: int) -> None:
+    """Partial keys beyond what tables hold, after an even and after an odd nibble."""
+    listed = [
+        (bytes((head,)) + bytes(range(256)) * 2, bytes(size)) for head, size in zip((0, apart), sizes, strict=True)
+    ]
+    listed = [(key[: length + 1], value) for key, value in listed]
+    assert state_root(listed) == Trie.from_entries(listed).root() == root(dict(listed), 1)
+
+
+@given(alike())
+def test_the_short_way_is_taken_where_it_can_be(listed: list[tuple[bytes, bytes]]) -> None:
+    """It falls back to the other way for what it cannot do, so a root alone does not tell."""
+    keys = [key for key, _ in listed]
+    found = _regular_root(listed, 32)
+    if len(set(keys)) < len(keys) or len(keys) < 2 or len(keys[0]) > 299:
+        assert found is None
+    else:
+        assert found == root(dict(listed), 1)
 
 
 @given(alike(), st.binary(max_size=32), st.integers(0, 30))
