@@ -10,7 +10,6 @@ under `System::Events` when it finalizes, so the state root commits to them.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
 from primitives.errors import DefensiveFailure, ScaleError
@@ -128,7 +127,6 @@ def read_phase(reader: Reader) -> Phase:
 
 phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase)
 
-_decode_phase: Final = lru_cache(maxsize=64)(phase_codec.decode)
 _INITIALIZATION: Final = Initialization()
 
 EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
@@ -171,14 +169,24 @@ def decode_records(data: bytes) -> list[EventRecord]:
     return out
 
 
+def begin_phase(storage: Storage, phase: Phase) -> None:
+    """From now on events belong to this phase; outside of any layer, for it does not roll back."""
+    EXECUTION_PHASE.put(storage, phase)
+    storage.phase = phase
+
+
+def end_phases(storage: Storage) -> None:
+    """The block is final."""
+    EXECUTION_PHASE.kill(storage)
+    storage.phase = None
+
+
 def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:
     """Deposit an event in the current phase (initialization when no block is running); it goes with its layer.
 
     Unlike FRAME this also keeps events of block 0.
     """
-    raw = storage.get(EXECUTION_PHASE.key)
-    phase = _INITIALIZATION if raw is None or raw == b"\x02" else _decode_phase(raw)
-    storage.log.append(EventRecord(phase, what, topics))
+    storage.log.append(EventRecord(storage.phase or _INITIALIZATION, what, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:

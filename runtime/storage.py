@@ -219,16 +219,18 @@ class Layer:
 class Storage:
     """The changes of one block over a `State`, with nested layers, child storage and ordered iteration.
 
-    `log` holds what a block reports beside its state (its events); it rolls back with the layers. `recorded`, when
-    recording, holds the top keys read from the state below with what was read, in the order of their first read.
+    `log` holds what a block reports beside its state (its events); it rolls back with the layers. `phase` is the part
+    of the block that is running, as its events carry it. `recorded`, when recording, holds the top keys read from the
+    state below with what was read, in the order of their first read.
     """
 
-    __slots__ = ("_children", "_journal", "_top", "depth", "log", "recorded", "state")
+    __slots__ = ("_children", "_journal", "_top", "depth", "log", "phase", "recorded", "state")
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.depth = 0
         self.log: list[object] = []
+        self.phase: Any = None
         self.recorded: dict[bytes, bytes | None] | None = None
         self._top = _Changes()
         self._children: dict[bytes, _Changes] = {}

@@ -162,7 +162,7 @@ class KilledAccount(Event):
 def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
     """Begin block `number`: what the last block left of events, weight and digest is replaced."""
     storage.log.clear()
-    events.EXECUTION_PHASE.put(storage, Initialization())
+    events.begin_phase(storage, Initialization())
     storage.put(EXTRINSIC_INDEX, bytes(4))
     NUMBER.put(storage, number)
     DIGEST.put(storage, list(digest))
@@ -174,13 +174,13 @@ def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequenc
 
 def note_extrinsic(storage: Storage, index: int) -> None:
     """From now on events belong to the extrinsic with this index."""
-    events.EXECUTION_PHASE.put(storage, ApplyExtrinsic(index))
+    events.begin_phase(storage, ApplyExtrinsic(index))
     storage.put(EXTRINSIC_INDEX, index.to_bytes(4, "little"))
 
 
 def note_applied(storage: Storage, count: int) -> None:
     """All `count` extrinsics are applied: from now on events belong to finalization."""
-    events.EXECUTION_PHASE.put(storage, Finalization())
+    events.begin_phase(storage, Finalization())
     storage.kill(EXTRINSIC_INDEX)
     EXTRINSIC_COUNT.put(storage, count)
 
@@ -190,7 +190,7 @@ def finalize(storage: Storage) -> None:
     log = events.records(storage)
     storage.put(EVENTS, events.encode_records(log))
     EVENT_COUNT.put(storage, len(log))
-    events.EXECUTION_PHASE.kill(storage)
+    events.end_phases(storage)
     EXTRINSIC_COUNT.kill(storage)
     oldest = NUMBER.get(storage) - BLOCK_HASH_COUNT - 1
     if oldest > 0:

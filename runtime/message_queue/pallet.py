@@ -36,6 +36,7 @@ from runtime.message_queue.types import (
     QueueRows,
     book_state,
     rows_of,
+    waiting,
 )
 from runtime.message_queue.types import Processed as ProcessedEvent
 from runtime.storage import Storage
@@ -181,10 +182,8 @@ class MessageQueue(Hooks):
         """All messages of a para that wait, in order."""
         book, out = BOOKS.get(storage, para), []
         for index in range(book.begin, book.end):
-            page = PAGES.get(storage, para, index) or Page()
-            while page.remaining:
-                out.append(page.peek())
-                page.pop(len(out[-1]))
+            raw = storage.get(PAGES.key_for(para, index))
+            out += [] if raw is None else waiting(raw)
         return out
 
     def sweep_queue(self, storage: Storage, para: ParaId) -> None:
@@ -244,22 +243,23 @@ class MessageQueue(Hooks):
             raw = storage.get(row)
             if raw is None:
                 raise DefensiveFailure(f"page {begin} of {para} is not there")
-            page = PAGES.codec.decode(raw)
-            while page.remaining:
-                message = page.peek()
+            lengths = []
+            for message in waiting(raw):
                 used = self._serve(storage, para, message, left)
                 if used is None:
                     fits = False
                     break
                 left -= used
-                length = len(message)
-                page.pop(length)
-                messages -= 1
-                size -= length
+                lengths.append(len(message))
+            messages -= len(lengths)
+            size -= sum(lengths)
             if fits:
                 storage.kill(row)
                 begin += 1
-            elif messages != book.message_count:
+            elif lengths:
+                page = PAGES.codec.decode(raw)
+                for length in lengths:
+                    page.pop(length)
                 storage.put(row, PAGES.codec.encode(page))
         if messages == book.message_count:
             return left, book

@@ -91,16 +91,8 @@ class Page:
         self.remaining_size += len(message)
         return True
 
-    def peek(self) -> bytes:
-        """The first message that waits. Raises `DefensiveFailure` when the heap does not hold what it says."""
-        start = self.first + ITEM_HEADER
-        length = int.from_bytes(self.heap[self.first : self.first + 4], "little")
-        if start + length > len(self.heap) or self.remaining == 0:
-            raise DefensiveFailure("a page of the message queue is corrupt")
-        return bytes(self.heap[start : start + length])
-
     def pop(self, length: int) -> None:
-        """Mark the first message that waits, which was looked at and has this length, as processed; go to the next."""
+        """Mark the first message that waits, which has this length, as processed; go to the next."""
         self.heap[self.first + 4] = 1
         self.first += ITEM_HEADER + length
         self.first_index += 1
@@ -112,6 +104,28 @@ _ALONE: Final = Struct("<IIIBQQ")
 _IN_THE_RING: Final = Struct("<IIIBHIHIQQ")
 _PAGE: Final = Struct("<IIIII")
 _SHORT_PAGE: Final = Struct("<IIIIIH")
+
+
+def waiting(page: bytes) -> list[bytes]:
+    """The messages that wait in an encoded page, first to last; without taking it apart into a `Page`.
+
+    Raises `ScaleError` or `DefensiveFailure` when the heap does not hold what the page says.
+    """
+    heap = page[_SHORT_PAGE.size :]
+    length = first = remaining = 0
+    if 0x40 <= len(heap) < 0x4000:
+        remaining, _, _, first, _, length = _SHORT_PAGE.unpack_from(page)
+    if length != len(heap) << 2 | 1:
+        whole = _page.decode(page)  # other lengths, and what is wrong
+        remaining, first, heap = whole.remaining, whole.first, bytes(whole.heap)
+    out = []
+    for _ in range(remaining):
+        start = first + ITEM_HEADER
+        first = start + int.from_bytes(heap[first : first + 4], "little")
+        if first > len(heap):
+            raise DefensiveFailure("a page of the message queue is corrupt")
+        out.append(heap[start:first])
+    return out
 
 
 def _encode_book(book: BookState) -> bytes:

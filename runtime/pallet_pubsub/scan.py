@@ -49,6 +49,7 @@ class Lap:
         self._last: _Place | None = None
         self._read = self._entered = self._left = self._resumed = 0
         cursor = TtlScanCursor.get(storage)
+        self._whole = cursor is None
         if cursor is None:
             self._go_on(None, _NOWHERE)
         else:
@@ -60,7 +61,7 @@ class Lap:
         while True:
             found = next(self._rows, None)
             if found is None:
-                if self._wrapped:
+                if self._wrapped or (self._whole and not self._read):
                     return None
                 self._wrapped = True
                 self._go_on(None, _NOWHERE)

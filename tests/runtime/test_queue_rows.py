@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from primitives.errors import ScaleError
+from primitives.errors import DefensiveFailure, ScaleError
 from primitives.scale import Reader
 from primitives.types import ParaId
-from runtime.message_queue.types import PAGES, BookState, Neighbours, Page, book_state
+from runtime.message_queue.types import PAGES, BookState, Neighbours, Page, book_state, waiting
 
 U32 = st.integers(0, (1 << 32) - 1)
 U64 = st.integers(0, (1 << 64) - 1)
@@ -42,3 +42,28 @@ def test_a_page_of_another_length_than_it_says_is_refused(heap: int, cut: int) -
     data = PAGES.codec.encode(Page(heap=bytearray(heap)))
     with pytest.raises(ScaleError):
         PAGES.codec.decode(data[:-1] if cut < 0 else data + b"\x00")
+
+
+@given(st.lists(st.sampled_from([0, 1, 30, 59, 60, 200, 16_000]), max_size=6), st.integers(0, 6))
+def test_what_waits_in_a_page_is_what_was_appended_and_not_yet_processed(lengths: list[int], served: int) -> None:
+    """Heaps whose length takes one, two and four bytes."""
+    messages = [bytes((at,)) * length for at, length in enumerate(lengths)]
+    page = Page()
+    assert all(page.append(message, 1 << 20) for message in messages)
+    for message in messages[:served]:
+        page.pop(len(message))
+    assert waiting(PAGES.codec.encode(page)) == messages[served:]
+
+
+@pytest.mark.parametrize("length", [40, 100, 20_000])
+def test_a_page_that_says_more_than_it_holds_is_refused(length: int) -> None:
+    page = Page()
+    page.append(bytes(length), 1 << 20)
+    page.remaining = 2
+    with pytest.raises(DefensiveFailure, match="corrupt"):
+        waiting(PAGES.codec.encode(page))
+    page.remaining = 1
+    data = PAGES.codec.encode(page)
+    for wrong in (data[:-1], data + b"\x00", data[:19]):
+        with pytest.raises(ScaleError):
+            waiting(wrong)
