@@ -83,8 +83,8 @@ class AllowPublishFrom:
             return BadFormat()
         if count > self.max_instructions:
             return StackLimitReached()
-        for index in range(count):
-            if not isinstance(message[index], Publish):
+        for instruction in message[:count]:
+            if not isinstance(instruction, Publish):
                 return BadFormat()
         if isinstance(topic, SetTopic):
             properties.message_id = topic.inner

@@ -148,7 +148,10 @@ class _Machine:
         """Run one list of instructions and return the list that follows it; empty at the end."""
         for index, instruction in enumerate(message):
             try:
-                self._execute(instruction)
+                if isinstance(instruction, Publish):  # nearly every instruction there is
+                    self._publish(PubsubKey(instruction.key), instruction.value, instruction.ttl)
+                else:
+                    self._execute(instruction)
             except _Failed as failure:
                 self.error = InstructionError(min(index, MAX_INDEX), failure.error, failure.cause)
                 self.failures.append(self.error)
@@ -183,10 +186,8 @@ class _Machine:
         return weight
 
     def _execute(self, instruction: Instruction) -> None:
-        """One instruction. It raises before it writes a register, so a failing one changes none (PS-21)."""
+        """One instruction, not `Publish`. It raises before it writes a register: a failing one changes none (PS-21)."""
         match instruction:
-            case Publish(key=key, value=value, ttl=ttl):
-                self._publish(PubsubKey(key), value, ttl)
             case ClearOrigin():
                 self.origin = None
             case DescendOrigin(inner=who):

@@ -320,7 +320,7 @@ def sibling(para: ParaId) -> Location:
 
 def as_parachain(location: Location) -> ParaId | None:
     """The parachain that `location` exactly is, seen from the relay chain; none for what is above, beside or below."""
-    interior = location.interior
-    if location.parents == 0 and len(interior) == 1 and isinstance(interior[0], Parachain):
-        return ParaId(interior[0].inner)
-    return None
+    if location.parents or len(location.interior) != 1:
+        return None
+    (only,) = location.interior
+    return ParaId(only.inner) if isinstance(only, Parachain) else None

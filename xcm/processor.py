@@ -84,13 +84,13 @@ class XcmProcessor:
             return Rejected(Overweight(weight))
         self._data, self._message = None, ()
         execution = self.executor.execute(parachain(para), message, weight, message_id or blake2_256(data))
-        match execution.outcome:
-            case Complete(used=used):
-                return Processed(success=True, used=used, execution=execution)
-            case Incomplete(used=used):
-                return Processed(success=False, used=used, execution=execution)
+        outcome = execution.outcome
+        if isinstance(outcome, Complete):
+            return Processed(success=True, used=outcome.used, execution=execution)
+        if isinstance(outcome, Incomplete):
+            return Processed(success=False, used=outcome.used, execution=execution)
         if execution.rejected is None:
-            raise DefensiveFailure(f"{execution.outcome} without a reason")
+            raise DefensiveFailure(f"{outcome} without a reason")
         return Rejected(execution.rejected, weight)
 
     def _prepare(self, data: bytes) -> ProcessMessageError | None:
