@@ -27,6 +27,7 @@ from xcm.response import (
 )
 from xcm.schema import (
     MAX_INSTRUCTIONS_TO_DECODE,
+    MAX_XCM_DECODE_DEPTH,
     U32,
     Bytes32,
     ByteVec,
@@ -36,6 +37,7 @@ from xcm.schema import (
     Shape,
     Variants,
     XcmCodec,
+    XcmReader,
     as_xcm_reader,
     variant,
 )
@@ -72,7 +74,7 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     `Publish` is read by hand: it is what the relay chain's queue is full of. Its value has no bound of its own here;
     the bytes sent bound it, and the pallet answers `ValueTooLong`.
     """
-    reader = as_xcm_reader(plain)
+    reader = plain if isinstance(plain, XcmReader) else as_xcm_reader(plain)
     start = reader.pos
     data = reader.data
     size = len(data)
@@ -84,7 +86,9 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
     reader.instructions += count
     if reader.instructions > MAX_INSTRUCTIONS_TO_DECODE:
         raise XcmDecodeError(f"more than {MAX_INSTRUCTIONS_TO_DECODE} instructions", start)
-    reader.descend()
+    if reader.depth == MAX_XCM_DECODE_DEPTH:
+        reader.descend()  # which says so
+    reader.depth += 1
     read_any = Instruction.codec.read
     out: list[Instruction] = []
     for _ in range(count):
@@ -108,7 +112,7 @@ def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
                 reader.pos = after
                 continue
         out.append(read_any(reader))
-    reader.ascend()
+    reader.depth -= 1
     return tuple(out)
 
 
