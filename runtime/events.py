@@ -127,7 +127,7 @@ def read_phase(reader: Reader) -> Phase:
 
 phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase)
 
-_INITIALIZATION: Final = Initialization()
+INITIALIZATION: Final = Initialization()
 
 EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
 """`System::ExecutionPhase`: set while a block runs, gone when it is final."""
@@ -144,7 +144,7 @@ class EventRecord:
     def encode(self) -> bytes:
         """SCALE bytes of `frame_system::EventRecord`."""
         topics = encode_compact(len(self.topics)) + b"".join(self.topics) if self.topics else b"\x00"
-        phase = b"\x02" if self.phase is _INITIALIZATION else encode_phase(self.phase)
+        phase = b"\x02" if self.phase is INITIALIZATION else encode_phase(self.phase)
         return phase + self.event.encode() + topics
 
 
@@ -186,7 +186,7 @@ def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> Non
 
     Unlike FRAME this also keeps events of block 0.
     """
-    storage.log.append(EventRecord(storage.phase or _INITIALIZATION, what, topics))
+    storage.log.append(EventRecord(storage.phase or INITIALIZATION, what, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:

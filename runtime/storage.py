@@ -302,7 +302,7 @@ class Storage:
 
     def child_put(self, child_key: bytes, key: bytes, value: bytes) -> None:
         """Set a value in a child trie, which comes to be with its first key."""
-        self._set(self._child(child_key), key, value)
+        self._set(self._children.get(child_key) or self._child(child_key), key, value)
 
     def child_kill(self, child_key: bytes, key: bytes) -> None:
         """Remove a value from a child trie if there is one; the trie vanishes with its last key."""

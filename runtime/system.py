@@ -25,7 +25,7 @@ from runtime.dispatch import (
     dispatch_error,
     weight_codec,
 )
-from runtime.events import ApplyExtrinsic, Event, Finalization, Initialization, event
+from runtime.events import ApplyExtrinsic, Event, Finalization, event
 from runtime.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat
 from runtime.storage import Storage
 
@@ -162,7 +162,7 @@ class KilledAccount(Event):
 def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
     """Begin block `number`: what the last block left of events, weight and digest is replaced."""
     storage.log.clear()
-    events.begin_phase(storage, Initialization())
+    events.begin_phase(storage, events.INITIALIZATION)
     storage.put(EXTRINSIC_INDEX, bytes(4))
     NUMBER.put(storage, number)
     DIGEST.put(storage, list(digest))
