@@ -128,7 +128,7 @@ def read_file(root: Path, entry: FileEntry) -> Iterator[pa.Table | Fault]:
                 if digest_stretches(file, iter(((extent.offset, extent.length),))) != extent.digest:
                     yield fault("the row group differs from what was committed", at)
                     continue
-                yield parquet.read_row_group(at)
+                yield parquet.read_row_group(at, use_threads=False)  # as in `results.read_groups`
     except FileNotFoundError:
         yield fault("the file is missing")
     except SchemaError as error:

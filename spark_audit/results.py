@@ -112,7 +112,9 @@ def read_groups(path: Path, table: Table, columns: Sequence[str] | None = None) 
             parquet = pq.ParquetFile(file, page_checksum_verification=True)
             table.check(parquet.schema_arrow)
             for at in range(parquet.num_row_groups):
-                yield parquet.read_row_group(at, columns=None if columns is None else list(columns))
+                # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
+                wanted = None if columns is None else list(columns)
+                yield parquet.read_row_group(at, columns=wanted, use_threads=False)
     except (OSError, pa.ArrowException, schema.SchemaError) as error:
         raise ResultError(f"{path}: {error}") from None
 
