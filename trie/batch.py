@@ -55,7 +55,7 @@ def write(
             partial = child.partial
             if partial:
                 if not digits.startswith(partial, depth):
-                    shared = _shared(partial, digits, depth)
+                    shared = shared_digits(partial, digits, depth)
                     child = _split(child, shared, owner, max_inline)
                 else:
                     shared = len(partial)
@@ -90,7 +90,7 @@ def write(
     return None if above.children is None else above.children[0], grown
 
 
-def _shared(partial: str, digits: str, depth: int) -> int:
+def shared_digits(partial: str, digits: str, depth: int) -> int:
     """How many nibbles of `partial` are those of `digits` from `depth` on."""
     shared = 0
     most = min(len(partial), len(digits) - depth)

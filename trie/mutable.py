@@ -9,7 +9,7 @@ from itertools import islice
 
 from primitives.hashing import blake2_256
 from primitives.types import EMPTY_TRIE_ROOT, Hash
-from trie.batch import write
+from trie.batch import shared_digits, write
 from trie.bulk import build
 from trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
 from trie.difference import Difference, differences
@@ -253,10 +253,7 @@ class Trie:
     def _split(self, node: Node, digits: str, value: bytes) -> Node:
         """A branch over the owned `node` and a new key that leaves it within its partial key, `digits` being left."""
         partial = node.partial
-        shared = 0
-        most = min(len(partial), len(digits))
-        while shared < most and partial[shared] == digits[shared]:
-            shared += 1
+        shared = shared_digits(partial, digits, 0)
         branch = Node(self._owner, partial[:shared], None)
         node.set_partial(partial[shared + 1 :])
         branch.set_child(NIBBLE[partial[shared]], node)

@@ -295,10 +295,7 @@ class MessageQueue(Hooks):
 
 def _note_capacity(storage: Storage, rows: QueueRows, book: BookState, config: HostConfiguration) -> None:
     """Tell the parachain, under a well-known key, how much its queue still takes: (u32 messages, u32 bytes)."""
-    count = config.max_upward_queue_count - book.message_count
-    size = config.max_upward_queue_size - book.size
-    if count < 0 or size < 0:  # the limits have been lowered since
-        count, size = _remaining(config, book)
+    count, size = _remaining(config, book)
     storage.put(rows.capacity, (count | size << 32).to_bytes(8, "little"))
 
 

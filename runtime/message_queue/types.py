@@ -174,19 +174,8 @@ class _BookCodec(Codec[BookState]):
         return super().decode(data)  # which says what is wrong
 
 
-class _PageCodec(Codec[Page]):
-    """The same for a page whose heap's length takes two bytes."""
-
-    def decode(self, data: bytes) -> Page:
-        if 0x40 <= len(data) - _SHORT_PAGE.size < 0x4000:
-            remaining, remaining_size, first_index, first, last, length = _SHORT_PAGE.unpack_from(data)
-            if length == len(data) - _SHORT_PAGE.size << 2 | 1:
-                return Page(remaining, remaining_size, first_index, first, last, bytearray(data[_SHORT_PAGE.size :]))
-        return super().decode(data)  # other lengths, and what is wrong
-
-
 book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _read_book)
-_page: Final[Codec[Page]] = _PageCodec("Page", _encode_page, _read_page)
+_page: Final[Codec[Page]] = Codec("Page", _encode_page, _read_page)
 
 BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
 PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)
