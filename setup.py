@@ -16,26 +16,26 @@ DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
 
 COMPILED = [
     # Root, update, proof and reading of tries.
-    "trie/nibbles.py",
-    "trie/codec.py",
-    "trie/nodes.py",
-    "trie/walk.py",
-    "trie/bulk.py",
-    "trie/batch.py",
-    "trie/mutable.py",
-    "trie/proof.py",
-    "trie/parts.py",
-    "trie/compact.py",
+    "pubsub_emulator/trie/nibbles.py",
+    "pubsub_emulator/trie/codec.py",
+    "pubsub_emulator/trie/nodes.py",
+    "pubsub_emulator/trie/walk.py",
+    "pubsub_emulator/trie/bulk.py",
+    "pubsub_emulator/trie/batch.py",
+    "pubsub_emulator/trie/mutable.py",
+    "pubsub_emulator/trie/proof.py",
+    "pubsub_emulator/trie/parts.py",
+    "pubsub_emulator/trie/compact.py",
     # What every stored value goes through.
-    "primitives/hashing.py",
-    "primitives/pubsub.py",
+    "pubsub_emulator/primitives/hashing.py",
+    "pubsub_emulator/primitives/pubsub.py",
     # The walk.
-    "runtime/pallet_subscriber/meter.py",
-    "runtime/pallet_subscriber/delivered.py",
-    "runtime/pallet_subscriber/cache/base.py",
-    "runtime/pallet_subscriber/cache/nodes.py",
-    "runtime/pallet_subscriber/cache/slots.py",
-    "runtime/pallet_subscriber/plan.py",
+    "pubsub_emulator/runtime/pallet_subscriber/meter.py",
+    "pubsub_emulator/runtime/pallet_subscriber/delivered.py",
+    "pubsub_emulator/runtime/pallet_subscriber/cache/base.py",
+    "pubsub_emulator/runtime/pallet_subscriber/cache/nodes.py",
+    "pubsub_emulator/runtime/pallet_subscriber/cache/slots.py",
+    "pubsub_emulator/runtime/pallet_subscriber/plan.py",
 ]
 
 

@@ -12,9 +12,9 @@ from statistics import median
 from time import process_time
 from typing import Final
 
-import trie.walk
+from pubsub_emulator.trie import walk
 
-PURE: Final = trie.walk.__file__.endswith(".py")
+PURE: Final = walk.__file__.endswith(".py")
 """Whether the project measured is the one in pure Python."""
 
 Work = Callable[[], object]

@@ -11,9 +11,15 @@ from statistics import median
 from typing import Final
 
 from bench.measure import Race, Result
-from emulator.network import Network
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives.pubsub import key_from_data
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.pubsub import key_from_data
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BLOCKS: Final = 16
@@ -53,7 +59,7 @@ def history() -> Iterator[Race]:
     """Writing what a network did, beside doing it; nothing where pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         return
-    from spark_audit.store import HistoryWriter  # noqa: PLC0415  # an optional dependency
+    from pubsub_emulator.spark_audit.store import HistoryWriter  # noqa: PLC0415  # an optional dependency
 
     tape = Tape()
     run(tape)
@@ -84,7 +90,7 @@ def cold_start() -> Result:
     times: list[float] = []
     bases: list[float] = []
     for _ in range(9):
-        times.append(child("-c", "import sys; sys.argv = ['pubsub', '--help']; from cli.main import main; main()"))
+        times.append(child("-m", "pubsub_emulator", "--help"))
         bases.append(child("-c", "import click"))
     ratio = median(time / base for time, base in zip(times, bases, strict=True))
     return Result("pubsub --help", "import click", median(times) * 1e3, median(bases) * 1e3, ratio, 8.0)

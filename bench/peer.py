@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from bench.measure import PURE, Result
 from bench.tries import Entries, N, reading, uniform
-from trie import Trie, state_root
+from pubsub_emulator.trie import Trie, state_root
 
 HERE: Final = Path(__file__).resolve().parent
 PLACE: Final = HERE.parent / "build" / "peer"

@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from statistics import median
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry
-from primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import WEIGHT_MAX
-from runtime import system
-from runtime.balances import Balances
-from runtime.pallet_pubsub import Broadcaster, Config, GenesisPublisher, TtlPolicy, genesis_rows
-from runtime.storage import State, Storage
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.weights import WEIGHT_MAX
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, Config, GenesisPublisher, TtlPolicy, genesis_rows
+from pubsub_emulator.runtime.storage import State, Storage
 
 MANAGER = AccountId(b"\x01" * 32)
 FIRST = 2000

@@ -19,21 +19,21 @@ from typing import Final
 
 from bench.chains import Relay, entry, image, key_of, subscriber
 from bench.tries import UPDATES, uniform, update, updates_of
-from collator.author import RelayBlock, author
-from emulator.network import Network
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.pubsub import derive_child_key, node_cost
-from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
-from runtime.babe import babe_pre_digest
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from runtime.pallet_subscriber.meter import NodeSource
-from runtime.pallet_subscriber.plan import Plan, plan
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system.execute import runtime_spec
-from runtime.parachain_system.static_keys import fixed_keys
-from runtime.storage import State, Storage
-from trie import Trie, read_proof, state_root
+from pubsub_emulator.collator.author import RelayBlock, author
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.babe import babe_pre_digest
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.meter import NodeSource
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
+from pubsub_emulator.runtime.parachain_system.static_keys import fixed_keys
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.trie import Trie, read_proof, state_root
 
 SEED: Final = bytes(range(32))
 UNLIMITED: Final = 1 << 40

@@ -29,12 +29,12 @@ import pyarrow.parquet as pq  # noqa: E402  # the same
 
 from bench.__main__ import row  # noqa: E402  # the same
 from bench.measure import Result  # noqa: E402  # the same
-from emulator.network import Network  # noqa: E402  # the same
-from primitives.hashing import blake2_256  # noqa: E402  # the same
-from primitives.pubsub import key_from_data  # noqa: E402  # the same
-from spark_audit import schema  # noqa: E402  # the same
-from spark_audit.reader import Fault, History  # noqa: E402  # the same
-from spark_audit.store import HistoryWriter  # noqa: E402  # the same
+from pubsub_emulator.emulator.network import Network  # noqa: E402  # the same
+from pubsub_emulator.primitives.hashing import blake2_256  # noqa: E402  # the same
+from pubsub_emulator.primitives.pubsub import key_from_data  # noqa: E402  # the same
+from pubsub_emulator.spark_audit import schema  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.reader import Fault, History  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.store import HistoryWriter  # noqa: E402  # the same
 
 SUBSCRIBERS: Final = 10
 PUBLISHERS: Final = 4
@@ -48,12 +48,12 @@ import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from bench.spark import used
-from spark_audit.audit import audit
+from pubsub_emulator.spark_audit.audit import audit
 
 engine, master = sys.argv[4], sys.argv[5]
 before = {}
 if engine == "spark":
-    from spark_audit.spark.job import SparkMapper
+    from pubsub_emulator.spark_audit.spark.job import SparkMapper
     close = SparkMapper.close
     def close_after_reading(self):
         before.update(used())

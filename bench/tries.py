@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bench.measure import Race, Work, hashing
-from primitives.hashing import blake2_128_concat, twox64_concat
-from primitives.storage_keys import item_prefix
-from primitives.types import Hash
-from trie import Trie, read_proof, state_root
+from pubsub_emulator.primitives.hashing import blake2_128_concat, twox64_concat
+from pubsub_emulator.primitives.storage_keys import item_prefix
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie import Trie, read_proof, state_root
 
 Entries = list[tuple[bytes, bytes]]
 

@@ -15,20 +15,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 try:
-    import primitives  # noqa: F401  # the project, which another Python does not have
+    import pubsub_emulator  # noqa: F401  # the project, which another Python does not have
 except ModuleNotFoundError:
     sys.exit("bench/ttl.py needs the project installed: `python3 dev.py setup`, then `.venv/bin/python bench/ttl.py`")
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry
-from primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import WEIGHT_MAX
-from runtime import system
-from runtime.balances import Balances
-from runtime.events import events
-from runtime.pallet_pubsub import Broadcaster, Config, GenesisPublisher, TtlPolicy, genesis_rows
-from runtime.pallet_pubsub.events import KeyExpired
-from runtime.storage import State, Storage
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.weights import WEIGHT_MAX
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.events import events
+from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, Config, GenesisPublisher, TtlPolicy, genesis_rows
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
+from pubsub_emulator.runtime.storage import State, Storage
 
 VALUE = bytes(64)
 PER_PUBLISHER = 1000

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import click
 
-from cli.report import make_report
-from cli.result import Result
-from cli.run import show_digest
-from cli.screen import Advance, bar, files, say, stage, table
-from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
-from spark_audit.findings import Severity
-from spark_audit.follow import follow
-from spark_audit.report.words import size
+from pubsub_emulator.cli.report import make_report
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.run import show_digest
+from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
+from pubsub_emulator.spark_audit.audit import AuditFailed, AuditResult, Progress, audit
+from pubsub_emulator.spark_audit.findings import Severity
+from pubsub_emulator.spark_audit.follow import follow
+from pubsub_emulator.spark_audit.report.words import size
 
 MOST_CHAINS = 12
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
@@ -63,7 +63,7 @@ def _watcher(advance: Advance) -> Callable[[Progress], None]:
 def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> Result:
     """The command; its exit code is the audit's (AU-7)."""
     if report:
-        import_module("spark_audit.report.page")  # a missing extra is told before the work
+        import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
     try:
         result = _follow(asked) if growing else judge(asked)
     except AuditFailed as failure:

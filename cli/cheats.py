@@ -1,12 +1,12 @@
-"""Strategies of one's own for a command: a Python file that makes them with `collator.cheats.strategy.strategy`."""
+"""Strategies of one's own for a command: a Python file that makes them with `pubsub_emulator.strategy`."""
 
 import sys
 import traceback
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from collator.cheats import Strategy, register_strategy
-from primitives.errors import PubsubError
+from pubsub_emulator.collator.cheats import Strategy, register_strategy
+from pubsub_emulator.primitives.errors import PubsubError
 
 
 class CheatsError(PubsubError):

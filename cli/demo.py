@@ -6,16 +6,16 @@ from typing import Final
 
 import click
 
-from cli.audit import Asked, judge, show_audit
-from cli.audit import written as audit_written
-from cli.output import MARKER, new_folder
-from cli.proofs import import_bundled, show_import
-from cli.report import FOLDER, can_draw, make_report, report_written
-from cli.run import HISTORY, find_scenario, show_digest, show_run, simulate
-from cli.screen import files
-from emulator.digest import combine
-from runtime.parachain_system.block import Verdict
-from spark_audit.audit import FINDINGS, INCOMPLETE, AuditResult
+from pubsub_emulator.cli.audit import Asked, judge, show_audit
+from pubsub_emulator.cli.audit import written as audit_written
+from pubsub_emulator.cli.output import MARKER, new_folder
+from pubsub_emulator.cli.proofs import import_bundled, show_import
+from pubsub_emulator.cli.report import FOLDER, can_draw, make_report, report_written
+from pubsub_emulator.cli.run import HISTORY, find_scenario, show_digest, show_run, simulate
+from pubsub_emulator.cli.screen import files
+from pubsub_emulator.emulator.digest import combine
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.spark_audit.audit import FINDINGS, INCOMPLETE, AuditResult
 
 AUDIT = "audit"
 DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"

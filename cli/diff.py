@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cli.exits import FINDINGS
-from cli.result import Result
-from cli.screen import say
-from spark_audit.compare import compare
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.spark_audit.compare import compare
 
 MOST = 12
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from cli.output import new_folder
-from cli.plot import NoPlotLibrary, draw
-from cli.result import Result
-from cli.screen import files, stage, table
-from emulator.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
-from emulator.questions import QUESTIONS, Figure, sweep_figure
-from runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.cli.output import new_folder
+from pubsub_emulator.cli.plot import NoPlotLibrary, draw
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, stage, table
+from pubsub_emulator.emulator.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
+from pubsub_emulator.emulator.questions import QUESTIONS, Figure, sweep_figure
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 
 def run_question(name: str, out: Path) -> Result:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cli.output import write_whole
-from cli.run import find_scenario
-from cli.screen import files, stage
-from explorer.run import explore
+from pubsub_emulator.cli.output import write_whole
+from pubsub_emulator.cli.run import find_scenario
+from pubsub_emulator.cli.screen import files, stage
+from pubsub_emulator.explorer.run import explore
 
 
 def write_explorer(name: str, out: Path) -> None:

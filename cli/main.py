@@ -11,9 +11,9 @@ from typing import Final
 
 import click
 
-from cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE, explained
-from primitives.errors import PubsubError
-from primitives.version import VERSION
+from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE, explained
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.version import VERSION
 
 COMMANDS: Final = (
     "demo",

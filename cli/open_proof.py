@@ -8,19 +8,19 @@ from typing import Any, Final
 
 import click
 
-from cli.output import write_whole
-from cli.pages import words
-from cli.screen import table
-from explorer.svg import arrange, render
-from explorer.tree import Asked, Below, Drawn, Fate, Sources, draw
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, derive_child_key
-from primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
-from primitives.types import U32_MAX, Hash, ParaId
-from spark_audit.attribution import TOP, Attribution, Part, attribute, attribute_reads, child_trie_name
-from spark_audit.node_data import NodeDataError, NodeProof, read_node_data, root_of
-from spark_audit.open_proof import ProofError
+from pubsub_emulator.cli.output import write_whole
+from pubsub_emulator.cli.pages import words
+from pubsub_emulator.cli.screen import table
+from pubsub_emulator.explorer.svg import arrange, render
+from pubsub_emulator.explorer.tree import Asked, Below, Drawn, Fate, Sources, draw
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
+from pubsub_emulator.spark_audit.attribution import TOP, Attribution, Part, attribute, attribute_reads, child_trie_name
+from pubsub_emulator.spark_audit.node_data import NodeDataError, NodeProof, read_node_data, root_of
+from pubsub_emulator.spark_audit.open_proof import ProofError
 
 FORMAT: Final = 1
 _NAME: Final = 46

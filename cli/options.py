@@ -25,7 +25,7 @@ master: Final = click.option(
 
 def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
     if files:
-        from cli.cheats import load_strategies
+        from pubsub_emulator.cli.cheats import load_strategies
 
         for path in files:
             load_strategies(path)
@@ -47,7 +47,7 @@ new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to 
 
 def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the scenarios that come with the project, and files."""
-    from emulator.scenario_file import bundled_scenarios
+    from pubsub_emulator.emulator.scenario_file import bundled_scenarios
 
     named = [CompletionItem(name) for name in bundled_scenarios() if name.startswith(incomplete)]
     return [*named, CompletionItem(incomplete, type="file")]
@@ -55,6 +55,6 @@ def complete_scenario(_context: click.Context, _parameter: click.Parameter, inco
 
 def complete_strategy(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Names of cheating strategies."""
-    from collator.cheats import STRATEGIES
+    from pubsub_emulator.collator.cheats import STRATEGIES
 
     return [name for name in STRATEGIES if name.startswith(incomplete)]

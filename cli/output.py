@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError
 
 MARKER: Final = "summary.json"
 """A folder that holds it was written by this program, and only the demonstration may replace it."""

@@ -6,8 +6,8 @@ The plotting library is the extra `plot`; it is imported when something is drawn
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.questions import Figure
-from primitives.errors import PubsubError
+from pubsub_emulator.emulator.questions import Figure
+from pubsub_emulator.primitives.errors import PubsubError
 
 WIDTH: Final = 320
 HEIGHT: Final = 240

@@ -4,11 +4,19 @@ from pathlib import Path
 
 import click
 
-from cli.run import find_scenario
-from cli.screen import stage, table
-from emulator.scenario import Scenario
-from emulator.simulation import Simulation
-from pubsub_testing.proof_sizes import Change, ProofSizes, compare, parse_tolerance, read_sizes, scenario_hash, verdict
+from pubsub_emulator.cli.run import find_scenario
+from pubsub_emulator.cli.screen import stage, table
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.testing.proof_sizes import (
+    Change,
+    ProofSizes,
+    compare,
+    parse_tolerance,
+    read_sizes,
+    scenario_hash,
+    verdict,
+)
 
 
 def write_snapshot(name: str, out: Path) -> None:

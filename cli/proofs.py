@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from spark_audit.relay_proofs import Imported, import_relay_proofs
+from pubsub_emulator.spark_audit.relay_proofs import Imported, import_relay_proofs
 
 
 def import_proofs(paths: Sequence[Path], out: Path) -> None:

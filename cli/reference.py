@@ -1,4 +1,6 @@
-"""The reference pages, made from what the program itself says: `python -m cli.reference` brings docs/ up to date.
+"""The reference pages, made from what the program itself says.
+
+`python -m pubsub_emulator.cli.reference` brings docs/ up to date.
 
 A page is prose with stretches between `<!-- made: NAME -->` and `<!-- end -->` that are made here; a test holds the
 pages to what would be made. Examples stand in lists: what they show is a command's business, not the page's.
@@ -12,10 +14,10 @@ from typing import Final
 
 import click
 
-from cli.exits import MEANINGS
-from cli.main import COMMANDS, pubsub
-from cli.session.table import SECTIONS
-from emulator.scenario_fields import described
+from pubsub_emulator.cli.exits import MEANINGS
+from pubsub_emulator.cli.main import COMMANDS, pubsub
+from pubsub_emulator.cli.session.table import SECTIONS
+from pubsub_emulator.emulator.scenario_fields import described
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 PAGES: Final = ("cli.md", "scenarios.md")

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cli.exits import FINDINGS
-from cli.result import Result
-from cli.screen import say
-from collator.cases import Found
-from collator.cheats.steps import to_json
-from collator.fuzz import ReplayResult, replay
-from emulator.fixtures import read_fixture, replay_fixture
-from primitives.errors import PubsubError
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.collator.cases import Found
+from pubsub_emulator.collator.cheats.steps import to_json
+from pubsub_emulator.collator.fuzz import ReplayResult, replay
+from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
+from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_STEPS: Final = 12
 

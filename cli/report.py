@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from cli.output import new_folder
-from cli.result import Result
-from cli.screen import files, stage
-from spark_audit.report import CHARTS, PAGE
+from pubsub_emulator.cli.output import new_folder
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, stage
+from pubsub_emulator.spark_audit.report import CHARTS, PAGE
 
 FOLDER = "report"
 
@@ -29,7 +29,7 @@ def make_report(audit: Path, out: Path | None = None) -> Iterable[tuple[Path, st
 
     An earlier report is replaced. Raises `ResultError`, `OutputError`, `OSError`.
     """
-    from spark_audit.report.page import write_report
+    from pubsub_emulator.spark_audit.report.page import write_report
 
     target = audit / FOLDER if out is None else out
     with stage("drawing the report"), new_folder(target, replace=True, marker=PAGE) as folder:

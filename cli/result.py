@@ -28,7 +28,7 @@ def tells(run: Callable[P, Result]) -> Callable[..., None]:
     @wraps(run)
     def command(*arguments: P.args, **options: P.kwargs) -> None:
         as_json = bool(options.pop("as_json", False))
-        from cli.screen import prose_aside
+        from pubsub_emulator.cli.screen import prose_aside
 
         with prose_aside(wanted=as_json):
             result = run(*arguments, **options)

@@ -7,17 +7,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from cli.output import MARKER, new_folder
-from cli.result import Result
-from cli.screen import files, say, stage, table
-from emulator.digest import RunDigest
-from emulator.records import Observer
-from emulator.scenario import Scenario
-from emulator.scenario_file import bundled_scenarios, load_bundled, load_scenario
-from emulator.simulation import Simulation
-from emulator.summary import Summary
-from primitives.types import Hash
-from spark_audit.report.words import percent, size
+from pubsub_emulator.cli.output import MARKER, new_folder
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.emulator.digest import RunDigest
+from pubsub_emulator.emulator.records import Observer
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario_file import bundled_scenarios, load_bundled, load_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
 EXPLORER: Final = "explorer.html"
@@ -48,7 +48,7 @@ def find_scenario(name: str) -> Scenario:
 
 def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, history: bool = True) -> Run:
     """Run a scenario and write its summary into `folder`, and its history and its page where they are wanted."""
-    from explorer.run import page_of, record
+    from pubsub_emulator.explorer.run import page_of, record
 
     summary, digest = Summary(), RunDigest()
     observers: list[Observer] = [summary, digest]
@@ -57,7 +57,7 @@ def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, histor
         ExitStack() as open_writer,
     ):
         if history:
-            from spark_audit.store import HistoryWriter
+            from pubsub_emulator.spark_audit.store import HistoryWriter
 
             observers.append(open_writer.enter_context(HistoryWriter(folder / HISTORY, scenario.name)))
         simulation = Simulation(scenario, observers)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from cli.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
 
 PLAIN_WIDTH: Final = 140
 """Columns of a table that goes to a file or a pipe."""

@@ -3,9 +3,9 @@
 import platform
 from pathlib import Path
 
-from cli.output import new_folder
-from cli.screen import files
-from spark_audit.spark.ship import LAUNCHER, build_environment
+from pubsub_emulator.cli.output import new_folder
+from pubsub_emulator.cli.screen import files
+from pubsub_emulator.spark_audit.spark.ship import LAUNCHER, build_environment
 
 ENVIRONMENT = "pubsub.tar.gz"
 PROGRAM = "pubsub.py"

@@ -3,14 +3,14 @@
 from pathlib import Path
 from statistics import median_low
 
-from cli.exits import FINDINGS, INCOMPLETE
-from cli.result import Result
-from cli.screen import files, say, stage, table
-from emulator.seeded import MILLION
-from spark_audit.mapping import open_mapper
-from spark_audit.report.words import size
-from spark_audit.simulate.run import Simulated, Simulation, simulate
-from spark_audit.simulate.score import score
+from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.spark_audit.mapping import open_mapper
+from pubsub_emulator.spark_audit.report.words import size
+from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
+from pubsub_emulator.spark_audit.simulate.score import score
 
 MOST_SHOWN = 12
 

@@ -12,26 +12,26 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Protocol
 
-from primitives.ed25519 import sign
-from primitives.errors import DefensiveFailure, PubsubError
-from primitives.header import Header, aura_pre_digest, aura_seal
-from primitives.pubsub import derive_child_key, node_cost
-from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
-from runtime.pallet_subscriber.plan import Plan, plan
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system.block import (
+from pubsub_emulator.primitives.ed25519 import sign
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
+from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
     Inherent,
     encode_messages,
 )
-from runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
-from runtime.parachain_system.static_keys import StaticValues, read_static_keys
-from runtime.storage import State, Storage
-from trie import BadNode, read_proof
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain_system.static_keys import StaticValues, read_static_keys
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.trie import BadNode, read_proof
 
 
 class RelayAccess(Protocol):

@@ -24,19 +24,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from collator.cheats.expectation import list_verdicts, set_verdicts
-from collator.cheats.situation import Situation
-from collator.cheats.steps import BadStep, Draft, Json, Step, apply_to_proof, from_json, to_json
-from primitives.errors import PubsubError, ScaleError
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from primitives.types import Hash, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system.block import Candidate, InvalidBlock
-from runtime.parachain_system.execute import runtime_spec
-from runtime.parachain_system.validate import RelayContext, check_list, judge_proof, validate_block
-from runtime.storage import State, Storage
+from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Json, Step, apply_to_proof, from_json, to_json
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, check_list, judge_proof, validate_block
+from pubsub_emulator.runtime.storage import State, Storage
 
 FORMAT = "pubsub-case/1"
 

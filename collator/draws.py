@@ -6,8 +6,8 @@ block i of a stream = blake2_256(Vec<u8> seed ++ Vec<u8> label ++ u64 i)
 from collections.abc import Sequence
 from typing import TypeVar
 
-from primitives.hashing import blake2_256
-from primitives.scale import encode_bytes
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
 
 T = TypeVar("T")
 

@@ -15,16 +15,24 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from collator.cases import Bench, Case, Found, read_case, write_case
-from collator.cheats import STRATEGIES, Situation, Strategy, carry_out, expected, expected_of_proof, propose
-from collator.cheats.mutations import MUTATIONS
-from collator.cheats.steps import Step, apply_to_proof, shrink
-from collator.draws import Draws
-from collator.worlds import World, fresh_state
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from runtime.pallet_subscriber.plan import plan
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator.cases import Bench, Case, Found, read_case, write_case
+from pubsub_emulator.collator.cheats import (
+    STRATEGIES,
+    Situation,
+    Strategy,
+    carry_out,
+    expected,
+    expected_of_proof,
+    propose,
+)
+from pubsub_emulator.collator.cheats.mutations import MUTATIONS
+from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.collator.worlds import World, fresh_state
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.runtime.pallet_subscriber.plan import plan
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 Progress = Callable[[int, int], None]
 """Called with the cases done and the cases wanted."""
@@ -120,7 +128,7 @@ def replay_case(case: Case) -> ReplayResult:
 
 def corpus() -> list[tuple[str, Case]]:
     """The cases that are kept, by file name: one for every strategy, and all that once were surprises."""
-    folder = resources.files("collator.corpus")
+    folder = resources.files("pubsub_emulator.collator.corpus")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
     return [(name, Case.from_json((folder / name).read_text(encoding="utf-8"))) for name in names]
 

@@ -12,17 +12,17 @@ size. In one that judges blocks, `max_value_length` is so large that the stop ru
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from collator.author import RelayAccess, build
-from collator.cheats.situation import Situation
-from collator.draws import Draws
-from primitives import storage_keys
-from primitives.ed25519 import public_key
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
-from primitives.scale import encode_compact
-from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.config import (
+from pubsub_emulator.collator.author import RelayAccess, build
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.ed25519 import public_key
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.config import (
     MIN_BUDGET,
     CachePolicy,
     ImpossibleConfig,
@@ -30,13 +30,18 @@ from runtime.pallet_subscriber.config import (
     integrity_test,
     merge_subscriptions,
 )
-from runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, Inherent, message_chain
-from runtime.parachain_system.execute import runtime_spec
-from runtime.parachain_system.genesis import genesis
-from runtime.parachain_system.governance import set_code, subscriber_call, transact
-from runtime.parachain_system.static_keys import NO_MESSAGES
-from runtime.storage import State, Storage
-from trie import Trie
+from pubsub_emulator.runtime.parachain_system.block import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    Inherent,
+    message_chain,
+)
+from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
+from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.runtime.parachain_system.governance import set_code, subscriber_call, transact
+from pubsub_emulator.runtime.parachain_system.static_keys import NO_MESSAGES
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.trie import Trie
 
 PARA = ParaId(3000)
 _PUBLISHERS = (1000, 1999, 2000, 2001, 2002, 70_000)

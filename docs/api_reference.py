@@ -46,7 +46,7 @@ def _prose(paragraph: list[str]) -> list[str]:
 
 def page(root: Path, package: Path) -> str:
     """The page of a package: what it is, then each of its modules."""
-    name = ".".join(package.relative_to(root).parts)
+    name = ".".join(("pubsub_emulator", *package.relative_to(root).parts))
     inner = sorted(each.parent.name for each in package.glob("*/__init__.py"))
     parts = [_title(name, "="), f".. automodule:: {name}\n   :members:\n   :ignore-module-all:\n"]
     for module in sorted(package.glob("*.py")):
@@ -68,7 +68,7 @@ def write_pages(app: Sphinx) -> None:
     root, folder = Path(app.confdir).parent, Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     pages = {
-        ".".join(init.parent.relative_to(root).parts): page(root, init.parent)
+        ".".join(("pubsub_emulator", *init.parent.relative_to(root).parts)): page(root, init.parent)
         for room in app.config.api_rooms
         for init in sorted((root / room).rglob("__init__.py"))
     }

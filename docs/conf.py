@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
-from primitives.version import VERSION  # noqa: E402  # found by the line above
+from pubsub_emulator.primitives.version import VERSION  # noqa: E402  # found by the line above
 
 project = "pubsub-emulator"
 author = "the pubsub-emulator authors"
@@ -29,7 +29,7 @@ api_rooms = (
     "collator",
     "emulator",
     "spark_audit",
-    "pubsub_testing",
+    "testing",
     "explorer",
     "cli",
 )

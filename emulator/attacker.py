@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from collator.cases import Bench
-from collator.cheats import STRATEGIES, Situation, attempt
-from collator.draws import Draws
-from collator.worlds import World
-from emulator.network import Network, NetworkConfig, ParachainConfig
-from emulator.parachain import Pace
-from emulator.seeded import MILLION
-from primitives.pubsub import key_from_data, node_cost
-from primitives.types import ParaId, PubsubKey
-from runtime.pallet_pubsub.events import DataPublished
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.parachain_system.block import Candidate
+from pubsub_emulator.collator.cases import Bench
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.collator.worlds import World
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.pubsub import key_from_data, node_cost
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.block import Candidate
 
 PUBLISHER: Final = ParaId(1000)
 SUBSCRIBER: Final = ParaId(3000)

@@ -8,10 +8,16 @@ digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero 
 3 checkpoint    u32 chain ++ u32 segment ++ state root
 """
 
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives.hashing import blake2_256
-from primitives.scale import encode_bytes, encode_bytes_list
-from primitives.types import Hash
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes, encode_bytes_list
+from pubsub_emulator.primitives.types import Hash
 
 
 class RunDigest:

@@ -7,13 +7,13 @@ it is kept in the block's record, for whoever observes the chain (PS-21, PS-71).
 
 from typing import Final
 
-from primitives.scale import Codec, Reader
-from primitives.types import Hash, ParaId
-from primitives.values import value_type
-from runtime.events import Event, deposit, event
-from runtime.storage import Storage
-from xcm import Execution, Incomplete, Outcome
-from xcm.schema import XcmReader
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.events import Event, deposit, event
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.xcm import Execution, Incomplete, Outcome
+from pubsub_emulator.xcm.schema import XcmReader
 
 PALLET: Final = "XcmPallet"
 

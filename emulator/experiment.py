@@ -16,20 +16,20 @@ from decimal import Decimal, InvalidOperation
 from statistics import median
 from typing import Final, TypeVar
 
-from collator.author import RelayBlock, author
-from emulator.seeded import MILLION, Stream, secret
-from primitives.ed25519 import public_key
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
-from primitives.storage_keys import dmq_mqc_head
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from runtime.parachain_system.block import InboundDownwardMessage, message_chain
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.genesis import genesis
-from runtime.parachain_system.static_keys import NO_MESSAGES
-from runtime.storage import State, Storage
+from pubsub_emulator.collator.author import RelayBlock, author
+from pubsub_emulator.emulator.seeded import MILLION, Stream, secret
+from pubsub_emulator.primitives.ed25519 import public_key
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
+from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, message_chain
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.runtime.parachain_system.static_keys import NO_MESSAGES
+from pubsub_emulator.runtime.storage import State, Storage
 
 T = TypeVar("T")
 

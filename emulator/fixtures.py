@@ -11,18 +11,24 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives.errors import PubsubError, ScaleError
-from primitives.header import Header
-from primitives.pubsub import encode_ttl_state
-from primitives.types import Hash, ParaId, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.apply import Delivery
-from runtime.pallet_subscriber.storage import PROCESSING_CURSOR
-from runtime.parachain_system.block import Candidate, InvalidBlock
-from runtime.parachain_system.execute import BlockOutcome, runtime_spec
-from runtime.parachain_system.governance import CODE, transact
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import State, Storage
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import encode_ttl_state
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, runtime_spec
+from pubsub_emulator.runtime.parachain_system.governance import CODE, transact
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import State, Storage
 
 FIXTURE_VERSION: Final = 1
 

@@ -11,19 +11,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.network import Network, Step
-from emulator.parachain import Parachain
-from primitives.pubsub import derive_child_key
-from primitives.types import EMPTY_TRIE_ROOT, ParaId
-from runtime.inclusion import CandidateRefused
-from runtime.message_queue import OverweightDropped, ProcessingFailed
-from runtime.pallet_pubsub.events import DataPublished, KeyExpired
-from runtime.pallet_pubsub.storage import TtlData
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber.storage import CACHE_INFO, CACHE_SLOTS, PROCESSING_CURSOR
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system.execute import runtime_spec
-from runtime.storage import Storage
+from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
+from pubsub_emulator.runtime.inclusion import CandidateRefused
+from pubsub_emulator.runtime.message_queue import OverweightDropped, ProcessingFailed
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
+from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHE_SLOTS, PROCESSING_CURSOR
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
+from pubsub_emulator.runtime.storage import Storage
 
 
 @dataclass(slots=True)

@@ -16,32 +16,39 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 
-from collator.cheats import Situation
-from emulator.parachain import Pace, Parachain, make_collators
-from emulator.records import (
+from pubsub_emulator.collator.cheats import Situation
+from pubsub_emulator.emulator.parachain import Pace, Parachain, make_collators
+from pubsub_emulator.emulator.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
     Observer,
     RelayRecord,
 )
-from emulator.relay_chain import Genesis, RelayChain, RelaySnapshot
-from emulator.relay_runtime import RelayConfig
-from emulator.requests import ensure_blocks, ensure_key, ensure_keys, ensure_message, ensure_ttl, ensure_value
-from emulator.round import Round, subscriptions
-from emulator.schedule import ATTEMPTS, Schedule
-from emulator.seeded import secret
-from primitives.errors import PubsubError
-from primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
-from runtime.dispatch import Call, CallInfo
-from runtime.events import Event
-from runtime.executive import Block, Extrinsic
-from runtime.inclusion import CandidateRefused
-from runtime.messages import OutboundHrmpMessage
-from runtime.origin import Origin, Root, Signed
-from runtime.pallet_subscriber.apply import Delivery
-from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
-from runtime.parachain_system.governance import set_code, transact
+from pubsub_emulator.emulator.relay_chain import Genesis, RelayChain, RelaySnapshot
+from pubsub_emulator.emulator.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.requests import (
+    ensure_blocks,
+    ensure_key,
+    ensure_keys,
+    ensure_message,
+    ensure_ttl,
+    ensure_value,
+)
+from pubsub_emulator.emulator.round import Round, subscriptions
+from pubsub_emulator.emulator.schedule import ATTEMPTS, Schedule
+from pubsub_emulator.emulator.seeded import secret
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.dispatch import Call, CallInfo
+from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.executive import Block, Extrinsic
+from pubsub_emulator.runtime.inclusion import CandidateRefused
+from pubsub_emulator.runtime.messages import OutboundHrmpMessage
+from pubsub_emulator.runtime.origin import Origin, Root, Signed
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.parachain_system.governance import set_code, transact
 
 
 class UnknownCall(PubsubError):

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from emulator.relay_runtime import PUBLISHES_PER_MESSAGE
-from emulator.seeded import MILLION, secret
-from primitives.ed25519 import public_key
-from primitives.errors import PubsubError
-from primitives.header import Header
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from runtime.messages import OutboundHrmpMessage
-from runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
-from runtime.parachain_system.genesis import genesis
-from runtime.parachain_system.governance import CODE
-from runtime.storage import State
-from xcm import Publish, encode
+from pubsub_emulator.emulator.relay_runtime import PUBLISHES_PER_MESSAGE
+from pubsub_emulator.emulator.seeded import MILLION, secret
+from pubsub_emulator.primitives.ed25519 import public_key
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.messages import OutboundHrmpMessage
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
+from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.runtime.parachain_system.governance import CODE
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.xcm import Publish, encode
 
 MESSAGE_BYTES: Final = 60_000
 """What one upward message of publishes may weigh here, below the relay chain's 65,531."""

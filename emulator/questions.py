@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from emulator.attacker import cheat_gains, delays
-from emulator.experiment import Measurement, Workload, measure
-from emulator.seeded import MILLION
-from primitives.types import ParaId
-from runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COST, CachePolicy, RuntimeSpec
+from pubsub_emulator.emulator.attacker import cheat_gains, delays
+from pubsub_emulator.emulator.experiment import Measurement, Workload, measure
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COST, CachePolicy, RuntimeSpec
 
 Row = Mapping[str, int | float | str]
 OnStep = Callable[[str], None]

@@ -6,13 +6,13 @@ An observer is a reader only. Histories, explorers and tests are built on these 
 from dataclasses import dataclass
 from typing import Protocol
 
-from emulator.executions import MessageExecution
-from primitives.header import Header
-from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from runtime.events import Event
-from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.storage import State
+from pubsub_emulator.emulator.executions import MessageExecution
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.storage import State
 
 
 @dataclass(frozen=True, slots=True)

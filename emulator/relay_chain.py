@@ -4,17 +4,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from collator.author import RelayBlock
-from emulator.executions import MessageExecution, executions
-from emulator.relay_runtime import RelayConfig, RelayRuntime
-from primitives.header import Header
-from primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
-from runtime.babe import babe_pre_digest
-from runtime.dispatch import Call, DispatchError
-from runtime.executive import Block, Extrinsic, extrinsics_root
-from runtime.inclusion import BackedCandidate
-from runtime.parachain_system.block import HorizontalMessages, InboundDownwardMessage
-from runtime.storage import State, Storage
+from pubsub_emulator.collator.author import RelayBlock
+from pubsub_emulator.emulator.executions import MessageExecution, executions
+from pubsub_emulator.emulator.relay_runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.babe import babe_pre_digest
+from pubsub_emulator.runtime.dispatch import Call, DispatchError
+from pubsub_emulator.runtime.executive import Block, Extrinsic, extrinsics_root
+from pubsub_emulator.runtime.inclusion import BackedCandidate
+from pubsub_emulator.runtime.parachain_system.block import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.storage import State, Storage
 
 GENESIS_SLOT: Final = 1_000_000
 """The relay chain's slot at block 0; one slot a block."""

@@ -7,34 +7,41 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-from emulator.executions import note_execution
-from primitives.errors import DefensiveFailure
-from primitives.types import AccountId, Hash, ParaId, PubsubKey
-from primitives.weights import Weight
-from runtime.babe import Babe
-from runtime.balances import Balances
-from runtime.configuration import Configuration
-from runtime.dispatch import Call, DispatchError, dispatch
-from runtime.dmp import Dmp
-from runtime.executive import BlockWeights, Executive
-from runtime.host_configuration import HostConfiguration
-from runtime.hrmp import Hrmp
-from runtime.inclusion import ParaInclusion
-from runtime.message_queue import Config as QueueConfig
-from runtime.message_queue import MessageError, MessageQueue, Processed, ProcessMessageError
-from runtime.messages import MessageBounds
-from runtime.origin import Signed
-from runtime.pallet_pubsub import Broadcaster
-from runtime.pallet_pubsub import Config as PubsubConfig
-from runtime.pallet_pubsub import weights as pubsub_weights
-from runtime.paras import Paras
-from runtime.registrar import Registrar
-from runtime.session import Session
-from runtime.storage import Storage
-from xcm import AllowPublishFrom, FixedWeightBounds, PublishFailure, XcmProcessor, XcmWeights, only_parachains
-from xcm import Processed as XcmProcessed
-from xcm.outcome import Overweight
-from xcm.outcome import ProcessMessageError as XcmProcessMessageError
+from pubsub_emulator.emulator.executions import note_execution
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.babe import Babe
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.configuration import Configuration
+from pubsub_emulator.runtime.dispatch import Call, DispatchError, dispatch
+from pubsub_emulator.runtime.dmp import Dmp
+from pubsub_emulator.runtime.executive import BlockWeights, Executive
+from pubsub_emulator.runtime.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.hrmp import Hrmp
+from pubsub_emulator.runtime.inclusion import ParaInclusion
+from pubsub_emulator.runtime.message_queue import Config as QueueConfig
+from pubsub_emulator.runtime.message_queue import MessageError, MessageQueue, Processed, ProcessMessageError
+from pubsub_emulator.runtime.messages import MessageBounds
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
+from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
+from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
+from pubsub_emulator.runtime.paras import Paras
+from pubsub_emulator.runtime.registrar import Registrar
+from pubsub_emulator.runtime.session import Session
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.xcm import (
+    AllowPublishFrom,
+    FixedWeightBounds,
+    PublishFailure,
+    XcmProcessor,
+    XcmWeights,
+    only_parachains,
+)
+from pubsub_emulator.xcm import Processed as XcmProcessed
+from pubsub_emulator.xcm.outcome import Overweight
+from pubsub_emulator.xcm.outcome import ProcessMessageError as XcmProcessMessageError
 
 PUBLISHES_PER_MESSAGE: Final = 64
 """How many instructions the barrier lets through in one message."""

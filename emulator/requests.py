@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NoReturn
 
-from primitives.errors import PubsubError
-from primitives.pubsub import KEY_LENGTH
-from primitives.types import U32_MAX, PubsubKey
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH
+from pubsub_emulator.primitives.types import U32_MAX, PubsubKey
 
 
 class BadRequest(PubsubError):

@@ -8,23 +8,29 @@ enact   the parachain goes on from its valid block; the relay chain is handed wh
 
 from typing import Final
 
-from collator.author import CannotAuthor, RelayBlock, author
-from collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
-from emulator.parachain import Parachain
-from emulator.records import BlockRecord, SubscriptionRecord
-from emulator.relay_chain import RelayChain
-from emulator.schedule import ATTEMPTS, Schedule
-from emulator.seeded import Stream, secret
-from primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from primitives.values import value_type
-from runtime.dispatch import DispatchError
-from runtime.inclusion import BackedCandidate, CandidateCommitments
-from runtime.messages import OutboundHrmpMessage
-from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.parachain_system.block import Candidate, HorizontalMessages, InboundDownwardMessage, InvalidBlock, Verdict
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import Storage
+from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
+from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.records import BlockRecord, SubscriptionRecord
+from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.emulator.schedule import ATTEMPTS, Schedule
+from pubsub_emulator.emulator.seeded import Stream, secret
+from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.dispatch import DispatchError
+from pubsub_emulator.runtime.inclusion import BackedCandidate, CandidateCommitments
+from pubsub_emulator.runtime.messages import OutboundHrmpMessage
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain_system.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    InvalidBlock,
+    Verdict,
+)
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import Storage
 
 REMEMBERED: Final = 8
 """Older relay blocks that a cheating collator keeps at hand."""

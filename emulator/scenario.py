@@ -21,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from collator.cheats import STRATEGIES
-from emulator.seeded import MILLION
-from primitives.pubsub import key_from_data
-from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 
 SYSTEM_PARA_THRESHOLD: Final = 2000
 """Ids below it are system parachains unless the scenario says otherwise (PS-7)."""
@@ -152,7 +152,7 @@ class CollatorSettings(Model):
     """A collator; honest unless it has strategies."""
 
     strategies: tuple[Text, ...] = ()
-    """What it tries when it cheats, one drawn each time; names as in `collator.cheats`."""
+    """What it tries when it cheats, one drawn each time; names as in `pubsub_emulator.collator.cheats`."""
     rate: Share = MILLION
     """How often it cheats when it is its turn."""
 

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from emulator.parachain import MESSAGE_BYTES
-from emulator.relay_chain import KEPT_BLOCKS
-from emulator.relay_runtime import RelayRuntime
-from emulator.scenario import PublisherGroup, RelaySettings, Scenario, Subscriber, Subscription
-from emulator.scenario_network import HOST, pubsub_config, relay_config, runtime_spec, subscriber_spec
-from primitives.errors import PubsubError
-from primitives.types import ParaId
-from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
-from runtime.parachain_system.governance import check_runtime
+from pubsub_emulator.emulator.parachain import MESSAGE_BYTES
+from pubsub_emulator.emulator.relay_chain import KEPT_BLOCKS
+from pubsub_emulator.emulator.relay_runtime import RelayRuntime
+from pubsub_emulator.emulator.scenario import PublisherGroup, RelaySettings, Scenario, Subscriber, Subscription
+from pubsub_emulator.emulator.scenario_network import HOST, pubsub_config, relay_config, runtime_spec, subscriber_spec
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.governance import check_runtime
 
 Location = tuple[str | int, ...]
 

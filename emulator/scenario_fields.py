@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from emulator.scenario import Model, Scenario
-from emulator.scenario_check import Location, Misplaced
+from pubsub_emulator.emulator.scenario import Model, Scenario
+from pubsub_emulator.emulator.scenario_check import Location, Misplaced
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from emulator.scenario import Scenario
-from emulator.scenario_check import Location, Misplaced, check
-from emulator.scenario_fields import faults
-from primitives.errors import PubsubError
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario_check import Location, Misplaced, check
+from pubsub_emulator.emulator.scenario_fields import faults
+from pubsub_emulator.primitives.errors import PubsubError
 
 _HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"^\s*([A-Za-z0-9_\-]+)\s*(?:\.[^=]*)?=")

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from typing import Final
 
-from emulator.network import NetworkConfig, ParachainConfig
-from emulator.parachain import Pace
-from emulator.relay_runtime import CHANNEL_CAPACITY, RelayConfig
-from emulator.scenario import RelaySettings, Scenario, Subscriber
-from primitives.types import ParaId
-from runtime.host_configuration import HostConfiguration
-from runtime.hrmp import channel_weight
-from runtime.messages import MessageBounds
-from runtime.pallet_pubsub import Config as PubsubConfig
-from runtime.pallet_pubsub import TtlPolicy
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
+from pubsub_emulator.emulator.network import NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.emulator.relay_runtime import CHANNEL_CAPACITY, RelayConfig
+from pubsub_emulator.emulator.scenario import RelaySettings, Scenario, Subscriber
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.hrmp import channel_weight
+from pubsub_emulator.runtime.messages import MessageBounds
+from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
 
 _MEBIBYTE: Final = 1_048_576
 HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from primitives.types import Slot
+from pubsub_emulator.primitives.types import Slot
 
 ATTEMPTS: Final = 2
 """Candidates that may be tried for one block: after a refused one, the next collator's."""

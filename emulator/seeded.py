@@ -6,7 +6,7 @@ another part draws, and a restored snapshot goes on as the original did (PS-90).
 
 from typing import Final
 
-from collator.draws import Draws
+from pubsub_emulator.collator.draws import Draws
 
 MILLION: Final = 1_000_000
 

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable
 from copy import copy
 
-from emulator.network import Network, Step
-from emulator.records import Observer
-from emulator.scenario import Scenario
-from emulator.scenario_check import check
-from emulator.scenario_file import Problem, ScenarioError
-from emulator.scenario_network import network_config, subscriber_spec
-from emulator.traffic import deletions, loads, message, publications
-from primitives.errors import PubsubError
-from primitives.types import RelayBlockNumber
-from runtime.origin import Root
-from runtime.parachain_system.governance import subscriber_call, transact
+from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.records import Observer
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario_check import check
+from pubsub_emulator.emulator.scenario_file import Problem, ScenarioError
+from pubsub_emulator.emulator.scenario_network import network_config, subscriber_spec
+from pubsub_emulator.emulator.traffic import deletions, loads, message, publications
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.runtime.origin import Root
+from pubsub_emulator.runtime.parachain_system.governance import subscriber_call, transact
 
 
 class Simulation:

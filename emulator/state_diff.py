@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from emulator.storage_items import name_of
-from primitives.hashing import blake2_256
-from primitives.pubsub import derive_child_key
-from primitives.storage_keys import CHILD_STORAGE_PREFIX, relay_dispatch_queue_remaining_capacity
-from primitives.types import Hash, ParaId
-from runtime.parachain_system.governance import CODE
-from runtime.storage import State
-from trie import Trie
-from trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
-from trie.parts import Parts
-from trie.walk import CHILD, INLINE, step
+from pubsub_emulator.emulator.storage_items import name_of
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.parachain_system.governance import CODE
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
+from pubsub_emulator.trie.parts import Parts
+from pubsub_emulator.trie.walk import CHILD, INLINE, step
 
 _KINDS: Final = {
     0: "empty trie",

@@ -5,15 +5,26 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
-from runtime import babe, configuration, dmp, events, host_configuration, hrmp, paras, registrar, session, system
-from runtime.balances import pallet as balances
-from runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from runtime.message_queue import types as message_queue
-from runtime.pallet_pubsub import storage as broadcaster
-from runtime.pallet_subscriber import handler as consumer
-from runtime.pallet_subscriber import storage as subscriber
-from runtime.parachain_system import genesis
-from runtime.storage import Storage
+from pubsub_emulator.runtime import (
+    babe,
+    configuration,
+    dmp,
+    events,
+    host_configuration,
+    hrmp,
+    paras,
+    registrar,
+    session,
+    system,
+)
+from pubsub_emulator.runtime.balances import pallet as balances
+from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.message_queue import types as message_queue
+from pubsub_emulator.runtime.pallet_pubsub import storage as broadcaster
+from pubsub_emulator.runtime.pallet_subscriber import handler as consumer
+from pubsub_emulator.runtime.pallet_subscriber import storage as subscriber
+from pubsub_emulator.runtime.parachain_system import genesis
+from pubsub_emulator.runtime.storage import Storage
 
 Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
 

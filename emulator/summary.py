@@ -4,15 +4,21 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives.errors import PubsubError
-from primitives.types import ParaId
-from runtime.dispatch import ModuleError
-from runtime.events import Event
-from runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
-from runtime.system import ExtrinsicFailed
-from xcm import Incomplete
-from xcm.outcome import InstructionError
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.dispatch import ModuleError
+from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
+from pubsub_emulator.runtime.system import ExtrinsicFailed
+from pubsub_emulator.xcm import Incomplete
+from pubsub_emulator.xcm.outcome import InstructionError
 
 
 @dataclass(slots=True)

@@ -5,9 +5,9 @@ Nothing is remembered between blocks, so a network restored from a snapshot meet
 
 from dataclasses import dataclass
 
-from emulator.scenario import Load, PublisherGroup, Scenario, published_key
-from emulator.seeded import Stream
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.emulator.scenario import Load, PublisherGroup, Scenario, published_key
+from pubsub_emulator.emulator.seeded import Stream
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from collator.cases import Case
-from collator.cheats import STRATEGIES
-from collator.cheats.steps import Draft
-from collator.fuzz import corpus
-from emulator.fixtures import (
+from pubsub_emulator.collator.cases import Case
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.cheats.steps import Draft
+from pubsub_emulator.collator.fuzz import corpus
+from pubsub_emulator.emulator.fixtures import (
     FIXTURE_VERSION,
     Fixture,
     FixtureMaker,
@@ -22,14 +22,14 @@ from emulator.fixtures import (
     schema,
     write_fixture,
 )
-from emulator.records import BlockRecord
-from emulator.scenario_file import load_bundled
-from emulator.simulation import Simulation
-from primitives.types import RelayBlockNumber
-from runtime.parachain_system.block import Candidate, InvalidBlock
-from runtime.parachain_system.execute import BlockOutcome, runtime_spec
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import Storage
+from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.scenario_file import load_bundled
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, runtime_spec
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import Storage
 
 SCENARIO: Final = "fixtures"
 SCHEMA_FILE: Final = "schema.json"

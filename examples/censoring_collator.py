@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from emulator.metrics import Metrics
-from emulator.scenario import CollatorSettings
-from emulator.scenario_file import load_scenario
-from emulator.simulation import Simulation
-from primitives.types import ParaId
+from pubsub_emulator.emulator.metrics import Metrics
+from pubsub_emulator.emulator.scenario import CollatorSettings
+from pubsub_emulator.emulator.scenario_file import load_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.types import ParaId
 
 EXCHANGE = ParaId(3000)
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from emulator.scenario import Scenario
-from emulator.scenario_file import load_scenario
-from emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario_file import load_scenario
+from pubsub_emulator.emulator.simulation import Simulation
 
 
 def read(scenario: Scenario) -> None:

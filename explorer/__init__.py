@@ -9,13 +9,13 @@ from typing import Any
 
 def load_ipython_extension(shell: Any) -> None:
     """What `%load_ext explorer` calls."""
-    from explorer.notebook import register  # noqa: PLC0415  # whoever writes a page needs no cards
+    from pubsub_emulator.explorer.notebook import register  # noqa: PLC0415  # whoever writes a page needs no cards
 
     register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """What `%unload_ext explorer` calls."""
-    from explorer.notebook import unregister  # noqa: PLC0415  # as above
+    from pubsub_emulator.explorer.notebook import unregister  # noqa: PLC0415  # as above
 
     unregister(shell)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from explorer.words import Names, preview, short, state_key_words
-from primitives.errors import ScaleError
-from primitives.types import Hash, ParaId
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.delivered import PACK
-from runtime.storage import State
+from pubsub_emulator.explorer.words import Names, preview, short, state_key_words
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.delivered import PACK
+from pubsub_emulator.runtime.storage import State
 
 MOST_ROWS: Final = 12
 """Rows of one item that are told apart; of further ones only how many there are."""

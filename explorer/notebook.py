@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from explorer.cards import CARDS, Picture, line, picture_of_block, picture_of_proof, picture_of_trie
+from pubsub_emulator.explorer.cards import CARDS, Picture, line, picture_of_block, picture_of_proof, picture_of_trie
 
 
 class _Printer(Protocol):

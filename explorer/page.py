@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any, Final
 
-from explorer.recorder import Recorder, as_json
-from explorer.svg import asset, glyphs, legend
-from explorer.words import VERDICTS
-from primitives.types import ParaId
-from primitives.version import VERSION
+from pubsub_emulator.explorer.recorder import Recorder, as_json
+from pubsub_emulator.explorer.svg import asset, glyphs, legend
+from pubsub_emulator.explorer.words import VERDICTS
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.version import VERSION
 
 DETAILS: Final = 48
 RELAY_DETAILS: Final = 64

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from emulator.scenario import Scenario
-from emulator.simulation import Simulation
-from explorer.page import write_page
-from explorer.recorder import Recorder
-from explorer.words import scenario_names
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.explorer.words import scenario_names
 
 
 def record(simulation: Simulation) -> Recorder:

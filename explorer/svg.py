@@ -12,8 +12,8 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from explorer.tree import Drawn, Fate, Shape
-from explorer.words import short
+from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
+from pubsub_emulator.explorer.words import short
 
 COLUMN: Final = 36
 ROW: Final = 22

@@ -21,11 +21,11 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from primitives.hashing import blake2_256
-from primitives.types import EMPTY_TRIE_ROOT, Hash
-from trie import BadNode
-from trie.codec import BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
-from trie.parts import Parts
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.trie import BadNode
+from pubsub_emulator.trie.codec import BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
+from pubsub_emulator.trie.parts import Parts
 
 _HASH: Final = 32
 

@@ -6,18 +6,18 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from emulator.executions import MessageExecution
-from emulator.scenario import Scenario, published_key
-from emulator.state_diff import key_name
-from primitives import storage_keys
-from primitives.pubsub import Infinite, TtlState, ValidFor
-from primitives.types import ParaId, PubsubKey
-from primitives.weights import Weight
-from runtime import system
-from runtime.events import Event
-from runtime.pallet_subscriber import storage as items
-from runtime.parachain_system.block import Verdict
-from xcm import Complete, Incomplete
+from pubsub_emulator.emulator.executions import MessageExecution
+from pubsub_emulator.emulator.scenario import Scenario, published_key
+from pubsub_emulator.emulator.state_diff import key_name
+from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.xcm import Complete, Incomplete
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.BAD_SEAL: "The author is not the collator whose turn it was, or did not sign this block.",

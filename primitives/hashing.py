@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from xxhash import xxh64_intdigest
 
-from primitives.types import Hash
+from pubsub_emulator.primitives.types import Hash
 
 _BLAKE2_256 = blake2b(digest_size=32)
 _BLAKE2_128 = blake2b(digest_size=16)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.scale import Reader, encode_bytes, encode_compact
-from primitives.types import Hash, Slot
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
+from pubsub_emulator.primitives.types import Hash, Slot
 
 AURA_ENGINE: Final = b"aura"
 BABE_ENGINE: Final = b"BABE"

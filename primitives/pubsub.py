@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.scale import Reader, compact_len, encode_compact
-from primitives.storage_keys import child_root_key
-from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Reader, compact_len, encode_compact
+from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 
 KEY_LENGTH: Final = 32
 

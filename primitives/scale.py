@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any, Generic, TypeVar, cast
 
-from primitives.errors import ScaleError
+from pubsub_emulator.primitives.errors import ScaleError
 
 T = TypeVar("T")
 S = TypeVar("S")

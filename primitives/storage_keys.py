@@ -8,8 +8,8 @@ double map  the same ++ hasher1(SCALE(key1)) ++ hasher2(SCALE(key2))
 from functools import lru_cache
 from typing import Final
 
-from primitives.hashing import twox64_concat, twox_128
-from primitives.types import ParaId
+from pubsub_emulator.primitives.hashing import twox64_concat, twox_128
+from pubsub_emulator.primitives.types import ParaId
 
 CHILD_STORAGE_PREFIX: Final = b":child_storage:default:"
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from primitives.types import U64_MAX
-from primitives.values import value_type
+from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.primitives.values import value_type
 
 
 @value_type

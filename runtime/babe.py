@@ -6,16 +6,16 @@ digest       PreRuntime "BABE": 02 SecondaryPlain, u32 authority index, u64 slot
 
 from typing import Final
 
-from primitives import scale
-from primitives.errors import DefensiveFailure
-from primitives.header import BABE_ENGINE, DigestItem, DigestKind
-from primitives.scale import Reader
-from primitives.types import Slot
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import system
-from runtime.hooks import Hooks
-from runtime.items import StorageValue
-from runtime.storage import Storage
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.header import BABE_ENGINE, DigestItem, DigestKind
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Slot
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.hooks import Hooks
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.storage import Storage
 
 PALLET: Final = "Babe"
 CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", scale.u64, 0)

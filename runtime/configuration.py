@@ -7,14 +7,14 @@ PendingConfigs  Vec<(u32 session, HostConfiguration)>
 from enum import IntEnum
 from typing import Final
 
-from primitives import scale
-from primitives.weights import Weight
-from runtime.dispatch import ModuleError, dispatchable, pallet_errors
-from runtime.hooks import Hooks, IntegrityError
-from runtime.host_configuration import ACTIVE, PALLET, HostConfiguration, host_configuration
-from runtime.items import StorageValue
-from runtime.origin import Origin, ensure_root
-from runtime.storage import Storage
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError
+from pubsub_emulator.runtime.host_configuration import ACTIVE, PALLET, HostConfiguration, host_configuration
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.origin import Origin, ensure_root
+from pubsub_emulator.runtime.storage import Storage
 
 SESSION_DELAY: Final = 2
 """Sessions between a change and the session from which it holds."""

@@ -13,11 +13,11 @@ from enum import IntEnum
 from functools import update_wrapper
 from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
-from primitives.errors import DefensiveFailure, PubsubError, ScaleError
-from primitives.scale import Codec, Reader, encode_compact
-from primitives.weights import Weight
-from runtime.pallets import PALLET_INDEX, PALLET_NAME
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.pallets import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.storage import Storage
 
 MAX_LAYERS: Final = 255
 """How deep calls may nest before `Transactional(LimitReached)`."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
-from primitives import scale
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from runtime.dispatch import ModuleError, pallet_errors
-from runtime.hooks import Hooks, IntegrityError, StateError
-from runtime.host_configuration import active_config
-from runtime.items import StorageMap, Twox64Concat
-from runtime.messages import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.host_configuration import active_config
+from pubsub_emulator.runtime.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.messages import (
     ZERO_HEAD,
     MessageBounds,
     chain_head,
@@ -22,9 +22,9 @@ from runtime.messages import (
     message_weight,
     para_id,
 )
-from runtime.parachain_system.block import InboundDownwardMessage
-from runtime.storage import Storage
-from runtime.system import hash_codec
+from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.system import hash_codec
 
 PALLET: Final = "Dmp"
 QUEUES: Final = StorageMap(PALLET, "DownwardMessageQueues", Twox64Concat, para_id, scale.vec(downward_message), [])

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
-from primitives.errors import DefensiveFailure, ScaleError
-from primitives.scale import Codec, Reader, encode_compact
-from primitives.types import Hash
-from primitives.values import value_type
-from runtime.items import StorageValue
-from runtime.pallets import PALLET_INDEX, PALLET_NAME
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.pallets import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.storage import Storage
 
 E = TypeVar("E", bound="Event")
 

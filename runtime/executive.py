@@ -14,19 +14,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from primitives.errors import DefensiveFailure, PubsubError
-from primitives.header import DigestItem, Header
-from primitives.scale import encode_compact
-from primitives.types import U64_MAX, Hash
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import events, system
-from runtime.dispatch import Call, DispatchOutcome, call_info, dispatch, encode_call
-from runtime.events import EventRecord
-from runtime.hooks import Hooks, IntegrityError, StateError
-from runtime.origin import Origin, Parachain, Root, Signed, Unsigned
-from runtime.storage import Storage
-from runtime.system import ConsumedWeight, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
-from trie import state_root
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.header import DigestItem, Header
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import U64_MAX, Hash
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import events, system
+from pubsub_emulator.runtime.dispatch import Call, DispatchOutcome, call_info, dispatch, encode_call
+from pubsub_emulator.runtime.events import EventRecord
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed, Unsigned
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.system import ConsumedWeight, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from pubsub_emulator.trie import state_root
 
 _DISPATCH_AS: Final = b"\x1a\x03"
 """`Utility::dispatch_as`, by which calls that no account signs stand in a block."""

@@ -1,4 +1,4 @@
-"""What a pallet does at fixed points of every block, called by `runtime.executive` in pallet order.
+"""What a pallet does at fixed points of every block, called by `pubsub_emulator.runtime.executive` in pallet order.
 
 on_initialize  before anything else of a block; may use weight, which counts before calls do
 on_idle        after the last call, within the weight that is left; may do nothing
@@ -7,9 +7,9 @@ on_finalize    last, without a weight of its own
 
 from typing import ClassVar
 
-from primitives.errors import PubsubError
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.storage import Storage
 
 
 class IntegrityError(PubsubError):

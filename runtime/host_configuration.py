@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from primitives import scale
-from primitives.errors import ScaleError
-from primitives.scale import Codec, Reader, encode_compact
-from runtime.items import StorageValue
-from runtime.storage import Storage
-from runtime.structs import struct
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.structs import struct
 
 PALLET: Final = "Configuration"
 MEBIBYTE: Final = 1_048_576

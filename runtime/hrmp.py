@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from primitives import scale
-from primitives.scale import Codec
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from primitives.weights import Weight
-from runtime.dispatch import ModuleError, dispatchable, pallet_errors
-from runtime.events import Event, deposit, event
-from runtime.hooks import Hooks, StateError
-from runtime.host_configuration import active_config
-from runtime.items import StorageMap, Twox64Concat
-from runtime.messages import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.events import Event, deposit, event
+from pubsub_emulator.runtime.hooks import Hooks, StateError
+from pubsub_emulator.runtime.host_configuration import active_config
+from pubsub_emulator.runtime.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.messages import (
     ZERO_HEAD,
     MessageBounds,
     OutboundHrmpMessage,
@@ -35,11 +35,11 @@ from runtime.messages import (
     para_id,
     relay_number,
 )
-from runtime.origin import Origin, ensure_root
-from runtime.parachain_system.block import InboundHrmpMessage
-from runtime.storage import Storage
-from runtime.structs import struct
-from runtime.system import hash_codec
+from pubsub_emulator.runtime.origin import Origin, ensure_root
+from pubsub_emulator.runtime.parachain_system.block import InboundHrmpMessage
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.structs import struct
+from pubsub_emulator.runtime.system import hash_codec
 
 PALLET: Final = "Hrmp"
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
 
-from primitives import scale
-from primitives.scale import Codec
-from primitives.types import ParaId, RelayBlockNumber
-from primitives.weights import Weight
-from runtime import system
-from runtime.dispatch import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.dispatch import (
     DispatchError,
     ModuleError,
     dispatch_error,
@@ -24,13 +24,13 @@ from runtime.dispatch import (
     pallet_errors,
     with_storage_layer,
 )
-from runtime.events import Event, deposit, event
-from runtime.hooks import Hooks, IntegrityError
-from runtime.host_configuration import active_config
-from runtime.messages import MessageBounds, OutboundHrmpMessage, para_id, relay_number
-from runtime.origin import Origin, ensure_unsigned
-from runtime.storage import Storage
-from runtime.structs import struct
+from pubsub_emulator.runtime.events import Event, deposit, event
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError
+from pubsub_emulator.runtime.host_configuration import active_config
+from pubsub_emulator.runtime.messages import MessageBounds, OutboundHrmpMessage, para_id, relay_number
+from pubsub_emulator.runtime.origin import Origin, ensure_unsigned
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.structs import struct
 
 PALLET: Final = "ParaInclusion"
 _CANDIDATE_WEIGHT: Final = Weight(1_000_000_000, 100_000)

@@ -11,11 +11,11 @@ the default (`ValueQuery`).
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar, overload
 
-from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_128_concat, blake2_256, identity, twox64_concat, twox_64
-from primitives.scale import Codec, Reader
-from primitives.storage_keys import item_prefix
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_128_concat, blake2_256, identity, twox64_concat, twox_64
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.storage_keys import item_prefix
+from pubsub_emulator.runtime.storage import Storage
 
 T = TypeVar("T")
 K = TypeVar("K")

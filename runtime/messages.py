@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from primitives import scale
-from primitives.hashing import blake2_256
-from primitives.scale import Codec, compact_len
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage
-from runtime.structs import struct
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Codec, compact_len
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.structs import struct
 
 ZERO_HEAD: Final = Hash(bytes(32))
 """The head of an empty chain."""

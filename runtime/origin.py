@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from primitives.types import AccountId, ParaId
-from runtime.dispatch import BadOrigin
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.runtime.dispatch import BadOrigin
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,17 @@ from bisect import insort
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from primitives import scale
-from primitives.errors import ScaleError
-from primitives.scale import Codec, Reader
-from primitives.types import ParaId, RelayBlockNumber
-from runtime.dispatch import ModuleError, pallet_errors
-from runtime.events import Event, deposit, event
-from runtime.hooks import Hooks, StateError
-from runtime.host_configuration import active_config
-from runtime.items import StorageMap, StorageValue, Twox64Concat
-from runtime.messages import para_id, relay_number
-from runtime.storage import Storage
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.events import Event, deposit, event
+from pubsub_emulator.runtime.hooks import Hooks, StateError
+from pubsub_emulator.runtime.host_configuration import active_config
+from pubsub_emulator.runtime.items import StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.messages import para_id, relay_number
+from pubsub_emulator.runtime.storage import Storage
 
 PALLET: Final = "Paras"
 E = TypeVar("E", bound=IntEnum)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
 
-from primitives import scale
-from primitives.types import AccountId, ParaId
-from primitives.weights import Weight
-from runtime.dispatch import BadOrigin, ModuleError, dispatchable, pallet_errors
-from runtime.events import Event, deposit, event
-from runtime.hooks import Hooks
-from runtime.items import StorageMap, Twox64Concat
-from runtime.messages import para_id
-from runtime.origin import Origin, Parachain, Root, Signed, ensure_root, ensure_signed
-from runtime.storage import Storage
-from runtime.structs import struct
-from runtime.system import account_id
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.dispatch import BadOrigin, ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.events import Event, deposit, event
+from pubsub_emulator.runtime.hooks import Hooks
+from pubsub_emulator.runtime.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.messages import para_id
+from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed, ensure_root, ensure_signed
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.structs import struct
+from pubsub_emulator.runtime.system import account_id
 
 PALLET: Final = "Registrar"
 WEIGHT: Final = Weight(150_000_000, 10_000)

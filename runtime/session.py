@@ -10,13 +10,13 @@ removed (PS-11): a message that still ran afterwards would publish again for a p
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from primitives import scale
-from primitives.types import ParaId
-from primitives.weights import Weight
-from runtime.events import Event, deposit, event
-from runtime.hooks import Hooks, IntegrityError
-from runtime.items import StorageValue
-from runtime.storage import Storage
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.events import Event, deposit, event
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.storage import Storage
 
 PALLET: Final = "Session"
 CURRENT_INDEX: Final = StorageValue(PALLET, "CurrentIndex", scale.u32, 0)

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from sortedcontainers import SortedList
 
-from primitives.errors import DefensiveFailure, PubsubError
-from primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
-from primitives.types import Hash
-from trie import Trie
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie import Trie
 
 STATE_VERSION: Final = 1
 """Values over 32 bytes are detached from their nodes."""

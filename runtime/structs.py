@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from primitives.errors import DefensiveFailure
-from primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.scale import Codec, Reader
 
 T = TypeVar("T")
 

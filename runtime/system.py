@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from primitives import scale
-from primitives.header import DigestItem, read_digest_item
-from primitives.scale import Codec, Reader, encode_compact
-from primitives.types import AccountId, Hash
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import events
-from runtime.dispatch import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.header import DigestItem, read_digest_item
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import events
+from pubsub_emulator.runtime.dispatch import (
     ConsumerRemaining,
     DispatchError,
     NoProviders,
@@ -25,9 +25,9 @@ from runtime.dispatch import (
     dispatch_error,
     weight_codec,
 )
-from runtime.events import ApplyExtrinsic, Event, Finalization, event
-from runtime.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat
-from runtime.storage import Storage
+from pubsub_emulator.runtime.events import ApplyExtrinsic, Event, Finalization, event
+from pubsub_emulator.runtime.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.storage import Storage
 
 PALLET: Final = "System"
 MAX_CONSUMERS: Final = 128

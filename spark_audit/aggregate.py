@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_audit.rows import Row
+from pubsub_emulator.spark_audit.rows import Row
 
 BLOCK_FIGURES: Final = (
     "proof_bytes",

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import node_cost
-from primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
-from primitives.types import EMPTY_TRIE_ROOT, Hash
-from spark_audit.open_proof import Opened, ProofError, open_proof, path_nodes
-from spark_audit.well_known import is_child_root, key_name
-from trie import MissingNode, read_proof
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.spark_audit.open_proof import Opened, ProofError, open_proof, path_nodes
+from pubsub_emulator.spark_audit.well_known import is_child_root, key_name
+from pubsub_emulator.trie import MissingNode, read_proof
 
 TOP: Final = b""
 """The top trie, among child storage keys."""

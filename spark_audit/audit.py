@@ -13,19 +13,26 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from primitives.errors import PubsubError
-from primitives.version import VERSION
-from spark_audit import findings, schema
-from spark_audit.canonical import encode_row
-from spark_audit.commit import CommitError, FileEntry, canonical_json, digest_of
-from spark_audit.evidence import figures_evidence
-from spark_audit.findings import Severity, Thresholds, finding_row
-from spark_audit.mapping import EngineLost, Mapper, Report, open_mapper
-from spark_audit.reader import History, check_file, count_uncommitted
-from spark_audit.results import ResultError, Results, read_receipt, read_rows, write_report, write_result
-from spark_audit.rows import Row
-from spark_audit.task import CHECK_VERSION, Task, make_tasks
-from spark_audit.work import ChainTask, judge_segment, look_through_chain, make_chain_task
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.spark_audit import findings, schema
+from pubsub_emulator.spark_audit.canonical import encode_row
+from pubsub_emulator.spark_audit.commit import CommitError, FileEntry, canonical_json, digest_of
+from pubsub_emulator.spark_audit.evidence import figures_evidence
+from pubsub_emulator.spark_audit.findings import Severity, Thresholds, finding_row
+from pubsub_emulator.spark_audit.mapping import EngineLost, Mapper, Report, open_mapper
+from pubsub_emulator.spark_audit.reader import History, check_file, count_uncommitted
+from pubsub_emulator.spark_audit.results import (
+    ResultError,
+    Results,
+    read_receipt,
+    read_rows,
+    write_report,
+    write_result,
+)
+from pubsub_emulator.spark_audit.rows import Row
+from pubsub_emulator.spark_audit.task import CHECK_VERSION, Task, make_tasks
+from pubsub_emulator.spark_audit.work import ChainTask, judge_segment, look_through_chain, make_chain_task
 
 CLEAN: Final = 0
 FINDINGS: Final = 1

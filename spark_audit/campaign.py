@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from collator.cases import Case, write_case
-from collator.fuzz import IDLE_WORLDS, CampaignResult, replay_kept, try_world
-from spark_audit.mapping import Mapper
+from pubsub_emulator.collator.cases import Case, write_case
+from pubsub_emulator.collator.fuzz import IDLE_WORLDS, CampaignResult, replay_kept, try_world
+from pubsub_emulator.spark_audit.mapping import Mapper
 
 _CASES_A_WORLD: Final = 384
 """A first guess: three worlds of four have eight situations of sixty cases, the others of twelve."""
@@ -62,7 +62,7 @@ def distribute(
     out: Path | None = None,
     first: Iterable[Case] | None = None,
 ) -> CampaignResult:
-    """As `collator.fuzz.campaign` with the same arguments, its worlds tried by an engine.
+    """As `pubsub_emulator.collator.fuzz.campaign` with the same arguments, its worlds tried by an engine.
 
     The engine is opened when the first world is to be tried, and closed. Raises what `campaign` and the engine raise.
     """

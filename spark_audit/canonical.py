@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from primitives.hashing import blake2_256
-from primitives.scale import encode_bytes, encode_compact
-from primitives.types import Hash
-from spark_audit.schema import Table
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.schema import Table
 
 Encoder = Callable[[Any], bytes]
 

@@ -13,29 +13,35 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from primitives.ed25519 import verify
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.types import Hash, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.config import decode_spec
-from runtime.pallet_subscriber.handler import HANDLERS
-from runtime.parachain_system.block import InvalidBlock, Verdict
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.genesis import AUTHORITIES
-from runtime.parachain_system.governance import CODE
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import State, Storage
-from spark_audit import findings, schema
-from spark_audit.commit import FileEntry
-from spark_audit.evidence import Recorded, block_evidence, callback_bytes, figures_evidence, seam_evidence
-from spark_audit.findings import Severity, finding_row
-from spark_audit.measures import executed_measures, publisher_rows, row_measures
-from spark_audit.open_proof import ProofError
-from spark_audit.reader import Fault, read_file
-from spark_audit.relay_proofs import proof_parts
-from spark_audit.rows import Row, RowError, block_place, candidate_of, delivery_rows, proof_of, state_of
-from spark_audit.task import Task, history_of
+from pubsub_emulator.primitives.ed25519 import verify
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
+from pubsub_emulator.runtime.parachain_system.block import InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain_system.governance import CODE
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.spark_audit import findings, schema
+from pubsub_emulator.spark_audit.commit import FileEntry
+from pubsub_emulator.spark_audit.evidence import (
+    Recorded,
+    block_evidence,
+    callback_bytes,
+    figures_evidence,
+    seam_evidence,
+)
+from pubsub_emulator.spark_audit.findings import Severity, finding_row
+from pubsub_emulator.spark_audit.measures import executed_measures, publisher_rows, row_measures
+from pubsub_emulator.spark_audit.open_proof import ProofError
+from pubsub_emulator.spark_audit.reader import Fault, read_file
+from pubsub_emulator.spark_audit.relay_proofs import proof_parts
+from pubsub_emulator.spark_audit.rows import Row, RowError, block_place, candidate_of, delivery_rows, proof_of, state_of
+from pubsub_emulator.spark_audit.task import Task, history_of
 
 _DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO, Final
 
 import pyarrow.parquet as pq
 
-from primitives.errors import PubsubError
-from spark_audit.schema import Table
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.schema import Table
 
 FORMAT: Final = 1
 COMMITS: Final = "_commits"

@@ -16,20 +16,20 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.fixtures import Fixture, FixtureError
-from emulator.state_diff import StateDifference, diff_states, differing_fields, shown
-from emulator.vectors import read_vectors
-from primitives.errors import PubsubError, ScaleError
-from primitives.header import Header
-from primitives.types import Hash, RelayBlockNumber, Slot
-from runtime.parachain_system.block import Candidate, InvalidBlock
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import State
-from spark_audit import schema
-from spark_audit.commit import COMMITS
-from spark_audit.reader import Fault, History
-from spark_audit.rows import Row, RowError, candidate_of, state_of
-from spark_audit.task import Task, make_tasks
+from pubsub_emulator.emulator.fixtures import Fixture, FixtureError
+from pubsub_emulator.emulator.state_diff import StateDifference, diff_states, differing_fields, shown
+from pubsub_emulator.emulator.vectors import read_vectors
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.commit import COMMITS
+from pubsub_emulator.spark_audit.reader import Fault, History
+from pubsub_emulator.spark_audit.rows import Row, RowError, candidate_of, state_of
+from pubsub_emulator.spark_audit.task import Task, make_tasks
 
 _DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 

@@ -26,26 +26,26 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
-from primitives import scale
-from primitives.ed25519 import verify
-from primitives.errors import PubsubError, ScaleError
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.pubsub import encode_ttl_state
-from primitives.scale import Reader, encode_bytes
-from primitives.types import Hash, Slot
-from runtime.pallet_subscriber.apply import Delivery
-from runtime.pallet_subscriber.config import ImpossibleConfig, decode_spec
-from runtime.pallet_subscriber.handler import HANDLERS
-from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.genesis import AUTHORITIES
-from runtime.parachain_system.governance import CODE
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import State, Storage
-from spark_audit import findings
-from spark_audit.partial_trie import Fetch, partial_state
-from trie import BadNode, MissingNode
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.ed25519 import verify
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import encode_ttl_state
+from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.types import Hash, Slot
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain_system.governance import CODE
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.spark_audit import findings
+from pubsub_emulator.spark_audit.partial_trie import Fetch, partial_state
+from pubsub_emulator.trie import BadNode, MissingNode
 
 _VERSION: Final = 2
 _root = scale.option(scale.fixed(32))

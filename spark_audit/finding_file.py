@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.scale import Reader
-from primitives.types import U32_MAX, U64_MAX
-from spark_audit import findings
-from spark_audit.evidence import EvidenceError, Judgement, judge
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
+from pubsub_emulator.spark_audit import findings
+from pubsub_emulator.spark_audit.evidence import EvidenceError, Judgement, judge
 
 FORMAT: Final = "pubsub-finding/1"
 

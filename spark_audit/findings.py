@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from primitives.hashing import blake2_256
-from primitives.scale import encode_bytes
-from primitives.types import Hash
-from primitives.version import VERSION
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.version import VERSION
 
 REJECTED_VALID: Final = "RejectedValid"
 """A candidate that the chain refused although it is valid."""

@@ -5,9 +5,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from spark_audit.audit import AuditResult, audit
-from spark_audit.commit import COMMITS
-from spark_audit.mapping import Mapper, Report, Unit, open_mapper
+from pubsub_emulator.spark_audit.audit import AuditResult, audit
+from pubsub_emulator.spark_audit.commit import COMMITS
+from pubsub_emulator.spark_audit.mapping import Mapper, Report, Unit, open_mapper
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from spark_audit import findings
-from spark_audit.evidence import equivocation_evidence, figures_evidence
-from spark_audit.findings import Severity, Thresholds, finding_row
-from spark_audit.rows import Row
+from pubsub_emulator.spark_audit import findings
+from pubsub_emulator.spark_audit.evidence import equivocation_evidence, figures_evidence
+from pubsub_emulator.spark_audit.findings import Severity, Thresholds, finding_row
+from pubsub_emulator.spark_audit.rows import Row
 
 HABIT_COLUMNS: Final = (
     "network",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError
 
 Unit = Callable[[str, Path], dict[str, Any]]
 """Does the task that the text describes; what it writes stands below the folder."""
@@ -55,7 +55,7 @@ def open_mapper(name: str, master: str | None = None) -> Mapper:
     if name == "python":
         return PythonMapper()
     try:
-        from spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
+        from pubsub_emulator.spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
     except ImportError as error:
         raise EngineLost(f"the Spark engine needs the extra `audit`: {error}") from None
     return SparkMapper(master)

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from primitives.pubsub import TimedOut, ValidFor, node_cost
-from runtime.pallet_subscriber import storage as items
-from runtime.parachain_system.block import encode_messages
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.storage import State
-from spark_audit import schema
-from spark_audit.rows import Row, empty_row, messages_of
+from pubsub_emulator.primitives.pubsub import TimedOut, ValidFor, node_cost
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.parachain_system.block import encode_messages
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.rows import Row, empty_row, messages_of
 
 _SAME: Final = (
     "network",

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.scale import encode_compact
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from primitives.types import U32_MAX, Hash
-from spark_audit.attribution import TOP
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import U32_MAX, Hash
+from pubsub_emulator.spark_audit.attribution import TOP
 
 _READ: Final = "state_getReadProof"
 _CHILD_READ: Final = "state_getChildReadProof"

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from primitives.errors import PubsubError, ScaleError
-from primitives.scale import Reader
-from primitives.types import Hash
-from trie import BadNode
-from trie.walk import CHILD, DETACHED, INLINE, step
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie import BadNode
+from pubsub_emulator.trie.walk import CHILD, DETACHED, INLINE, step
 
 _MOST_VISITS: Final = 1 << 20
 
@@ -105,7 +105,7 @@ def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dic
 
 
 def decode_node(raw: bytes) -> DecodedNode:
-    """A node's parts, as `trie.codec` lays them out. Raises `ProofError`."""
+    """A node's parts, as `pubsub_emulator.trie.codec` lays them out. Raises `ProofError`."""
     try:
         return _decode(Reader(raw))
     except ScaleError as error:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from primitives.hashing import blake2_256
-from primitives.scale import encode_compact
-from primitives.types import EMPTY_TRIE_ROOT, Hash
-from runtime.storage import State
-from trie import BadNode, MissingNode, Trie
-from trie.codec import (
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.trie import BadNode, MissingNode, Trie
+from pubsub_emulator.trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
     EMPTY_NODE,
@@ -26,7 +26,7 @@ from trie.codec import (
     node_head,
     pack,
 )
-from trie.parts import Parts
+from pubsub_emulator.trie.parts import Parts
 
 Fetch = Callable[[bytes], bytes | None]
 """The node or detached value with a hash, none when it is not there. What is handed back must have that hash."""

@@ -9,9 +9,17 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_audit import schema
-from spark_audit.commit import COMMITS, Commit, CommitError, FileEntry, digest_stretches, outside, read_manifest
-from spark_audit.schema import SchemaError, Table
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.commit import (
+    COMMITS,
+    Commit,
+    CommitError,
+    FileEntry,
+    digest_stretches,
+    outside,
+    read_manifest,
+)
+from pubsub_emulator.spark_audit.schema import SchemaError, Table
 
 HISTORY_TABLES: Final[dict[str, Table]] = {
     table.name: table

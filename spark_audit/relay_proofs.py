@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
-from runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
-from spark_audit import schema
-from spark_audit.attribution import attribute
-from spark_audit.commit import COMMITS, Part, check_name, write_commit
-from spark_audit.open_proof import ProofError, open_proof, path_nodes
-from spark_audit.reader import Fault, History
-from spark_audit.rows import NodeTable
-from spark_audit.well_known import expected_keys, is_channel_of
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.attribution import attribute
+from pubsub_emulator.spark_audit.commit import COMMITS, Part, check_name, write_commit
+from pubsub_emulator.spark_audit.open_proof import ProofError, open_proof, path_nodes
+from pubsub_emulator.spark_audit.reader import Fault, History
+from pubsub_emulator.spark_audit.rows import NodeTable
+from pubsub_emulator.spark_audit.well_known import expected_keys, is_channel_of
 
 _UNKNOWN_PARA: Final = 0
 _UNREADABLE_READ: Final = "IncompleteDatabase"

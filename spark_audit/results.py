@@ -24,12 +24,18 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from primitives.errors import PubsubError
-from spark_audit import schema
-from spark_audit.canonical import digest_rows
-from spark_audit.commit import canonical_json, digest_of, sync_directory, write_atomically, write_parquet
-from spark_audit.rows import Row
-from spark_audit.schema import Table
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.canonical import digest_rows
+from pubsub_emulator.spark_audit.commit import (
+    canonical_json,
+    digest_of,
+    sync_directory,
+    write_atomically,
+    write_parquet,
+)
+from pubsub_emulator.spark_audit.rows import Row
+from pubsub_emulator.spark_audit.schema import Table
 
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "run_report.json"

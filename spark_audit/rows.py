@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives import scale
-from primitives.errors import PubsubError, ScaleError
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.pubsub import encode_ttl_state
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from runtime.pallet_subscriber.apply import Delivery
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.parachain_system.block import (
+from pubsub_emulator.emulator.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import encode_ttl_state
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
@@ -21,8 +21,8 @@ from runtime.parachain_system.block import (
     Inherent,
     Verdict,
 )
-from runtime.storage import State
-from spark_audit import schema
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.spark_audit import schema
 
 Row = dict[str, Any]
 

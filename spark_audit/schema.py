@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError
 
 
 def _struct(**fields: pa.DataType) -> pa.DataType:
@@ -284,7 +284,7 @@ TRUTH: Final = Table(
         _BLOCK,
         Column("slot", U64, "slot that the header claims", nullable=True),
         Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
-        Column("strategy", TEXT, "the cheat, a name of `collator.cheats`"),
+        Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
         Column("verdict", TEXT, "the verdict due, a name of PS-52"),
         Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
     ),
@@ -387,9 +387,9 @@ FINDINGS: Final = Table(
         Column("number", U32, "block number that the candidate claims", nullable=True),
         Column("block", HASH, "hash of the candidate's header", nullable=True),
         Column("collator", HASH, "Ed25519 key that answers for it", nullable=True),
-        Column("code", TEXT, "a verdict of PS-52 or a name of `spark_audit.findings`"),
+        Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.findings`"),
         Column("severity", TEXT, "`info`, `warning` or `error`"),
-        Column("evidence", BYTES, "self-contained, see `spark_audit.evidence`"),
+        Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.evidence`"),
         Column("detail", TEXT, "the facts in words"),
         Column("verifier", TEXT, "version of this program that found it"),
     ),

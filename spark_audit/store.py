@@ -5,12 +5,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from primitives.types import Hash, ParaId
-from runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
-from spark_audit import schema
-from spark_audit.commit import Commit, CommitError, Part, check_name, committed, write_commit
-from spark_audit.rows import (
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.commit import Commit, CommitError, Part, check_name, committed, write_commit
+from pubsub_emulator.spark_audit.rows import (
     NodeTable,
     Row,
     block_place,

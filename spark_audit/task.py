@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from primitives.version import VERSION
-from spark_audit import schema
-from spark_audit.commit import FileEntry, canonical_json, digest_of
-from spark_audit.reader import History
+from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.commit import FileEntry, canonical_json, digest_of
+from pubsub_emulator.spark_audit.reader import History
 
 CHECK_VERSION: Final = 4
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from primitives.storage_keys import (
+from pubsub_emulator.primitives.storage_keys import (
     ACTIVE_CONFIG,
     CHILD_STORAGE_PREFIX,
     dmq_mqc_head,
@@ -15,7 +15,7 @@ from primitives.storage_keys import (
     upgrade_go_ahead_signal,
     upgrade_restriction_signal,
 )
-from primitives.types import ParaId
+from pubsub_emulator.primitives.types import ParaId
 
 _ITEMS: Final[dict[str, tuple[str, ...]]] = {
     "Babe": (

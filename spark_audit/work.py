@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_audit import schema
-from spark_audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, summarize
-from spark_audit.check import SegmentResult, check_segment
-from spark_audit.commit import FileEntry, canonical_json, digest_of
-from spark_audit.findings import Thresholds
-from spark_audit.habits import HABIT_COLUMNS, SERVED_COLUMNS, chain_habits
-from spark_audit.reader import Fault, read_file
-from spark_audit.results import read_groups, read_receipt, read_rows, write_result
-from spark_audit.rows import Row
-from spark_audit.task import CHECK_VERSION, Task
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, summarize
+from pubsub_emulator.spark_audit.check import SegmentResult, check_segment
+from pubsub_emulator.spark_audit.commit import FileEntry, canonical_json, digest_of
+from pubsub_emulator.spark_audit.findings import Thresholds
+from pubsub_emulator.spark_audit.habits import HABIT_COLUMNS, SERVED_COLUMNS, chain_habits
+from pubsub_emulator.spark_audit.reader import Fault, read_file
+from pubsub_emulator.spark_audit.results import read_groups, read_receipt, read_rows, write_result
+from pubsub_emulator.spark_audit.rows import Row
+from pubsub_emulator.spark_audit.task import CHECK_VERSION, Task
 
 
 @dataclass(frozen=True, slots=True)

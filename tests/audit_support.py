@@ -4,22 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collator.author import seal
-from emulator.network import Network
-from emulator.records import (
+from pubsub_emulator.collator.author import seal
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
     RelayRecord,
     SubscriptionRecord,
 )
-from primitives.header import Header
-from primitives.pubsub import key_from_data
-from runtime.parachain_system.block import Candidate, InvalidBlock
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import State
-from spark_audit.store import HistoryWriter
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.spark_audit.store import HistoryWriter
 
 KEYS = [key_from_data(b"key %d" % at) for at in range(12)]
 SUBSCRIBER = 2000

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from collator.cases import Bench
-from collator.cheats import Attempt, Situation
-from collator.worlds import World
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator.cases import Bench
+from pubsub_emulator.collator.cheats import Attempt, Situation
+from pubsub_emulator.collator.worlds import World
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 SITUATIONS = 24
 

@@ -8,14 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from emulator.simulation import Simulation
-from explorer.recorder import Recorder
-from explorer.words import Names
-from primitives.types import ParaId
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.view import Item
-from runtime.storage import State, Storage
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.view import Item
+from pubsub_emulator.runtime.storage import State, Storage
 
 SCENARIO = """
 name = "explored"

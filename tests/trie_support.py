@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trie import BadNode, MissingNode, read_proof
+from pubsub_emulator.trie import BadNode, MissingNode, read_proof
 
 HERE = Path(__file__).parent
 MAINNET = sorted((HERE.parent / "examples" / "mainnet").glob("*.json"))

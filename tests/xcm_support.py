@@ -9,18 +9,18 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from primitives.errors import PubsubError
-from primitives.types import ParaId, PubsubKey
-from primitives.weights import Weight
-from xcm.assets import ASSETS, Asset, Fungible, _in_order, sorted_assets
-from xcm.barriers import AllowUnpaidExecutionFrom, Barrier, everything
-from xcm.errors import PublishFailure
-from xcm.executor import Execution, XcmExecutor
-from xcm.instructions import XCM, Instruction, Publish, Xcm
-from xcm.location import Location, parachain
-from xcm.outcome import WEIGHT, XCM_ERROR, InstructionError, XcmError, XcmErrorKind
-from xcm.schema import Kind, XcmCodec
-from xcm.weigher import FixedWeightBounds, XcmWeights
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.xcm.assets import ASSETS, Asset, Fungible, _in_order, sorted_assets
+from pubsub_emulator.xcm.barriers import AllowUnpaidExecutionFrom, Barrier, everything
+from pubsub_emulator.xcm.errors import PublishFailure
+from pubsub_emulator.xcm.executor import Execution, XcmExecutor
+from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, Xcm
+from pubsub_emulator.xcm.location import Location, parachain
+from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, InstructionError, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.schema import Kind, XcmCodec
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors" / "xcm" / "xcm_v5.json").read_text(encoding="utf-8")

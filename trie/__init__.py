@@ -4,9 +4,9 @@
 convert its compact form, and `walk.step` takes one step through one node for those who meter every step themselves.
 """
 
-from trie.bulk import state_root
-from trie.compact import decode_compact, encode_compact
-from trie.errors import (
+from pubsub_emulator.trie.bulk import state_root
+from pubsub_emulator.trie.compact import decode_compact, encode_compact
+from pubsub_emulator.trie.errors import (
     BadNode,
     DuplicateNodes,
     IncompleteProof,
@@ -16,8 +16,8 @@ from trie.errors import (
     TrieError,
     UnusedNodes,
 )
-from trie.mutable import Trie
-from trie.proof import read_child_proof, read_proof
+from pubsub_emulator.trie.mutable import Trie
+from pubsub_emulator.trie.proof import read_child_proof, read_proof
 
 __all__ = [
     "BadNode",

@@ -9,8 +9,8 @@ to it is put into the node above.
 
 from collections.abc import Mapping
 
-from trie.codec import CHILDREN, digest_of, feed, new_hasher
-from trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf
+from pubsub_emulator.trie.codec import CHILDREN, digest_of, feed, new_hasher
+from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf
 
 
 def write(

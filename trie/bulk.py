@@ -8,11 +8,11 @@ as a key shares less than the branch's depth with the next.
 import gc
 from collections.abc import Iterable, Iterator
 
-from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_256
-from primitives.scale import encode_bytes
-from primitives.types import EMPTY_TRIE_ROOT, Hash
-from trie.codec import (
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
     HASHED_BRANCH,
@@ -32,8 +32,8 @@ from trie.codec import (
     new_hasher,
     node_head,
 )
-from trie.nibbles import shared_nibbles, shared_with_next
-from trie.nodes import NIBBLE, Node, Owner
+from pubsub_emulator.trie.nibbles import shared_nibbles, shared_with_next
+from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner
 
 
 def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash:

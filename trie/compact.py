@@ -12,10 +12,10 @@ directions therefore stop at a limit instead of trusting the proof's size.
 from collections.abc import Iterable
 from typing import Final
 
-from primitives.hashing import blake2_256
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from primitives.types import EMPTY_TRIE_ROOT
-from trie.codec import (
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
+from pubsub_emulator.trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
     EMPTY_NODE,
@@ -25,8 +25,8 @@ from trie.codec import (
     LEAF,
     node_head,
 )
-from trie.errors import BadNode, IncompleteProof, MissingNode, ProofTooLarge, RootMismatch, UnusedNodes
-from trie.parts import Parts
+from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, ProofTooLarge, RootMismatch, UnusedNodes
+from pubsub_emulator.trie.parts import Parts
 
 DEFAULT_LIMIT: Final = 1 << 20
 

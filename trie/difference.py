@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from trie.nodes import Node
+from pubsub_emulator.trie.nodes import Node
 
 Difference = tuple[bytes, bytes | None, bytes | None]
 

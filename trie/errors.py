@@ -4,7 +4,7 @@ A missing node is an incomplete proof, a malformed node is senseless data under 
 node is a padded proof. None of them ever reads as "absent".
 """
 
-from primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError
 
 
 class TrieError(PubsubError):

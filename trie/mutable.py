@@ -7,13 +7,13 @@ nibbles long, and so may the chain of nodes that leads to it.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from primitives.hashing import blake2_256
-from primitives.types import EMPTY_TRIE_ROOT, Hash
-from trie.batch import shared_digits, write
-from trie.bulk import build
-from trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
-from trie.difference import Difference, differences
-from trie.nodes import NIBBLE, Node, Owner, encode_stale
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.trie.batch import shared_digits, write
+from pubsub_emulator.trie.bulk import build
+from pubsub_emulator.trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
+from pubsub_emulator.trie.difference import Difference, differences
+from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_stale
 
 
 class Trie:

@@ -10,8 +10,8 @@ spliced in. Sixteen references as objects of their own would have to be touched,
 
 from typing import Final
 
-from primitives.scale import encode_bytes
-from trie.codec import (
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
     CHILDREN,

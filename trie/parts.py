@@ -2,16 +2,16 @@
 
 from typing import NoReturn
 
-from primitives.errors import ScaleError
-from primitives.scale import Reader
-from trie.codec import HASHED_BRANCH, HASHED_LEAF, LEAF
-from trie.errors import BadNode
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.trie.codec import HASHED_BRANCH, HASHED_LEAF, LEAF
+from pubsub_emulator.trie.errors import BadNode
 
 
 class Parts:
     """Where the parts of `node` are.
 
-    kind      as in `trie.codec`, or 0 for the empty trie
+    kind      as in `pubsub_emulator.trie.codec`, or 0 for the empty trie
     nibbles   count of the partial key's; its bytes are node[partial_at:body_at]
     bitmap    0 in a leaf
     value     node[value_at:value_end]: the value itself or its hash; empty range where there is none

@@ -9,10 +9,10 @@ that the root does not vouch for are never looked into.
 from collections.abc import Iterable
 from typing import Any
 
-from primitives.hashing import blake2_256
-from primitives.storage_keys import child_root_key
-from primitives.types import EMPTY_TRIE_ROOT
-from trie.codec import (
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
+from pubsub_emulator.trie.codec import (
     BEFORE_HASH,
     CHILD_HASHES,
     CHILDREN,
@@ -28,9 +28,9 @@ from trie.codec import (
     feed,
     new_hasher,
 )
-from trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
-from trie.nibbles import shared_with_next
-from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
+from pubsub_emulator.trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
+from pubsub_emulator.trie.nibbles import shared_with_next
+from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
 
 def read_proof(

@@ -19,8 +19,8 @@ The work is linear in the node's length. Nothing recurses: an inline child is ha
 
 from typing import Final, NoReturn
 
-from trie.codec import CHILDREN, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
-from trie.errors import BadNode
+from pubsub_emulator.trie.codec import CHILDREN, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
+from pubsub_emulator.trie.errors import BadNode
 
 ABSENT: Final = 0
 VALUE: Final = 1

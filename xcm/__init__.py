@@ -4,16 +4,24 @@ The types stand in modules that keep Rust's enums apart (`location`, `assets`, `
 here is what most callers need.
 """
 
-from xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains
-from xcm.errors import PublishFailure, UnsupportedXcmVersion, XcmDecodeError
-from xcm.executor import Config, Execution, XcmExecutor
-from xcm.instructions import Instruction, Publish, Xcm
-from xcm.location import Location, Parachain, parachain
-from xcm.message import decode, encode
-from xcm.outcome import Complete, Incomplete, InstructionError, Outcome, ProcessMessageError, XcmError, XcmErrorKind
-from xcm.processor import Processed, Rejected, XcmProcessor
-from xcm.render import to_json
-from xcm.weigher import FixedWeightBounds, XcmWeights
+from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains
+from pubsub_emulator.xcm.errors import PublishFailure, UnsupportedXcmVersion, XcmDecodeError
+from pubsub_emulator.xcm.executor import Config, Execution, XcmExecutor
+from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm
+from pubsub_emulator.xcm.location import Location, Parachain, parachain
+from pubsub_emulator.xcm.message import decode, encode
+from pubsub_emulator.xcm.outcome import (
+    Complete,
+    Incomplete,
+    InstructionError,
+    Outcome,
+    ProcessMessageError,
+    XcmError,
+    XcmErrorKind,
+)
+from pubsub_emulator.xcm.processor import Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.render import to_json
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 __all__ = [
     "AllowPublishFrom",

@@ -5,11 +5,11 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import Annotated, Any, Final
 
-from primitives.errors import ScaleError
-from primitives.scale import Reader
-from xcm.errors import XcmDecodeError
-from xcm.location import Location
-from xcm.schema import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.xcm.errors import XcmDecodeError
+from pubsub_emulator.xcm.location import Location
+from pubsub_emulator.xcm.schema import (
     Bytes4,
     Bytes8,
     Bytes16,

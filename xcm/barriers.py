@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from primitives.types import ParaId
-from primitives.weights import Weight
-from xcm.instructions import Publish, SetTopic, Xcm
-from xcm.location import Location, as_parachain, parachain
-from xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.xcm.instructions import Publish, SetTopic, Xcm
+from pubsub_emulator.xcm.location import Location, as_parachain, parachain
+from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
 
 Filter = Callable[[Location], bool]
 """Which origins are meant."""

@@ -1,6 +1,6 @@
 """What this room raises: bytes that are no XCM, and a publish that the pallet refused."""
 
-from primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 
 
 class XcmDecodeError(ScaleError):

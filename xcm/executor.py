@@ -13,13 +13,13 @@ Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `Unpai
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from primitives.errors import PubsubError
-from primitives.types import ParaId, PubsubKey
-from primitives.values import value_type
-from primitives.weights import WEIGHT_ZERO, Weight
-from xcm.barriers import Barrier, Properties
-from xcm.errors import PublishFailure
-from xcm.instructions import (
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.barriers import Barrier, Properties
+from pubsub_emulator.xcm.errors import PublishFailure
+from pubsub_emulator.xcm.instructions import (
     ClearError,
     ClearOrigin,
     ClearTopic,
@@ -34,8 +34,8 @@ from xcm.instructions import (
     UnpaidExecution,
     Xcm,
 )
-from xcm.location import MAX_JUNCTIONS, Location, as_parachain
-from xcm.outcome import (
+from pubsub_emulator.xcm.location import MAX_JUNCTIONS, Location, as_parachain
+from pubsub_emulator.xcm.outcome import (
     Complete,
     Error,
     Incomplete,
@@ -45,7 +45,7 @@ from xcm.outcome import (
     XcmError,
     XcmErrorKind,
 )
-from xcm.weigher import MAX_INDEX, FixedWeightBounds
+from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
 class Config(Protocol):

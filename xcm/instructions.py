@@ -7,14 +7,14 @@ message inside an instruction counts against the same limits as the outer one.
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-from primitives.errors import ScaleError
-from primitives.scale import Reader, encode_compact
-from primitives.types import U32_MAX
-from xcm.assets import Asset, AssetFilter, Assets, AssetTransferFilter
-from xcm.errors import XcmDecodeError
-from xcm.location import InteriorLocation, Junction, Location, NetworkId
-from xcm.outcome import WeightField
-from xcm.response import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.xcm.assets import Asset, AssetFilter, Assets, AssetTransferFilter
+from pubsub_emulator.xcm.errors import XcmDecodeError
+from pubsub_emulator.xcm.location import InteriorLocation, Junction, Location, NetworkId
+from pubsub_emulator.xcm.outcome import WeightField
+from pubsub_emulator.xcm.response import (
     AssetTransferFilters,
     DoubleEncoded,
     Hints,
@@ -25,7 +25,7 @@ from xcm.response import (
     Response,
     WeightLimit,
 )
-from xcm.schema import (
+from pubsub_emulator.xcm.schema import (
     MAX_INSTRUCTIONS_TO_DECODE,
     MAX_XCM_DECODE_DEPTH,
     U32,

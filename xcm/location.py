@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Final
 
-from primitives.errors import ScaleError
-from primitives.scale import Reader
-from primitives.types import ParaId
-from xcm.errors import XcmDecodeError
-from xcm.schema import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.xcm.errors import XcmDecodeError
+from pubsub_emulator.xcm.schema import (
     U8,
     U64,
     Bytes4,

@@ -10,10 +10,10 @@ Decoding is strict: other versions, trailing bytes, long compact forms and anyth
 from collections.abc import Sequence
 from typing import Final
 
-from primitives.errors import ScaleError
-from xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from xcm.instructions import XCM, Instruction, Xcm, encode_instructions, read_instructions
-from xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, XcmReader, read_to_end
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
+from pubsub_emulator.xcm.instructions import XCM, Instruction, Xcm, encode_instructions, read_instructions
+from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, XcmReader, read_to_end
 
 VERSION: Final = 5
 OTHER_VERSIONS: Final = (3, 4)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Annotated, Final
 
-from primitives.errors import PubsubError, ScaleError
-from primitives.scale import Reader
-from primitives.weights import Weight
-from xcm.schema import (
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.xcm.schema import (
     SKIP,
     U8,
     Kind,

@@ -10,18 +10,18 @@ into `Unsupported`.
     BadFormat          the barrier says so
 """
 
-from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_256
-from primitives.types import Hash, ParaId
-from primitives.values import value_type
-from primitives.weights import WEIGHT_ZERO, Weight
-from xcm.barriers import Barrier
-from xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from xcm.executor import Config, Execution, XcmExecutor
-from xcm.instructions import Xcm
-from xcm.location import parachain
-from xcm.message import decode
-from xcm.outcome import (
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.barriers import Barrier
+from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
+from pubsub_emulator.xcm.executor import Config, Execution, XcmExecutor
+from pubsub_emulator.xcm.instructions import Xcm
+from pubsub_emulator.xcm.location import parachain
+from pubsub_emulator.xcm.message import decode
+from pubsub_emulator.xcm.outcome import (
     Complete,
     Corrupt,
     Incomplete,
@@ -32,7 +32,7 @@ from xcm.outcome import (
     Unsupported,
     XcmErrorKind,
 )
-from xcm.weigher import FixedWeightBounds
+from pubsub_emulator.xcm.weigher import FixedWeightBounds
 
 
 @value_type

@@ -7,11 +7,11 @@ and as 0x hex of their type's full width above, so that no JSON reader loses dig
 from collections.abc import Sequence
 from typing import Any
 
-from primitives.errors import DefensiveFailure
-from primitives.weights import Weight
-from xcm.instructions import XCM, Instruction
-from xcm.outcome import WEIGHT, XCM_ERROR, XcmError
-from xcm.schema import Kind, XcmCodec
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.xcm.instructions import XCM, Instruction
+from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, XcmError
+from pubsub_emulator.xcm.schema import Kind, XcmCodec
 
 MAX_NUMBER_BITS = 52
 

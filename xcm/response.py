@@ -3,10 +3,10 @@
 from enum import IntEnum
 from typing import Annotated, Final
 
-from xcm import assets
-from xcm.location import Location
-from xcm.outcome import XCM_ERROR, WeightField, XcmError
-from xcm.schema import (
+from pubsub_emulator.xcm import assets
+from pubsub_emulator.xcm.location import Location
+from pubsub_emulator.xcm.outcome import XCM_ERROR, WeightField, XcmError
+from pubsub_emulator.xcm.schema import (
     U32,
     ByteVec,
     CompactU32,

@@ -29,11 +29,11 @@ from typing import (
     get_origin,
 )
 
-from primitives import scale
-from primitives.errors import DefensiveFailure, ScaleError
-from primitives.scale import Codec, Reader, encode_compact
-from primitives.values import value_type
-from xcm.errors import XcmDecodeError
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.xcm.errors import XcmDecodeError
 
 MAX_XCM_DECODE_DEPTH: Final = 8
 """How deep vectors and boxed junctions may nest; the outermost list of instructions is level 1."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from primitives.types import U64_MAX
-from primitives.weights import WEIGHT_ZERO, Weight
-from xcm.instructions import ExecuteWithOrigin, Instruction, Publish, SetAppendix, SetErrorHandler, Xcm
-from xcm.outcome import InstructionError, XcmError, XcmErrorKind
-from xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
+from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.instructions import ExecuteWithOrigin, Instruction, Publish, SetAppendix, SetErrorHandler, Xcm
+from pubsub_emulator.xcm.outcome import InstructionError, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
 
 MAX_INDEX: Final = 255
 """`InstructionIndex` is a u8; later instructions share its greatest value."""

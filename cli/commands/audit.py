@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -52,6 +52,6 @@ def command(  # noqa: PLR0917  # click passes each option by name
 
     The digest printed last is one hash over the rows of all tables: equal histories have equal digests.
     """
-    from cli.audit import Asked, run_audit
+    from pubsub_emulator.cli.audit import Asked, run_audit
 
     return run_audit(Asked(history, out, master, engine, fail_on, trusted), growing=follow, report=report)

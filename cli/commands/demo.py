@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli import options
+from pubsub_emulator.cli import options
 
 
 @click.command(
@@ -22,6 +22,6 @@ def command(out: Path, master: str | None, engine: str) -> None:
     Twenty-five publishers, five subscribers, cheating collators, two hundred relay blocks. The last line printed is one
     digest over state roots, proofs and the audit's rows: the same on every machine.
     """
-    from cli.demo import demonstrate
+    from pubsub_emulator.cli.demo import demonstrate
 
     demonstrate(out, master, engine)

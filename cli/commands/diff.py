@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -18,6 +18,6 @@ from cli.result import Result, tells
 @tells
 def command(a: Path, b: Path) -> Result:
     """Find the first block, storage key and trie node in which A and B differ: histories, or folders of fixtures."""
-    from cli.diff import run_diff
+    from pubsub_emulator.cli.diff import run_diff
 
     return run_diff(a, b)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -28,7 +28,7 @@ def command(path: Path, finding: str | None, out: Path | None) -> Result:
     block needs as a storage proof against the root in the parent's header. Checking needs neither the history nor
     Spark. What no file can prove, such as the relay chain's own word, is named.
     """
-    from cli.evidence import check, list_findings, write
+    from pubsub_emulator.cli.evidence import check, list_findings, write
 
     if path.is_file():
         if finding is not None or out is not None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -33,7 +33,7 @@ def command(  # noqa: PLR0917  # click passes each option by name
     Rates are shares from 0 to 1 of the keys in each relay block, sizes bytes. A wrong field name lists those there
     are.
     """
-    from cli.experiment import parse_policies, run_question, run_sweep
+    from pubsub_emulator.cli.experiment import parse_policies, run_question, run_sweep
 
     if (swept is None) == (preset is None):
         raise click.UsageError("give either --sweep or --preset")

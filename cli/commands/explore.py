@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli import options
+from pubsub_emulator.cli import options
 
 
 @click.command(
@@ -25,6 +25,6 @@ def command(scenario: str, out: Path) -> None:
     SCENARIO is a TOML file or the name of one that comes with the project. The page is one HTML file that opens
     offline. Equal scenarios give equal pages, so a run of `pubsub run` is explored by its scenario.
     """
-    from cli.explore import write_explorer
+    from pubsub_emulator.cli.explore import write_explorer
 
     write_explorer(scenario, out)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli import options
+from pubsub_emulator.cli import options
 
 
 @click.command(
@@ -14,6 +14,6 @@ from cli import options
 @options.new_out
 def command(out: Path) -> None:
     """Write executable vectors: blocks with their pre-state, proof, verdict and post-state, for any implementation."""
-    from cli.fixtures import run_fixtures
+    from pubsub_emulator.cli.fixtures import run_fixtures
 
     run_fixtures(out)

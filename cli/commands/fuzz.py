@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -42,6 +42,6 @@ def command(
     Every verdict is compared with the one that was due. What surprises is shrunk and written as a small file for
     `pubsub replay`. The same seed tries the same cheats, wherever they are tried.
     """
-    from cli.fuzz import list_strategies, run_fuzz
+    from pubsub_emulator.cli.fuzz import list_strategies, run_fuzz
 
     return list_strategies() if listing else run_fuzz(cases, seed, strategies, out, master)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli import options
+from pubsub_emulator.cli import options
 
 
 @click.command(
@@ -16,6 +16,6 @@ from cli import options
 @click.option("--out", type=options.OUT, required=True, help="History to add them to; made when it is not there.")
 def command(files: tuple[Path, ...], out: Path) -> None:
     """Bring real `parachainSystem.setValidationData` data (JSON FILES) into a history, to be audited like any other."""
-    from cli.proofs import import_proofs
+    from pubsub_emulator.cli.proofs import import_proofs
 
     import_proofs(files, out)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.exits import INCOMPLETE
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.exits import INCOMPLETE
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -27,8 +27,8 @@ def command(path: Path, block: str | None) -> Result:
 
     A block of a history is executed anew, from the checkpoint before it.
     """
-    from cli.inspect import look
-    from cli.screen import show_all
+    from pubsub_emulator.cli.inspect import look
+    from pubsub_emulator.cli.screen import show_all
 
     found = look(path, block)
     show_all(found.pages)

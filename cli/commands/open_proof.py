@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.exits import FINDINGS
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.exits import FINDINGS
 
 
 @click.command(
@@ -38,7 +38,7 @@ def command(  # noqa: PLR0917  # click passes each option by name
     FILES hold JSON-RPC answers, headers among them, in any order; docs/node-data.md shows how to get them. Without
     --key, and without the request in a file, what was asked for is told from the proof.
     """
-    from cli.open_proof import open_files
+    from pubsub_emulator.cli.open_proof import open_files
 
     if header is not None and root is not None:
         raise click.UsageError("give either --header or --root")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.exits import FINDINGS
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.exits import FINDINGS
 
 
 @click.command(
@@ -27,7 +27,7 @@ def command(scenario: str, out: Path | None, kept: Path | None, tolerance: str, 
     SCENARIO is a TOML file or the name of one that comes with the project. A count that changed, such as of deliveries,
     is always an excess: other work was done.
     """
-    from cli.proof_snapshot import check_snapshot, write_snapshot
+    from pubsub_emulator.cli.proof_snapshot import check_snapshot, write_snapshot
 
     if (out is None) == (kept is None):
         raise click.UsageError("give either --out or --check")

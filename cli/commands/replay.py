@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -17,6 +17,6 @@ from cli.result import Result, tells
 @tells
 def command(paths: tuple[Path, ...]) -> Result:
     """Play surprises of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
-    from cli.replay import run_replay
+    from pubsub_emulator.cli.replay import run_replay
 
     return run_replay(paths)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -25,6 +25,6 @@ def command(audit: Path, out: Path | None) -> Result:
 
     AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.
     """
-    from cli.report import run_report
+    from pubsub_emulator.cli.report import run_report
 
     return run_report(audit, out)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -26,6 +26,6 @@ def command(scenario: str, out: Path, *, explorer: bool) -> Result:
     docs/scenarios.md has every field of a scenario; `pubsub step SCENARIO` runs one by hand. The digest printed last is
     one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
     """
-    from cli.run import run_scenario
+    from pubsub_emulator.cli.run import run_scenario
 
     return run_scenario(scenario, out, explorer=explorer)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -18,6 +18,6 @@ from cli.result import Result, tells
 @tells
 def command(history: Path, audit: Path) -> Result:
     """Hold the findings of AUDIT, the output of `pubsub audit`, against the cheats that HISTORY says were planted."""
-    from cli.simulate import run_score
+    from pubsub_emulator.cli.simulate import run_score
 
     return run_score(history, audit)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from cli import options
+from pubsub_emulator.cli import options
 
 
 @click.command(
@@ -20,6 +20,6 @@ def command(out: Path) -> None:
     The archive fits workers with this Python version and platform. `docs/audit.md` has recipes for standalone clusters,
     Kubernetes and YARN.
     """
-    from cli.ship import run_ship
+    from pubsub_emulator.cli.ship import run_ship
 
     run_ship(out)

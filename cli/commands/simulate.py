@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from cli import options
-from cli.result import Result, tells
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.command(
@@ -51,6 +51,6 @@ def command(  # noqa: PLR0917  # click passes each option by name
     reads five publishers or more. What is made depends on the seed and on nothing else; networks that are there whole
     are not made again.
     """
-    from cli.simulate import run_simulate
+    from pubsub_emulator.cli.simulate import run_simulate
 
     return run_simulate(networks, blocks, seed, out, cheat_rate=cheat_rate, master=master, engine=engine)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from cli import options
+from pubsub_emulator.cli import options
 
 
 @click.command(
@@ -24,9 +24,9 @@ def command(scenario: str) -> None:
     project, or a file that `write` made in a session. Without a terminal, commands are read from standard input, one a
     line; the first that cannot be done ends the script with exit code 2.
     """
-    from cli.run import find_scenario
-    from cli.session import Session
-    from cli.session.terminal import resume, run_session
+    from pubsub_emulator.cli.run import find_scenario
+    from pubsub_emulator.cli.session import Session
+    from pubsub_emulator.cli.session.terminal import resume, run_session
 
     path = Path(scenario)
     session = resume(path) if path.suffix == ".json" else Session(find_scenario(scenario))

@@ -7,6 +7,6 @@ folders.py   histories, audits, folders of fixtures
 files.py     scenarios, sessions, fixtures, cases, relay proofs, findings
 """
 
-from cli.inspect.kinds import look
+from pubsub_emulator.cli.inspect.kinds import look
 
 __all__ = ["look"]

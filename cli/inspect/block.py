@@ -5,16 +5,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cli.blocks import ledger_pages
-from cli.inspect.view import View, header_figures, view
-from cli.pages import Grid, Line, Shown, words
-from primitives.hashing import blake2_256
-from primitives.pubsub import node_cost
-from runtime.parachain_system.block import InvalidBlock
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.validate import validate_block
-from spark_audit.compare import Judged
-from spark_audit.open_proof import ProofError, decode_node
+from pubsub_emulator.cli.blocks import ledger_pages
+from pubsub_emulator.cli.inspect.view import View, header_figures, view
+from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.runtime.parachain_system.block import InvalidBlock
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.validate import validate_block
+from pubsub_emulator.spark_audit.compare import Judged
+from pubsub_emulator.spark_audit.open_proof import ProofError, decode_node
 
 
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:

@@ -3,17 +3,17 @@
 from collections import Counter
 from pathlib import Path
 
-from cli.inspect.block import judged_block, node_figures, node_page
-from cli.inspect.view import View, header_figures, view
-from cli.pages import Grid, Line
-from collator.cases import read_case
-from emulator.fixtures import read_fixture
-from emulator.scenario import Scenario, Subscriber
-from emulator.scenario_file import load_scenario, parse_document
-from primitives.pubsub import node_cost
-from spark_audit.compare import judged_fixture
-from spark_audit.finding_file import check_finding
-from spark_audit.relay_proofs import read_relay_proof
+from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
+from pubsub_emulator.cli.inspect.view import View, header_figures, view
+from pubsub_emulator.cli.pages import Grid, Line
+from pubsub_emulator.collator.cases import read_case
+from pubsub_emulator.emulator.fixtures import read_fixture
+from pubsub_emulator.emulator.scenario import Scenario, Subscriber
+from pubsub_emulator.emulator.scenario_file import load_scenario, parse_document
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.spark_audit.compare import judged_fixture
+from pubsub_emulator.spark_audit.finding_file import check_finding
+from pubsub_emulator.spark_audit.relay_proofs import read_relay_proof
 
 
 def scenario(path: Path) -> View:
@@ -75,7 +75,7 @@ def _range(least: int, most: int) -> str:
 
 def session(path: Path) -> View:
     """A file that `write` made in a session. Raises `CommandError`, `ScenarioError`."""
-    from cli.session.saved import read_document
+    from pubsub_emulator.cli.session.saved import read_document
 
     document = read_document(path)
     found = parse_document(document["scenario"], str(path))

@@ -3,15 +3,15 @@
 from collections import Counter
 from pathlib import Path
 
-from cli.inspect.block import judged_block
-from cli.inspect.view import InspectError, View, counted, view
-from cli.pages import Grid, Line, Shown
-from emulator.vectors import read_vectors
-from spark_audit import schema
-from spark_audit.commit import COMMITS
-from spark_audit.compare import HistoryRecord
-from spark_audit.reader import Fault, History
-from spark_audit.results import Results
+from pubsub_emulator.cli.inspect.block import judged_block
+from pubsub_emulator.cli.inspect.view import InspectError, View, counted, view
+from pubsub_emulator.cli.pages import Grid, Line, Shown
+from pubsub_emulator.emulator.vectors import read_vectors
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.commit import COMMITS
+from pubsub_emulator.spark_audit.compare import HistoryRecord
+from pubsub_emulator.spark_audit.reader import Fault, History
+from pubsub_emulator.spark_audit.results import Results
 
 
 def history_folder(path: Path) -> Path | None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cli.inspect.view import InspectError, View
+from pubsub_emulator.cli.inspect.view import InspectError, View
 
 _KNOWN = "a scenario, session, fixture, case of a campaign, relay proof or finding"
 
@@ -18,7 +18,7 @@ def look(path: Path, block: str | None = None) -> View:
         return _folder(path, block)
     if block is not None:
         raise InspectError(f"{path}: --block is for histories")
-    from cli.inspect import files
+    from pubsub_emulator.cli.inspect import files
 
     if path.suffix == ".toml":
         return files.scenario(path)
@@ -49,7 +49,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _folder(path: Path, block: str | None) -> View:
-    from cli.inspect import folders
+    from pubsub_emulator.cli.inspect import folders
 
     found = folders.history_folder(path)
     if found is not None:

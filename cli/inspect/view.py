@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cli.pages import Grid, Line, Shown, words
-from primitives.errors import PubsubError
-from primitives.header import Header
+from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.header import Header
 
 
 class InspectError(PubsubError):

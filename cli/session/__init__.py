@@ -8,7 +8,7 @@ saved.py     a session in a file
 terminal.py  a terminal, or a script on standard input
 """
 
-from cli.session.command import CommandError
-from cli.session.session import Session
+from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.cli.session.session import Session
 
 __all__ = ["CommandError", "Session"]

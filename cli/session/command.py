@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from cli.pages import Shown
-from primitives.errors import PubsubError
+from pubsub_emulator.cli.pages import Shown
+from pubsub_emulator.primitives.errors import PubsubError
 
 if TYPE_CHECKING:
-    from cli.session.session import Session
+    from pubsub_emulator.cli.session.session import Session
 
 
 class CommandError(PubsubError):

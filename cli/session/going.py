@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from cli.pages import Doing, Line, Shown
-from cli.session.command import Command, CommandError, Given, Kind, Parameter
-from cli.session.session import Session, number
-from emulator.network import Step
-from runtime.pallet_pubsub.events import DataPublished, KeyExpired
-from runtime.parachain_system.block import Verdict
-from runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.cli.pages import Doing, Line, Shown
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.session import Session, number
+from pubsub_emulator.emulator.network import Step
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
 
 MOST: Final = 1000
 """Blocks after which `until` gives up, unless told otherwise."""

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Final
 
-from cli.blocks import delivery_rows, ledger_pages, refusal_rows
-from cli.pages import Grid, Line, Shown, words
-from cli.session.command import CommandError, Given, Kind, Parameter, look
-from cli.session.session import Session, number
-from collator.cheats import STRATEGIES
-from emulator.network import Step
-from emulator.parachain import Parachain
-from emulator.records import BlockRecord
-from emulator.seeded import MILLION
-from primitives.header import Header
-from primitives.types import ParaId
-from runtime.events import EventRecord
+from pubsub_emulator.cli.blocks import delivery_rows, ledger_pages, refusal_rows
+from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
+from pubsub_emulator.cli.session.session import Session, number
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.network import Step
+from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.events import EventRecord
 
 
 def chains(session: Session, text: str | None, *, subscribers: bool = False) -> list[Parachain]:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from cli.pages import Grid, Line, Shown, words
-from cli.session import saved
-from cli.session.command import Command, CommandError, Given, Kind, Parameter
-from cli.session.session import Moment, Session
-from emulator.state_diff import diff_states, differing_entries
-from runtime.storage import State
-from trie import Trie
+from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.session import saved
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.session import Moment, Session
+from pubsub_emulator.emulator.state_diff import diff_states, differing_entries
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.trie import Trie
 
 
 def _save(session: Session, given: Given) -> Iterator[Shown]:

@@ -13,17 +13,17 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from cli.pages import Shown
-from cli.session.command import CommandError
-from emulator.network import Network, Snapshot, Step
-from emulator.parachain import Parachain
-from emulator.scenario import Scenario, missing_key, published_key
-from emulator.simulation import Simulation
-from primitives.pubsub import KEY_LENGTH, key_from_data
-from primitives.types import ParaId, PubsubKey
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.parachain_system.governance import check_runtime
-from runtime.storage import Storage
+from pubsub_emulator.cli.pages import Shown
+from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.emulator.network import Network, Snapshot, Step
+from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_key
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.governance import check_runtime
+from pubsub_emulator.runtime.storage import Storage
 
 REMEMBERED: Final = 256
 """The newest steps that can be looked at."""
@@ -73,7 +73,7 @@ class Session:
         Whoever stops taking pages stops the command; blocks that were built stay. Raises `CommandError` and every other
         `PubsubError`, with the network as it was before the block or change that failed.
         """
-        from cli.session.table import find
+        from pubsub_emulator.cli.session.table import find
 
         try:
             words = shlex.split(line, comments=True)

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final
 
-from cli.blocks import ttl_words
-from cli.pages import Grid, Line, Shown, printable, words
-from cli.session.command import CommandError, Given, Kind, Parameter, look
-from cli.session.looking import chains
-from cli.session.session import Session, hexadecimal, number
-from emulator.parachain import Parachain
-from emulator.state_diff import key_name
-from emulator.storage_items import Item, parachain_items, relay_items, rows
-from primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
-from primitives.types import ParaId, RelayBlockNumber
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import CachePolicy
-from runtime.storage import Storage
+from pubsub_emulator.cli.blocks import ttl_words
+from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
+from pubsub_emulator.cli.session.looking import chains
+from pubsub_emulator.cli.session.session import Session, hexadecimal, number
+from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.state_diff import key_name
+from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items, rows
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.storage import Storage
 
 MOST_ROWS: Final = 200
 """Rows of storage that are shown."""

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from cli.pages import Grid, Line, Shown
-from cli.session.acting import ACTING
-from cli.session.command import Command, CommandError, Given, Kind, Parameter
-from cli.session.going import GOING
-from cli.session.looking import LOOKING
-from cli.session.moments import MOMENTS
-from cli.session.session import Session
-from cli.session.states import STATES
-from collator.cheats import STRATEGIES
-from emulator.storage_items import parachain_items, relay_items
+from pubsub_emulator.cli.pages import Grid, Line, Shown
+from pubsub_emulator.cli.session.acting import ACTING
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.going import GOING
+from pubsub_emulator.cli.session.looking import LOOKING
+from pubsub_emulator.cli.session.moments import MOMENTS
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.cli.session.states import STATES
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.storage_items import parachain_items, relay_items
 
 
 def _help(_session: Session, given: Given) -> Iterator[Shown]:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from cli.exits import INTERRUPTED, USAGE
-from cli.pages import Doing
-from cli.screen import bar, show
-from cli.session import saved
-from cli.session.command import Kind
-from cli.session.session import Session
-from cli.session.table import complete, find
-from primitives.errors import PubsubError
+from pubsub_emulator.cli.exits import INTERRUPTED, USAGE
+from pubsub_emulator.cli.pages import Doing
+from pubsub_emulator.cli.screen import bar, show
+from pubsub_emulator.cli.session import saved
+from pubsub_emulator.cli.session.command import Kind
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.cli.session.table import complete, find
+from pubsub_emulator.primitives.errors import PubsubError
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from collator.cheats.additions import ADDITIONS
-from collator.cheats.claims import CLAIMS
-from collator.cheats.expectation import expected, expected_of_proof
-from collator.cheats.mutations import MUTATIONS
-from collator.cheats.omissions import OMISSIONS
-from collator.cheats.pretences import PRETENCES
-from collator.cheats.seals import SEALS, authorities, equivocates
-from collator.cheats.situation import Situation
-from collator.cheats.strategy import Attempt, Strategy, attempt, carry_out, propose
-from primitives.errors import PubsubError
+from pubsub_emulator.collator.cheats.additions import ADDITIONS
+from pubsub_emulator.collator.cheats.claims import CLAIMS
+from pubsub_emulator.collator.cheats.expectation import expected, expected_of_proof
+from pubsub_emulator.collator.cheats.mutations import MUTATIONS
+from pubsub_emulator.collator.cheats.omissions import OMISSIONS
+from pubsub_emulator.collator.cheats.pretences import PRETENCES
+from pubsub_emulator.collator.cheats.seals import SEALS, authorities, equivocates
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.strategy import Attempt, Strategy, attempt, carry_out, propose
+from pubsub_emulator.primitives.errors import PubsubError
 
 _KNOWN: Final[dict[str, Strategy]] = {
     strategy.name: strategy for strategy in (*OMISSIONS, *ADDITIONS, *PRETENCES, *CLAIMS, *SEALS, *MUTATIONS)

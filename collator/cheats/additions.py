@@ -1,14 +1,14 @@
 """Cheats that bring more than was asked for, or bring it in another order: to bloat blocks, to smuggle, to confuse."""
 
-from collator.cheats.situation import Situation
-from collator.cheats.steps import Add, Drop, Insert, Step, Swap
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, derive_child_key
-from primitives.types import Hash, PubsubKey, RelayBlockNumber
-from runtime.pallet_subscriber.storage import CACHE_INFO, CACHED_TRIE_NODES
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import Add, Drop, Insert, Step, Swap
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.types import Hash, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHED_TRIE_NODES
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _ROOT = Verdict.ROOT_MISMATCH

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from collator.author import RelayAccess
-from collator.cheats.situation import Situation
-from collator.cheats.steps import (
+from pubsub_emulator.collator.author import RelayAccess
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import (
     AddMessage,
     AddSender,
     Claim,
@@ -16,12 +16,12 @@ from collator.cheats.steps import (
     SwapSenders,
     difference,
 )
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from primitives.types import RelayBlockNumber
-from runtime.pallet_subscriber.plan import plan
-from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.parachain_system.block import Inherent, Verdict, encode_messages
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber.plan import plan
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain_system.block import Inherent, Verdict, encode_messages
 
 _MISREPORTED = Verdict.MESSAGES_MISREPORTED
 _ROOT = Verdict.ROOT_MISMATCH

@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 
-from collator.cheats.situation import Situation
-from primitives.ed25519 import public_key, verify
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.types import Hash
-from runtime.pallet_subscriber.plan import Plan, plan
-from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.parachain_system.block import Candidate, Inherent, Verdict, encode_messages, message_chain
-from runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.primitives.ed25519 import public_key, verify
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain_system.block import Candidate, Inherent, Verdict, encode_messages, message_chain
+from pubsub_emulator.runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from collator.cheats.situation import Situation
-from collator.cheats.steps import Add, Drop, Insert, Step, Swap, difference
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from primitives.hashing import blake2_256
-from primitives.types import Hash
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import Add, Drop, Insert, Step, Swap, difference
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 _ANY = (
     Verdict.DUPLICATE_NODE,

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from collator.cheats.situation import Situation, without_publisher
-from collator.cheats.steps import Add, Clear, Drop, Step
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from primitives.pubsub import node_cost, publisher_root_key
-from primitives.types import Hash, ParaId
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
+from pubsub_emulator.collator.cheats.steps import Add, Clear, Drop, Step
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _ROOT = Verdict.ROOT_MISMATCH

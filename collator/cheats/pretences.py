@@ -7,16 +7,16 @@ there is nothing to cheat with.
 from collections.abc import Callable
 from dataclasses import replace
 
-from collator.cheats.situation import Situation, without_publisher
-from collator.cheats.steps import Add, Claim, Step, difference
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from primitives.types import Hash, ParaId, PubsubKey
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
-from runtime.pallet_subscriber.meter import DisableReason
-from runtime.pallet_subscriber.plan import Plan
-from runtime.pallet_subscriber.storage import (
+from pubsub_emulator.collator.cheats.situation import Situation, without_publisher
+from pubsub_emulator.collator.cheats.steps import Add, Claim, Step, difference
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
+from pubsub_emulator.runtime.pallet_subscriber.storage import (
     CACHE_INFO,
     CACHE_SLOTS,
     CACHED_TRIE_NODES,
@@ -26,8 +26,8 @@ from runtime.pallet_subscriber.storage import (
     CacheInfo,
     LastDelivered,
 )
-from runtime.parachain_system.block import Verdict
-from runtime.storage import Storage
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.storage import Storage
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _UNUSED = Verdict.UNUSED_NODES

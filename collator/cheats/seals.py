@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import Final
 
-from collator.cheats.situation import Situation
-from collator.cheats.steps import Claim, Number, Seal, SignWith, Unseal
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from primitives.ed25519 import public_key, sign, verify
-from primitives.header import Header
-from primitives.types import U64_MAX
-from runtime.parachain_system.block import Candidate, Verdict
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import Claim, Number, Seal, SignWith, Unseal
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.ed25519 import public_key, sign, verify
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.runtime.parachain_system.block import Candidate, Verdict
 
 _SEAL = Verdict.BAD_SEAL
 

@@ -4,23 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from collator.author import FullProof, RelayAccess, build, full_proof
-from primitives.header import Header, aura_pre_digest
-from primitives.pubsub import derive_child_key
-from primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.pallet_subscriber.plan import Plan, plan
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system.block import (
+from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_proof
+from pubsub_emulator.primitives.header import Header, aura_pre_digest
+from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
     Inherent,
     encode_messages,
 )
-from runtime.parachain_system.execute import execute_block, runtime_spec
-from runtime.parachain_system.validate import RelayContext
-from runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain_system.execute import execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext
+from pubsub_emulator.runtime.storage import State, Storage
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from primitives.ed25519 import sign
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.header import DigestItem, Header, aura_pre_digest, aura_seal
-from primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
-from runtime.parachain_system.block import (
+from pubsub_emulator.primitives.ed25519 import sign
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     InboundDownwardMessage,
     InboundHrmpMessage,

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from collator.cheats.expectation import expected
-from collator.cheats.situation import Situation
-from collator.cheats.steps import Draft, Step
-from collator.draws import Draws
-from runtime.parachain_system.block import Candidate, Verdict
+from pubsub_emulator.collator.cheats.expectation import expected
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.cheats.steps import Draft, Step
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.runtime.parachain_system.block import Candidate, Verdict
 
 Proposal = tuple[Step, ...] | None
 Propose = Callable[[Situation, Draws], Proposal]

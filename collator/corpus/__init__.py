@@ -1,1 +1,1 @@
-"""Cases that every campaign plays first; `collator.cases` describes the files."""
+"""Cases that every campaign plays first; `pubsub_emulator.collator.cases` describes the files."""

@@ -3,8 +3,8 @@
 import pytest
 from market import FEEDS, Market, market
 
-from emulator.network import Network
-from pubsub_testing.networks import Frozen, Networks
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.testing.networks import Frozen, Networks
 
 
 @pytest.fixture(scope="session")

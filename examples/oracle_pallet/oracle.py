@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Final
 
-from primitives import scale
-from primitives.pubsub import TimedOut, TtlState, ValidFor
-from primitives.scale import Codec, Reader
-from primitives.types import U32_MAX, ParaId, PubsubKey
-from primitives.weights import Weight
-from runtime.items import StorageDoubleMap, Twox64Concat
-from runtime.pallet_subscriber.handler import HandlerContext, HandlerError, register_handler
-from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT, para_id, pubsub_key
-from runtime.storage import Storage
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.items import StorageDoubleMap, Twox64Concat
+from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError, register_handler
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT, para_id, pubsub_key
+from pubsub_emulator.runtime.storage import Storage
 
 HANDLER: Final = "oracle"
 FOREVER: Final = U32_MAX

@@ -8,8 +8,16 @@ rest below that is dust, burnt with the account. A hold is a consumer: it keeps 
     RuntimeHoldReason  u8 pallet index, u8 variant
 """
 
-from runtime.balances.pallet import HOLDS, TOTAL_ISSUANCE, Balances
-from runtime.balances.types import Error, Fortitude, HoldReason, IdAmount, Precision, Preservation, Restriction
+from pubsub_emulator.runtime.balances.pallet import HOLDS, TOTAL_ISSUANCE, Balances
+from pubsub_emulator.runtime.balances.types import (
+    Error,
+    Fortitude,
+    HoldReason,
+    IdAmount,
+    Precision,
+    Preservation,
+    Restriction,
+)
 
 __all__ = [
     "HOLDS",

@@ -4,11 +4,11 @@ No variant there has an index of its own, so the order decides. It is that of th
 variants, as Polkadot runs them since specification 2,003,002: `MintedCredit` and `BurnedDebt` moved what follows.
 """
 
-from primitives import scale
-from primitives.types import AccountId
-from runtime.balances.types import PALLET, HoldReason, reason_codec
-from runtime.events import Event, event
-from runtime.system import account_id
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.runtime.balances.types import PALLET, HoldReason, reason_codec
+from pubsub_emulator.runtime.events import Event, event
+from pubsub_emulator.runtime.system import account_id
 
 
 @event(PALLET, 0, account_id, scale.u128)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from primitives import scale
-from primitives.types import U128_MAX, AccountId, Balance
-from primitives.weights import Weight
-from runtime import system
-from runtime.balances.events import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import U128_MAX, AccountId, Balance
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.balances.events import (
     BalanceSet,
     Burned,
     DustLost,
@@ -24,7 +24,7 @@ from runtime.balances.events import (
     Transfer,
     TransferOnHold,
 )
-from runtime.balances.types import (
+from pubsub_emulator.runtime.balances.types import (
     PALLET,
     Error,
     Fortitude,
@@ -36,7 +36,7 @@ from runtime.balances.types import (
     holds_codec,
     multi_address,
 )
-from runtime.dispatch import (
+from pubsub_emulator.runtime.dispatch import (
     Arithmetic,
     ArithmeticError,  # noqa: A004  # sp_arithmetic's name
     ModuleError,
@@ -44,12 +44,12 @@ from runtime.dispatch import (
     TokenError,
     dispatchable,
 )
-from runtime.events import deposit
-from runtime.hooks import Hooks, IntegrityError, StateError
-from runtime.items import Blake2_128Concat, StorageMap, StorageValue
-from runtime.origin import Origin, ensure_root, ensure_signed
-from runtime.storage import Storage
-from runtime.system import AccountData, account_id
+from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.items import Blake2_128Concat, StorageMap, StorageValue
+from pubsub_emulator.runtime.origin import Origin, ensure_root, ensure_signed
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.system import AccountData, account_id
 
 TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
 """About what a transfer takes on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""

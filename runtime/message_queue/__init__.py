@@ -3,9 +3,15 @@
 Read `types` (pages, books), `ring` (whose turn it is), then `pallet`.
 """
 
-from runtime.message_queue.pallet import Config, MessageProcessor, MessageQueue, Processed
-from runtime.message_queue.types import Error, MessageError, OverweightDropped, ProcessingFailed, ProcessMessageError
-from runtime.message_queue.types import Processed as ProcessedEvent
+from pubsub_emulator.runtime.message_queue.pallet import Config, MessageProcessor, MessageQueue, Processed
+from pubsub_emulator.runtime.message_queue.types import (
+    Error,
+    MessageError,
+    OverweightDropped,
+    ProcessingFailed,
+    ProcessMessageError,
+)
+from pubsub_emulator.runtime.message_queue.types import Processed as ProcessedEvent
 
 __all__ = [
     "Config",

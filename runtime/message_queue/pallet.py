@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_256
-from primitives.types import U64_MAX, Hash, ParaId
-from primitives.values import value_type
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime.dispatch import ModuleError
-from runtime.events import deposit
-from runtime.hooks import Hooks, IntegrityError, StateError
-from runtime.host_configuration import HostConfiguration, active_config
-from runtime.message_queue import ring
-from runtime.message_queue.types import (
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import U64_MAX, Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.dispatch import ModuleError
+from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.host_configuration import HostConfiguration, active_config
+from pubsub_emulator.runtime.message_queue import ring
+from pubsub_emulator.runtime.message_queue.types import (
     BOOKS,
     ITEM_HEADER,
     PAGES,
@@ -38,8 +38,8 @@ from runtime.message_queue.types import (
     rows_of,
     waiting,
 )
-from runtime.message_queue.types import Processed as ProcessedEvent
-from runtime.storage import Storage
+from pubsub_emulator.runtime.message_queue.types import Processed as ProcessedEvent
+from pubsub_emulator.runtime.storage import Storage
 
 _DEFAULT_SERVICE_WEIGHT: Final = Weight(400_000_000_000, U64_MAX)
 _DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)

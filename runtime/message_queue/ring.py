@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from primitives.errors import DefensiveFailure
-from primitives.types import ParaId
-from runtime.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours, book_state, rows_of
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.message_queue.types import BOOKS, SERVICE_HEAD, BookState, Neighbours, book_state, rows_of
+from pubsub_emulator.runtime.storage import Storage
 
 
 def _neighbours(storage: Storage, para: ParaId) -> Neighbours:

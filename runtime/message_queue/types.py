@@ -16,18 +16,18 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from primitives import scale
-from primitives.errors import DefensiveFailure, ScaleError
-from primitives.hashing import twox64_concat
-from primitives.scale import Codec, Reader
-from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
-from primitives.types import Hash, ParaId
-from primitives.values import value_type
-from primitives.weights import Weight
-from runtime.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
-from runtime.events import Event, event
-from runtime.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from runtime.system import hash_codec
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.hashing import twox64_concat
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
+from pubsub_emulator.runtime.events import Event, event
+from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.system import hash_codec
 
 PALLET: Final = "MessageQueue"
 ITEM_HEADER: Final = 5

@@ -5,10 +5,10 @@ Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; t
 `try_state` and `genesis`.
 """
 
-from runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar, TtlPolicy
-from runtime.pallet_pubsub.errors import Error
-from runtime.pallet_pubsub.genesis import GenesisPublisher, genesis_rows
-from runtime.pallet_pubsub.hooks import Broadcaster
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error
+from pubsub_emulator.runtime.pallet_pubsub.genesis import GenesisPublisher, genesis_rows
+from pubsub_emulator.runtime.pallet_pubsub.hooks import Broadcaster
 
 __all__ = [
     "Broadcaster",

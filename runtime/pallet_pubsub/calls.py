@@ -2,22 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 
-from primitives import scale
-from primitives.types import AccountId, Balance, ParaId, PubsubKey
-from primitives.weights import Weight
-from runtime.balances import Balances
-from runtime.dispatch import dispatchable
-from runtime.events import deposit as deposit_event
-from runtime.messages import para_id
-from runtime.origin import Origin, ensure_root
-from runtime.pallet_pubsub import registry, weights
-from runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar
-from runtime.pallet_pubsub.errors import Error, failure
-from runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted
-from runtime.pallet_pubsub.publish import remove_key
-from runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, pubsub_key, rows_of
-from runtime.storage import Storage
-from runtime.system import account_id
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.dispatch import dispatchable
+from pubsub_emulator.runtime.events import deposit as deposit_event
+from pubsub_emulator.runtime.messages import para_id
+from pubsub_emulator.runtime.origin import Origin, ensure_root
+from pubsub_emulator.runtime.pallet_pubsub import registry, weights
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
+from pubsub_emulator.runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted
+from pubsub_emulator.runtime.pallet_pubsub.publish import remove_key
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, pubsub_key, rows_of
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.system import account_id
 
 
 class Calls:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
-from primitives.types import U64_MAX, AccountId, Balance, ParaId
-from primitives.weights import Weight
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import U64_MAX, AccountId, Balance, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.storage import Storage
 
 PALLET: Final = "Broadcaster"
 """The pallet's name in the relay runtime, and so the first half of every storage prefix."""

@@ -2,8 +2,8 @@
 
 from enum import IntEnum
 
-from runtime.dispatch import ModuleError, pallet_errors
-from runtime.pallet_pubsub.config import PALLET
+from pubsub_emulator.runtime.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 
 
 @pallet_errors(PALLET)

@@ -5,12 +5,12 @@ lag of a sweep then depends on how many rows are due and not on how many there a
 publish.
 """
 
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import Weight
-from runtime.pallet_pubsub import weights
-from runtime.pallet_pubsub.config import Config, TtlPolicy
-from runtime.pallet_pubsub.storage import ExpiryIndex, TtlData, TtlLapMark, TtlRow, TtlScanCursor
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.pallet_pubsub import weights
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.storage import ExpiryIndex, TtlData, TtlLapMark, TtlRow, TtlScanCursor
+from pubsub_emulator.runtime.storage import Storage
 
 _SKIP = len(ExpiryIndex.prefix)
 

@@ -6,11 +6,11 @@ What this makes is what the same publishes would have made, one after the other.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from primitives.pubsub import KEY_LENGTH, PublishedEntry
-from primitives.types import AccountId, Balance, ParaId, PubsubKey
-from runtime.hooks import IntegrityError
-from runtime.pallet_pubsub.config import Config, TtlPolicy
-from runtime.pallet_pubsub.storage import (
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry
+from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
+from pubsub_emulator.runtime.hooks import IntegrityError
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,
     ExpiryIndex,
     PublisherInfo,

@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import system
-from runtime.hooks import Hooks
-from runtime.pallet_pubsub import expiry, expiry_index, registry, weights
-from runtime.pallet_pubsub.calls import Calls
-from runtime.pallet_pubsub.config import PALLET
-from runtime.pallet_pubsub.integrity import integrity_test
-from runtime.pallet_pubsub.publish import publish
-from runtime.pallet_pubsub.try_state import try_state
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.hooks import Hooks
+from pubsub_emulator.runtime.pallet_pubsub import expiry, expiry_index, registry, weights
+from pubsub_emulator.runtime.pallet_pubsub.calls import Calls
+from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
+from pubsub_emulator.runtime.pallet_pubsub.integrity import integrity_test
+from pubsub_emulator.runtime.pallet_pubsub.publish import publish
+from pubsub_emulator.runtime.pallet_pubsub.try_state import try_state
+from pubsub_emulator.runtime.storage import Storage
 
 
 class Broadcaster(Calls, Hooks):

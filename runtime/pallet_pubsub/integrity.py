@@ -1,9 +1,9 @@
 """Which configurations cannot work: each is refused before the first block, with the reason."""
 
-from primitives.types import U32_MAX, U128_MAX
-from runtime.hooks import IntegrityError
-from runtime.pallet_pubsub import expiry, weights
-from runtime.pallet_pubsub.config import Config
+from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
+from pubsub_emulator.runtime.hooks import IntegrityError
+from pubsub_emulator.runtime.pallet_pubsub import expiry, weights
+from pubsub_emulator.runtime.pallet_pubsub.config import Config
 
 
 def integrity_test(config: Config) -> None:

@@ -4,16 +4,16 @@ What an update needs to know of the entry that it replaces stands in that entry:
 8 bytes its TTL row. So `TtlData` is written here and never read.
 """
 
-from primitives.errors import ScaleError
-from primitives.pubsub import KEY_LENGTH
-from primitives.scale import encode_compact
-from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from runtime.events import deposit
-from runtime.pallet_pubsub.config import Config, TtlPolicy
-from runtime.pallet_pubsub.errors import Error, failure
-from runtime.pallet_pubsub.events import DataPublished
-from runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
+from pubsub_emulator.runtime.storage import Storage
 
 _INFINITE = bytes(4)
 

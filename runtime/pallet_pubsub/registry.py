@@ -6,15 +6,15 @@ pallet did to that balance can keep a registration alive.
 
 from typing import Final
 
-from primitives.types import AccountId, Balance, ParaId
-from runtime.balances import Balances, HoldReason, Precision
-from runtime.dispatch import BadOrigin
-from runtime.events import deposit as deposit_event
-from runtime.origin import Origin, Parachain, Signed
-from runtime.pallet_pubsub.config import PALLET, Config, Registrar, TtlPolicy
-from runtime.pallet_pubsub.errors import Error, failure
-from runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
-from runtime.pallet_pubsub.storage import (
+from pubsub_emulator.primitives.types import AccountId, Balance, ParaId
+from pubsub_emulator.runtime.balances import Balances, HoldReason, Precision
+from pubsub_emulator.runtime.dispatch import BadOrigin
+from pubsub_emulator.runtime.events import deposit as deposit_event
+from pubsub_emulator.runtime.origin import Origin, Parachain, Signed
+from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, Registrar, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
+from pubsub_emulator.runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,
     ExpiryIndex,
     PublishedKeys,
@@ -25,7 +25,7 @@ from runtime.pallet_pubsub.storage import (
     TtlLapMark,
     rows_of,
 )
-from runtime.storage import Storage
+from pubsub_emulator.runtime.storage import Storage
 
 PUBLISHER_DEPOSIT: Final = HoldReason(PALLET, 0)
 """`HoldReason::PublisherDeposit`."""

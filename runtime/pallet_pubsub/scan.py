@@ -18,12 +18,19 @@ Without the mark the rows behind the cut would be passed over in every lap, sinc
 from collections.abc import Iterator
 from typing import Final
 
-from primitives.types import ParaId, PubsubKey
-from primitives.weights import Weight
-from runtime.messages import para_id
-from runtime.pallet_pubsub import weights
-from runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlRow, TtlScanCursor, rows_of
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.messages import para_id
+from pubsub_emulator.runtime.pallet_pubsub import weights
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    ScanCursor,
+    TtlData,
+    TtlLapMark,
+    TtlRow,
+    TtlScanCursor,
+    rows_of,
+)
+from pubsub_emulator.runtime.storage import Storage
 
 _PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
 """Where a row's storage key names its publisher: behind the hash of it."""

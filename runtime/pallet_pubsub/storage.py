@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from primitives import scale
-from primitives.errors import ScaleError
-from primitives.hashing import twox64_concat
-from primitives.pubsub import derive_child_key
-from primitives.scale import Codec
-from primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
-from runtime.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from runtime.messages import para_id, relay_number
-from runtime.pallet_pubsub.config import PALLET
-from runtime.structs import struct
-from runtime.system import account_id
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import twox64_concat
+from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
+from pubsub_emulator.runtime.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.messages import para_id, relay_number
+from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
+from pubsub_emulator.runtime.structs import struct
+from pubsub_emulator.runtime.system import account_id
 
 balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)

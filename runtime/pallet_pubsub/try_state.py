@@ -3,14 +3,14 @@
 Limits are not checked. They bind writes: a runtime may lower one below what a publisher already stores.
 """
 
-from primitives.errors import ScaleError
-from primitives.pubsub import KEY_LENGTH, PublishedEntry
-from primitives.types import AccountId, ParaId
-from runtime.balances import HOLDS
-from runtime.hooks import StateError
-from runtime.pallet_pubsub.config import PALLET, Config, TtlPolicy
-from runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
-from runtime.pallet_pubsub.storage import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.runtime.balances import HOLDS
+from pubsub_emulator.runtime.hooks import StateError
+from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,
     ExpiryIndex,
     PublishedKeys,
@@ -20,7 +20,7 @@ from runtime.pallet_pubsub.storage import (
     TtlLapMark,
     rows_of,
 )
-from runtime.storage import Storage
+from pubsub_emulator.runtime.storage import Storage
 
 Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
 

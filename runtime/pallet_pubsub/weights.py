@@ -9,9 +9,9 @@ Every function names the accesses that it counts; the figures hold for either TT
 
 from typing import Final
 
-from primitives.pubsub import entry_length
-from primitives.weights import Weight
-from runtime.pallet_pubsub.config import Config, TtlPolicy
+from pubsub_emulator.primitives.pubsub import entry_length
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 
 READ: Final = Weight(25_000_000, 700)
 WRITE: Final = Weight(100_000_000, 0)

@@ -3,20 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from primitives.errors import DefensiveFailure
-from primitives.pubsub import TtlState, ttl_state
-from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
-from runtime.events import deposit
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.cache import drop_cache
-from runtime.pallet_subscriber.cache.nodes import remove_stale_nodes
-from runtime.pallet_subscriber.config import RuntimeSpec, key_set_hash
-from runtime.pallet_subscriber.events import DataProcessed, DataRemoved, HandlerFailed, PublisherDisabled
-from runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
-from runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
-from runtime.pallet_subscriber.storage import LastDelivered
-from runtime.storage import Storage
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
+from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import remove_stale_nodes
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.events import (
+    DataProcessed,
+    DataRemoved,
+    HandlerFailed,
+    PublisherDisabled,
+)
+from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,21 @@
 """The pallet's calls, all for governance only (PS-67). Each names the publisher it is about."""
 
-from primitives.types import ParaId
-from primitives.weights import Weight
-from runtime.dispatch import ModuleError, dispatchable
-from runtime.events import deposit
-from runtime.origin import Origin, ensure_root
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.cache import drop_cache
-from runtime.pallet_subscriber.errors import Error
-from runtime.pallet_subscriber.events import PublisherCacheCleared, PublisherEnabled, RedeliveryRequested
-from runtime.pallet_subscriber.storage import PALLET, para_id
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.origin import Origin, ensure_root
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
+from pubsub_emulator.runtime.pallet_subscriber.errors import Error
+from pubsub_emulator.runtime.pallet_subscriber.events import (
+    PublisherCacheCleared,
+    PublisherEnabled,
+    RedeliveryRequested,
+)
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, para_id
+from pubsub_emulator.runtime.storage import Storage
 
 _CALL_WEIGHT = Weight(50_000_000, 4096)
 

@@ -11,13 +11,13 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-from primitives import scale
-from primitives.errors import PubsubError, ScaleError
-from primitives.hashing import blake2_256
-from primitives.pubsub import KEY_LENGTH, entry_length, node_cost
-from primitives.scale import Codec, Reader
-from primitives.types import Hash, ParaId, PubsubKey
-from primitives.weights import Weight
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, entry_length, node_cost
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
 
 ROW_COST: Final = 160
 """Bytes charged for a row of the parachain's own state: a stand-in for its path in the storage proof (PS-43, PS-45)."""

@@ -18,12 +18,18 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import Final
 
-from primitives.types import ParaId, PubsubKey
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import ROW_COST, CachePolicy, RuntimeSpec, Subscriptions, key_set_hash
-from runtime.pallet_subscriber.meter import Meter
-from runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ROW_COST,
+    CachePolicy,
+    RuntimeSpec,
+    Subscriptions,
+    key_set_hash,
+)
+from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
+from pubsub_emulator.runtime.storage import Storage
 
 Keys = tuple[PubsubKey, ...]
 

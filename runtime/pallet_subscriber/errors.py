@@ -2,8 +2,8 @@
 
 from enum import IntEnum
 
-from runtime.dispatch import pallet_errors
-from runtime.pallet_subscriber.storage import PALLET
+from pubsub_emulator.runtime.dispatch import pallet_errors
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET
 
 
 @pallet_errors(PALLET)

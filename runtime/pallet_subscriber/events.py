@@ -1,10 +1,10 @@
 """What the pallet reports."""
 
-from primitives import scale
-from primitives.types import ParaId, PubsubKey
-from runtime.events import Event, event
-from runtime.pallet_subscriber.meter import DisableReason
-from runtime.pallet_subscriber.storage import PALLET, disable_reason, para_id, pubsub_key
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.events import Event, event
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, disable_reason, para_id, pubsub_key
 
 
 @event(PALLET, 0, para_id, pubsub_key, scale.u32)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from primitives.pubsub import node_cost
-from primitives.types import Hash
-from runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
 
 NodeSource = Mapping[Hash, bytes]
 """Nodes and detached values by their hash: a received proof, or all of the relay state that matters."""

@@ -23,18 +23,26 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, Protocol
 
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.pubsub import KEY_LENGTH, PublishedEntry, node_cost, publisher_root_key
-from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
-from runtime.pallet_subscriber.cache import Cache, leaf_reference, open_cache
-from runtime.pallet_subscriber.config import ROW_COST, key_set_hash
-from runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, MissingNode, NodeSource, Stopped
-from runtime.pallet_subscriber.storage import LastDelivered
-from runtime.pallet_subscriber.view import Item, SubscriberView
-from runtime.parachain_system.static_keys import StaticValues, read_static_keys
-from trie import BadNode
-from trie.codec import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry, node_cost, publisher_root_key
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.cache import Cache, leaf_reference, open_cache
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.meter import (
+    Cut,
+    Disabled,
+    DisableReason,
+    Meter,
+    MissingNode,
+    NodeSource,
+    Stopped,
+)
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
+from pubsub_emulator.runtime.parachain_system.static_keys import StaticValues, read_static_keys
+from pubsub_emulator.trie import BadNode
+from pubsub_emulator.trie.codec import (
     BEFORE_HASH,
     BRANCH,
     CHILD_HASHES,
@@ -49,8 +57,8 @@ from trie.codec import (
     LOW_BITS,
     ODD_HASHED_LEAF_HEADS,
 )
-from trie.nibbles import shared
-from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
+from pubsub_emulator.trie.nibbles import shared
+from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
 
 class Change(NamedTuple):

@@ -16,11 +16,18 @@ CacheSlots           ParaId, prefix -> [H256]                    policy `slots`
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from primitives import scale
-from primitives.scale import Codec, Reader
-from primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
-from runtime.items import Blake2_128Concat, Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from runtime.pallet_subscriber.meter import DisableReason
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.items import (
+    Blake2_128Concat,
+    Identity,
+    StorageDoubleMap,
+    StorageMap,
+    StorageValue,
+    Twox64Concat,
+)
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 
 PALLET: Final = "Subscriber"
 

@@ -7,13 +7,13 @@ holds them equal to the items.
 from collections.abc import Mapping
 from functools import lru_cache
 
-from primitives.types import Hash, ParaId, PubsubKey
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
-from runtime.pallet_subscriber.meter import Meter
-from runtime.pallet_subscriber.storage import CacheInfo
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
+from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
+from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
+from pubsub_emulator.runtime.storage import Storage
 
 Item = tuple[ParaId, PubsubKey]
 

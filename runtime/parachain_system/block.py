@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from primitives import scale
-from primitives.errors import PubsubError, ScaleError
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.scale import Codec, Reader, encode_bytes_list, encode_compact
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from runtime.pallets import PALLET_INDEX
-from runtime.system import encode_extrinsic
-from trie import state_root
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.pallets import PALLET_INDEX
+from pubsub_emulator.runtime.system import encode_extrinsic
+from pubsub_emulator.trie import state_root
 
 
 @dataclass(frozen=True, slots=True)

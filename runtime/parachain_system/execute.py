@@ -3,20 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from primitives.header import DigestItem, Header
-from primitives.types import Hash, ParaBlockNumber, ParaId
-from runtime import system
-from runtime.events import EventRecord, records
-from runtime.pallet_subscriber.apply import Delivery, apply
-from runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
-from runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
-from runtime.pallet_subscriber.plan import Plan
-from runtime.parachain_system.block import HorizontalMessages, InboundDownwardMessage, Inherent, message_chain
-from runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from runtime.parachain_system.governance import CODE, execute_downward
-from runtime.parachain_system.ledger import Ledger, make_ledger, own_state_bytes
-from runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
-from runtime.storage import State, Storage
+from pubsub_emulator.primitives.header import DigestItem, Header
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.events import EventRecord, records
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
+from pubsub_emulator.runtime.parachain_system.block import (
+    HorizontalMessages,
+    InboundDownwardMessage,
+    Inherent,
+    message_chain,
+)
+from pubsub_emulator.runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain_system.governance import CODE, execute_downward
+from pubsub_emulator.runtime.parachain_system.ledger import Ledger, make_ledger, own_state_bytes
+from pubsub_emulator.runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
+from pubsub_emulator.runtime.storage import State, Storage
 
 
 @dataclass(frozen=True, slots=True)

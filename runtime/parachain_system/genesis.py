@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from primitives import scale
-from primitives.header import Header
-from primitives.types import Hash, ParaId
-from runtime.items import StorageValue
-from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
-from runtime.pallet_subscriber.storage import hash_, para_id
-from runtime.parachain_system.block import extrinsics_root
-from runtime.parachain_system.governance import CODE, check_runtime
-from runtime.storage import State
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
+from pubsub_emulator.runtime.parachain_system.block import extrinsics_root
+from pubsub_emulator.runtime.parachain_system.governance import CODE, check_runtime
+from pubsub_emulator.runtime.storage import State
 
 AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
 """Ed25519 keys of the collators, in turn order."""

@@ -10,21 +10,21 @@ queue chain alone. In bytes, `VersionedXcm::V5`:
 
 from typing import Final
 
-from primitives import scale
-from primitives.errors import ScaleError
-from primitives.scale import Reader, encode_bytes
-from primitives.types import ParaId
-from runtime import dispatch
-from runtime.dispatch import Call, DispatchOutcome
-from runtime.origin import Root
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.cache import drop_cache
-from runtime.pallet_subscriber.calls import SubscriberCalls, forget
-from runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
-from runtime.pallet_subscriber.delivered import repack
-from runtime.pallet_subscriber.handler import HANDLERS
-from runtime.pallets import PALLET_INDEX
-from runtime.storage import Storage
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime import dispatch
+from pubsub_emulator.runtime.dispatch import Call, DispatchOutcome
+from pubsub_emulator.runtime.origin import Root
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
+from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
+from pubsub_emulator.runtime.pallet_subscriber.delivered import repack
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
+from pubsub_emulator.runtime.pallets import PALLET_INDEX
+from pubsub_emulator.runtime.storage import Storage
 
 CODE: Final = b":code"
 """Well-known key of the runtime, here a `RuntimeSpec`."""

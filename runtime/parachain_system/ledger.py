@@ -7,11 +7,11 @@ the parachain's own state; `own_state` is what such reads really add to its stor
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from primitives.pubsub import node_cost
-from primitives.types import Hash, ParaId
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.plan import Plan, PublisherPlan
-from runtime.storage import State
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
+from pubsub_emulator.runtime.storage import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from primitives import scale, storage_keys
-from primitives.errors import ScaleError
-from primitives.types import Hash, ParaId
+from pubsub_emulator.primitives import scale, storage_keys
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.types import Hash, ParaId
 
 NO_MESSAGES: Final = Hash(bytes(32))
 """Head of a message queue chain that no message has entered."""

@@ -15,17 +15,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from primitives.ed25519 import verify
-from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_256
-from primitives.header import DigestKind, Header
-from primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
-from runtime.pallet_subscriber.plan import Plan, plan
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system.block import (
+from pubsub_emulator.primitives.ed25519 import verify
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     Inherent,
     InvalidBlock,
@@ -34,10 +34,10 @@ from runtime.parachain_system.block import (
     encode_messages,
     message_chain,
 )
-from runtime.parachain_system.execute import BlockOutcome, execute_block, horizontal_heads, runtime_spec
-from runtime.parachain_system.genesis import AUTHORITIES, LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
-from runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, execute_block, horizontal_heads, runtime_spec
+from pubsub_emulator.runtime.parachain_system.genesis import AUTHORITIES, LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
+from pubsub_emulator.runtime.storage import State, Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import altair as alt
 
-from spark_audit.report.series import Bin
-from spark_audit.report.style import DAY, FONT
+from pubsub_emulator.spark_audit.report.series import Bin
+from pubsub_emulator.spark_audit.report.style import DAY, FONT
 
 WIDE: Final = 900
 NARROW: Final = 340

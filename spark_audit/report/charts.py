@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from spark_audit.report.axes import (
+from pubsub_emulator.spark_audit.report.axes import (
     LETTER,
     MARGIN,
     NARROW,
@@ -23,13 +23,13 @@ from spark_audit.report.axes import (
     steps,
     tight,
 )
-from spark_audit.report.breakdown import KINDS, Part
-from spark_audit.report.culprits import Collator
-from spark_audit.report.delays import Delays
-from spark_audit.report.savings import Savings
-from spark_audit.report.series import MOST_BINS, Bin, Series
-from spark_audit.report.style import DAY, SERIES
-from spark_audit.report.words import percent, size
+from pubsub_emulator.spark_audit.report.breakdown import KINDS, Part
+from pubsub_emulator.spark_audit.report.culprits import Collator
+from pubsub_emulator.spark_audit.report.delays import Delays
+from pubsub_emulator.spark_audit.report.savings import Savings
+from pubsub_emulator.spark_audit.report.series import MOST_BINS, Bin, Series
+from pubsub_emulator.spark_audit.report.style import DAY, SERIES
+from pubsub_emulator.spark_audit.report.words import percent, size
 
 _AT_ONCE: Final = 12
 """Publishers, chains or collators that a chart names."""

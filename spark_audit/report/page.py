@@ -14,20 +14,20 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from spark_audit import schema
-from spark_audit.report import CHARTS, PAGE, charts
-from spark_audit.report.axes import NARROW, WIDE
-from spark_audit.report.breakdown import Part, where_bytes_go
-from spark_audit.report.columns import Chain
-from spark_audit.report.culprits import culprits, unread
-from spark_audit.report.delays import Delays, delays
-from spark_audit.report.drawing import Picture, draw
-from spark_audit.report.savings import Savings, savings
-from spark_audit.report.series import Series, bytes_over_time
-from spark_audit.report.style import DAY, NIGHT
-from spark_audit.report.words import counted, percent, size
-from spark_audit.results import Results
-from spark_audit.rows import Row
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.report import CHARTS, PAGE, charts
+from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE
+from pubsub_emulator.spark_audit.report.breakdown import Part, where_bytes_go
+from pubsub_emulator.spark_audit.report.columns import Chain
+from pubsub_emulator.spark_audit.report.culprits import culprits, unread
+from pubsub_emulator.spark_audit.report.delays import Delays, delays
+from pubsub_emulator.spark_audit.report.drawing import Picture, draw
+from pubsub_emulator.spark_audit.report.savings import Savings, savings
+from pubsub_emulator.spark_audit.report.series import Series, bytes_over_time
+from pubsub_emulator.spark_audit.report.style import DAY, NIGHT
+from pubsub_emulator.spark_audit.report.words import counted, percent, size
+from pubsub_emulator.spark_audit.results import Results
+from pubsub_emulator.spark_audit.rows import Row
 
 MOST_DRAWN: Final = 12
 """Chains with charts of their own; all stand in the table."""

@@ -14,12 +14,12 @@ What happens in a relay block is a function of seed, network and block number al
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collator.cheats import BUILT_IN
-from emulator.network import Network, NetworkConfig, ParachainConfig
-from emulator.seeded import Stream
-from primitives.pubsub import key_from_data
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.collator.cheats import BUILT_IN
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.seeded import Stream
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec, merge_subscriptions
 
 CHAINS: Final = 12
 PUBLISHERS: Final = 8

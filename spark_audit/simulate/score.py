@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from spark_audit import schema
-from spark_audit.findings import Severity
-from spark_audit.reader import Fault, History, read_file
-from spark_audit.results import Results, read_groups
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.findings import Severity
+from pubsub_emulator.spark_audit.reader import Fault, History, read_file
+from pubsub_emulator.spark_audit.results import Results, read_groups
 
 _PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
 

@@ -11,9 +11,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from spark_audit.mapping import EngineLost
-from spark_audit.spark.java import find_java
-from spark_audit.spark.ship import build_archive, source_root
+from pubsub_emulator.spark_audit.mapping import EngineLost
+from pubsub_emulator.spark_audit.spark.java import find_java
+from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 
 LOCAL: Final = "local[*]"
 LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

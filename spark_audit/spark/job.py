@@ -21,9 +21,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from spark_audit.mapping import Report, Unit
-from spark_audit.spark.context import SparkUnavailable, last_words, start_context
-from spark_audit.spark.units import run_unit
+from pubsub_emulator.spark_audit.mapping import Report, Unit
+from pubsub_emulator.spark_audit.spark.context import SparkUnavailable, last_words, start_context
+from pubsub_emulator.spark_audit.spark.units import run_unit
 
 _POLL_SECONDS: Final = 0.5
 _MOST_PARTITIONS: Final = 4096

@@ -19,9 +19,10 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from primitives.errors import PubsubError
+import pubsub_emulator
+from pubsub_emulator.primitives.errors import PubsubError
 
-PACKAGES: Final = ("primitives", "trie", "runtime", "xcm", "collator", "emulator", "spark_audit", "explorer", "cli")
+PACKAGE: Final = "pubsub_emulator"
 REQUIRED: Final = ("click", "pyarrow", "pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash")
 """Distributions that the packages import on a driver or a worker; Spark and its Java are the cluster's."""
 
@@ -29,7 +30,7 @@ MOUNT: Final = "pubsub"
 """The name that an environment is unpacked under: what PYTHONPATH says on the workers."""
 
 LAUNCHER: Final = """# What spark-submit runs: the command line of pubsub-emulator.
-from cli.main import main
+from pubsub_emulator.cli.main import main
 
 main()
 """
@@ -45,8 +46,8 @@ class ShipError(PubsubError):
 
 
 def source_root() -> Path:
-    """The directory that this program's packages stand in."""
-    return Path(__file__).resolve().parents[2]
+    """The directory that holds the package `pubsub_emulator`."""
+    return Path(pubsub_emulator.__file__).absolute().parents[1]
 
 
 def build_archive(target: Path | None = None) -> Path:
@@ -107,9 +108,10 @@ def required_distributions() -> list[str]:
 
 def _sources() -> Iterator[tuple[str, Path]]:
     root = source_root()
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.suffix not in _COMPILED and path.is_file():
+    for folder, below, names in os.walk(root / PACKAGE, followlinks=True):  # a checkout's rooms are links
+        below.sort()
+        for path in (Path(folder, name) for name in sorted(names)):
+            if path.suffix not in _COMPILED:
                 yield path.relative_to(root).as_posix(), path
 
 

@@ -12,10 +12,10 @@ import pytest
 from audit_support import SUBSCRIBER, Slip, drop_a_node, small_network, write_history
 from click.testing import CliRunner, Result
 
-from cli.main import pubsub
-from spark_audit.audit import audit
-from spark_audit.results import REPORT
-from spark_audit.store import HistoryWriter
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.results import REPORT
+from pubsub_emulator.spark_audit.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,7 +72,18 @@ def test_a_growing_history_is_followed_until_interrupted(tmp_path: Path) -> None
     """An interrupt ends it in order: the exit code is that of what was found, and the digest that of a whole run."""
     history, out = tmp_path / "history", tmp_path / "out"
     history.mkdir()
-    command = [sys.executable, "-m", "cli.main", "audit", history, "--out", out, "--engine", "python", "--follow"]
+    command = [
+        sys.executable,
+        "-m",
+        "pubsub_emulator.cli.main",
+        "audit",
+        history,
+        "--out",
+        out,
+        "--engine",
+        "python",
+        "--follow",
+    ]
     following = subprocess.Popen(
         [*map(str, command), "--json"],
         cwd=ROOT,

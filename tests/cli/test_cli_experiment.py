@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli import plot
-from cli.main import pubsub
-from emulator import questions
-from emulator.experiment import UnknownParameter, Workload, measure, with_field
-from emulator.questions import QUESTIONS, Figure
-from runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.cli import plot
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.emulator import questions
+from pubsub_emulator.emulator.experiment import UnknownParameter, Workload, measure, with_field
+from pubsub_emulator.emulator.questions import QUESTIONS, Figure
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 SMALL = ("--sweep", "keys=4,20", "--set", "spread=2", "--set", "value_size=40")
 
@@ -108,7 +108,7 @@ def test_the_presets_are_the_questions_and_each_writes_what_it_found(
     help_text = run("--help").stdout
     assert all(name in help_text for name in QUESTIONS)
     monkeypatch.setattr(questions, "QUESTIONS", dict.fromkeys(QUESTIONS, answer))
-    monkeypatch.setattr("cli.experiment.QUESTIONS", questions.QUESTIONS)
+    monkeypatch.setattr("pubsub_emulator.cli.experiment.QUESTIONS", questions.QUESTIONS)
     result = run("--preset", "attacker", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "An answer" in result.stdout
@@ -157,5 +157,5 @@ def test_a_field_of_a_workload_takes_text_as_a_person_writes_it() -> None:
 
 
 def test_help_loads_no_plotting_library() -> None:
-    code = "import sys; import cli.main, cli.experiment; sys.exit('altair' in sys.modules)"
+    code = "import sys; import pubsub_emulator.cli.main, cli.experiment; sys.exit('altair' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import pubsub
-from cli.replay import UnknownFile
-from collator.cheats import STRATEGIES
-from collator.fuzz import UnknownStrategy
-from runtime.parachain_system import validate
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.cli.replay import UnknownFile
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.fuzz import UnknownStrategy
+from pubsub_emulator.runtime.parachain_system import validate
 
 CORPUS = Path(__file__).resolve().parents[2] / "collator" / "corpus"
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import cli.main
-import cli.run
-from cli.main import main
-from primitives.version import VERSION
+from pubsub_emulator.cli import run
+from pubsub_emulator.cli.main import main
+from pubsub_emulator.primitives.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """
@@ -167,7 +166,7 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
 
-    monkeypatch.setattr("spark_audit.commit.write_parquet", full)
+    monkeypatch.setattr("pubsub_emulator.spark_audit.commit.write_parquet", full)
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("pubsub: ")
@@ -178,7 +177,8 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
 def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one_line_what_brings_it(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith(("spark_audit", "cli.audit", "cli.report"))]:
+    heavy = ("pubsub_emulator.spark_audit", "pubsub_emulator.cli.audit", "pubsub_emulator.cli.report")
+    for name in [name for name in sys.modules if name.startswith(heavy)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
@@ -198,7 +198,7 @@ def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
     tmp_path: Path, command: str, how: signal.Signals
 ) -> None:
     out = str(tmp_path / ("out.html" if command.startswith("explore") else "out"))
-    arguments = [sys.executable, "-m", "cli.main", *command.split(), "--out", out]
+    arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", *command.split(), "--out", out]
     running = subprocess.Popen(arguments, cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     running.stderr.readline()  # the stage has begun
@@ -215,7 +215,7 @@ def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
 ) -> None:
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
     history = str(tmp_path / "out/history")
-    arguments = [sys.executable, "-m", "cli.main", "audit", history, "--engine", "python", "--out"]
+    arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", "audit", history, "--engine", "python", "--out"]
     running = subprocess.Popen(
         [*arguments, str(tmp_path / "one")], cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True
     )
@@ -235,7 +235,7 @@ def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
 
 def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> None:
     script = (
-        "import sys\nsys.argv = ['pubsub', '--help']\nfrom cli.main import main\n"
+        "import sys\nsys.argv = ['pubsub', '--help']\nfrom pubsub_emulator.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'pydantic', 'rich'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -263,8 +263,8 @@ def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = cli.run.find_scenario(str(scenario))
-    monkeypatch.setattr("cli.demo.find_scenario", lambda _name: tiny)
+    tiny = run.find_scenario(str(scenario))
+    monkeypatch.setattr("pubsub_emulator.cli.demo.find_scenario", lambda _name: tiny)
     digests = set()
     for _ in range(2):
         assert _pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import COMMANDS, pubsub
-from collator.cheats import STRATEGIES
-from emulator.scenario_file import bundled_scenarios
+from pubsub_emulator.cli.main import COMMANDS, pubsub
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.scenario_file import bundled_scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +23,7 @@ def _offered(*words: str) -> list[str]:
         "COMP_WORDS": " ".join(("pubsub", *words)),
         "COMP_CWORD": str(len(words)),
     }
-    script = "import sys; sys.argv = ['pubsub']; from cli.main import main; main()"
+    script = "import sys; sys.argv = ['pubsub']; from pubsub_emulator.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": str(ROOT), **asked},

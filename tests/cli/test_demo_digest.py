@@ -11,7 +11,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_demonstration_ends_with_the_digest_in_the_readme(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "demo", "--engine", "python", "--out", str(tmp_path / "demo")],
+        [
+            sys.executable,
+            "-m",
+            "pubsub_emulator.cli.main",
+            "demo",
+            "--engine",
+            "python",
+            "--out",
+            str(tmp_path / "demo"),
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "160"},
         capture_output=True,

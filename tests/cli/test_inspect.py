@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import pubsub
-from cli.session import Session
-from emulator.fixtures import FixtureMaker, write_fixture
-from emulator.scenario_file import load_bundled, load_scenario
-from emulator.simulation import Simulation
-from primitives.errors import PubsubError
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.cli.session import Session
+from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
+from pubsub_emulator.emulator.scenario_file import load_bundled, load_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """

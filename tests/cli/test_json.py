@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import pubsub
-from collator.fuzz import corpus
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.collator.fuzz import corpus
 
 SCENARIO = """
 name = "tiny"

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 from node_data_support import PRICES, hexed
 
-from cli.main import pubsub
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.storage_keys import dmq_mqc_head
-from primitives.types import ParaId
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
+from pubsub_emulator.primitives.types import ParaId
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "examples" / "node_data"
@@ -113,7 +113,7 @@ def test_proofs_are_opened_without_what_the_audit_needs() -> None:
         "import sys\n"
         "for name in ('pyarrow', 'pandas', 'pyspark'): sys.modules[name] = None\n"
         f"sys.argv = ['pubsub', 'open-proof', {SESSION!r}]\n"
-        "from cli.main import main\nmain()\n"
+        "from pubsub_emulator.cli.main import main\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

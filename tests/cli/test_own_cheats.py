@@ -11,9 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CHEATS = """
-from collator.cheats.steps import Drop
-from collator.cheats.strategy import strategy
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator.cheats.steps import Drop
+from pubsub_emulator.collator.cheats.strategy import strategy
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 
 @strategy("silence", "keep every change from the subscriber", Verdict.OMITTED_BELOW_BUDGET, on_proof=True)
@@ -46,7 +46,7 @@ strategies = ["silence"]
 
 def _pubsub(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", *arguments],
+        [sys.executable, "-m", "pubsub_emulator.cli.main", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         input=given,

@@ -1,4 +1,7 @@
-"""docs/cli.md and docs/scenarios.md say what the program says; `python -m cli.reference` brings them up to date."""
+"""docs/cli.md and docs/scenarios.md say what the program says.
+
+`python -m pubsub_emulator.cli.reference` brings them up to date.
+"""
 
 import re
 import shlex
@@ -6,16 +9,16 @@ import shlex
 import click
 import pytest
 
-from cli import reference
-from cli.main import COMMANDS, pubsub
-from cli.session.table import COMMANDS as SESSION
-from emulator.scenario_fields import described
+from pubsub_emulator.cli import reference
+from pubsub_emulator.cli.main import COMMANDS, pubsub
+from pubsub_emulator.cli.session.table import COMMANDS as SESSION
+from pubsub_emulator.emulator.scenario_fields import described
 
 
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_the_page_is_up_to_date(name: str) -> None:
     page = (reference.DOCS / name).read_text(encoding="utf-8")
-    assert page == reference.brought_up_to_date(page), "python -m cli.reference brings it up to date"
+    assert page == reference.brought_up_to_date(page), "python -m pubsub_emulator.cli.reference brings it up to date"
     assert "<!-- made: " in page
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cli import screen
+from pubsub_emulator.cli import screen
 
 WORDS = ("omit-child-root-path", "OmittedBelowBudget", "1,234,567", "0x" + "ab" * 20, "a few plain words")
 HEADER = ("strategy", "verdict", "bytes", "hash", "why it is so")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.pages import Doing, Grid, Line
-from cli.session import CommandError, Session
-from cli.session.table import COMMANDS, complete, find
-from emulator.scenario import Scenario
-from emulator.scenario_file import parse_scenario
-from primitives.errors import PubsubError
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.cli.pages import Doing, Grid, Line
+from pubsub_emulator.cli.session import CommandError, Session
+from pubsub_emulator.cli.session.table import COMMANDS, complete, find
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 SCENARIO = """
 name = "tiny"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import main
+from pubsub_emulator.cli.main import main
 
 SIMULATE = ("simulate", "--networks", 2, "--blocks", 30, "--seed", "cli", "--cheat-rate", 0.2, "--engine", "python")
 

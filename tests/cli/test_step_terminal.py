@@ -34,7 +34,7 @@ subscribe = [{ publishers = "all" }]
 """
 AT_A_TERMINAL = (
     "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); sys.argv = ['pubsub', *sys.argv[1:]];"
-    "from cli.main import main; main()"
+    "from pubsub_emulator.cli.main import main; main()"
 )
 
 
@@ -145,7 +145,7 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
 
 def _script(folder: Path, lines: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", "step", *arguments],
+        [sys.executable, "-m", "pubsub_emulator.cli.main", "step", *arguments],
         input=lines,
         cwd=folder,
         env=_environment(folder),
@@ -175,7 +175,7 @@ def test_a_script_ends_at_the_first_line_that_cannot_be_done_and_names_it(tmp_pa
 
 def test_an_interrupted_script_ends_with_130_after_a_whole_block(tmp_path: Path, scenario: Path) -> None:
     running = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "step", str(scenario)],
+        [sys.executable, "-m", "pubsub_emulator.cli.main", "step", str(scenario)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

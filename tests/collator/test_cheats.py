@@ -5,8 +5,8 @@ from cheat_support import SITUATIONS, found, names, situations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collator.cases import Bench
-from collator.cheats import (
+from pubsub_emulator.collator.cases import Bench
+from pubsub_emulator.collator.cheats import (
     STRATEGIES,
     attempt,
     authorities,
@@ -16,7 +16,7 @@ from collator.cheats import (
     expected_of_proof,
     propose,
 )
-from collator.cheats.steps import apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.steps import apply_to_proof, from_json, to_json
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

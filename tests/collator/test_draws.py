@@ -4,12 +4,12 @@ from cheat_support import situations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collator.cheats import carry_out
-from collator.cheats.steps import NUMBERS, Number
-from collator.draws import Draws
-from collator.worlds import World, fresh_state
-from primitives.hashing import blake2_256
-from runtime.parachain_system.block import Candidate
+from pubsub_emulator.collator.cheats import carry_out
+from pubsub_emulator.collator.cheats.steps import NUMBERS, Number
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.collator.worlds import World, fresh_state
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.runtime.parachain_system.block import Candidate
 
 
 def test_a_block_of_draws_is_the_hash_of_seed_label_and_count() -> None:

@@ -8,15 +8,15 @@ from cheat_support import SITUATIONS, situations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collator import cases
-from collator.cases import BadCase, Bench, Case, read_case
-from collator.cheats import STRATEGIES, expected
-from collator.cheats.steps import Drop, Step, shrink
-from collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
-from primitives.errors import ScaleError
-from runtime.parachain_system import validate
-from runtime.parachain_system.block import Candidate
-from runtime.storage import State, Storage
+from pubsub_emulator.collator import cases
+from pubsub_emulator.collator.cases import BadCase, Bench, Case, read_case
+from pubsub_emulator.collator.cheats import STRATEGIES, expected
+from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
+from pubsub_emulator.collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.runtime.parachain_system import validate
+from pubsub_emulator.runtime.parachain_system.block import Candidate
+from pubsub_emulator.runtime.storage import State, Storage
 
 MUTATIONS = ("any-mutation", "any-subset", "another-set")
 

@@ -30,14 +30,14 @@ from guard_attacks import (
     too_many_messages,
 )
 
-from runtime.pallet_subscriber.cache.nodes import NodeCache
-from runtime.pallet_subscriber.cache.slots import SlotCache
-from runtime.pallet_subscriber.config import CachePolicy
-from runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
-from runtime.pallet_subscriber.meter import Meter
-from runtime.pallet_subscriber.plan import _ChildWalk, _Walk
-from runtime.parachain_system import validate
-from trie import walk
+from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
+from pubsub_emulator.runtime.pallet_subscriber.cache.slots import SlotCache
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
+from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
+from pubsub_emulator.runtime.pallet_subscriber.plan import _ChildWalk, _Walk
+from pubsub_emulator.runtime.parachain_system import validate
+from pubsub_emulator.trie import walk
 
 
 @dataclass(frozen=True, slots=True)

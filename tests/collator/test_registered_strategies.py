@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from collator import cheats
-from collator.cheats import STRATEGIES, Situation, Strategy, StrategyTaken, register_strategy
-from collator.cheats.steps import Drop
-from collator.cheats.strategy import Proposal, strategy
-from collator.draws import Draws
-from emulator.scenario import CollatorSettings
-from emulator.scenario_file import parse_scenario
-from emulator.simulation import Simulation
-from primitives.errors import PubsubError
-from runtime.parachain_system.block import Verdict
+from pubsub_emulator.collator import cheats
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, Strategy, StrategyTaken, register_strategy
+from pubsub_emulator.collator.cheats.steps import Drop
+from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.emulator.scenario import CollatorSettings
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.runtime.parachain_system.block import Verdict
 
 SCENARIO = """
 name = "own"

@@ -90,8 +90,8 @@ def test_a_mention_is_of_that_rule_and_no_longer_number() -> None:
 
 def test_every_instruction_of_xcm_v5_is_named_with_its_number() -> None:
     """PS-20: what is executed, and that all others are not."""
-    from xcm.executor import __doc__ as contract  # noqa: PLC0415  # only its docstring is wanted
-    from xcm.instructions import Instruction  # noqa: PLC0415  # as above
+    from pubsub_emulator.xcm.executor import __doc__ as contract  # noqa: PLC0415  # only its docstring is wanted
+    from pubsub_emulator.xcm.instructions import Instruction  # noqa: PLC0415  # as above
 
     executed = dict(re.findall(r"^\| (\d+) \| `(\w+)` \|", PAGE, re.MULTILINE))
     others = dict(re.findall(r"(\d+) `(\w+)`[,.]", PAGE.split("All others of v5")[1].split("\n")[0]))

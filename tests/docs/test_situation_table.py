@@ -4,7 +4,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from collator.cheats import Situation
+from pubsub_emulator.collator.cheats import Situation
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "write-a-cheat.md"
 INNER = {"memo", "lists"}

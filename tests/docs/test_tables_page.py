@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_audit.reader import HISTORY_TABLES
-from spark_audit.results import RESULT_TABLES
-from spark_audit.schema import Table
+from pubsub_emulator.spark_audit.reader import HISTORY_TABLES
+from pubsub_emulator.spark_audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.schema import Table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 START = "## Every column\n"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from emulator.network import Network, UnknownCall, UnknownParachain
-from emulator.parachain import Unsendable
-from emulator.requests import BadRequest
-from primitives.errors import PubsubError, ScaleError
-from primitives.pubsub import key_from_data
-from primitives.types import ParaId, PubsubKey
-from runtime.origin import Root
-from runtime.pallet_pubsub.events import DataPublished, KeysDeleted, KeysForcedDeleted
+from pubsub_emulator.emulator.network import Network, UnknownCall, UnknownParachain
+from pubsub_emulator.emulator.parachain import Unsendable
+from pubsub_emulator.emulator.requests import BadRequest
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.origin import Root
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeysDeleted, KeysForcedDeleted
 
 SYSTEM = ParaId(1000)
 KEY = key_from_data(b"key")

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from emulator.network import Network
-from emulator.round import Round
-from emulator.schedule import Schedule
-from primitives.pubsub import key_from_data
-from primitives.types import ParaId
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.round import Round
+from pubsub_emulator.emulator.schedule import Schedule
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId
 
 
 def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotten_with_it() -> None:

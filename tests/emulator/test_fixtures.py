@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator, ValidationError
 
-from cli.main import pubsub
-from collator.cheats import STRATEGIES
-from emulator.fixtures import Fixture, FixtureError, read_fixture, replay_fixture, schema
-from emulator.vectors import README_FILE, SCHEMA_FILE, read_vectors
-from primitives.header import Header
-from runtime.pallet_subscriber.config import CachePolicy
-from runtime.parachain_system.block import Candidate, Verdict
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.fixtures import Fixture, FixtureError, read_fixture, replay_fixture, schema
+from pubsub_emulator.emulator.vectors import README_FILE, SCHEMA_FILE, read_vectors
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.parachain_system.block import Candidate, Verdict
 
 VALID_AFTER_ALL = {"drop-and-restore"}
 NOT_BYTES = {"repeat-sender"}

@@ -1,12 +1,12 @@
 """Forks of a network: what is done to one, by its methods or to its very states, no other sees."""
 
-from emulator.network import Network
-from emulator.records import RelayRecord
-from emulator.scenario import PublisherGroup, Scenario, Subscriber, Subscription
-from emulator.simulation import Simulation
-from emulator.summary import Summary
-from primitives.pubsub import key_from_data
-from primitives.types import ParaId
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.records import RelayRecord
+from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Subscriber, Subscription
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId
 
 KEY = key_from_data(b"key")
 

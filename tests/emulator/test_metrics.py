@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from emulator.metrics import Metrics
-from emulator.network import Network, NetworkConfig, ParachainConfig
-from emulator.parachain import Pace
-from emulator.seeded import MILLION
-from primitives.pubsub import key_from_data
-from primitives.types import ParaId
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.emulator.metrics import Metrics
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 
 PUBLISHER, SYSTEM, SUBSCRIBER = ParaId(2100), ParaId(1000), ParaId(3000)
 KEYS = tuple(sorted(key_from_data(b"key %d" % i) for i in range(5)))

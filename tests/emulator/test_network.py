@@ -2,23 +2,29 @@ from dataclasses import replace
 
 import pytest
 
-from collator.cheats import STRATEGIES
-from emulator.digest import RunDigest
-from emulator.network import Network, NetworkConfig, ParachainConfig, Step, UnknownParachain
-from emulator.parachain import Pace, pack
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from emulator.relay_runtime import PUBLISHES_PER_MESSAGE, RelayConfig
-from emulator.seeded import MILLION
-from emulator.summary import Summary
-from primitives.pubsub import Infinite, PublishedEntry, ValidFor, derive_child_key, key_from_data
-from primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from runtime.host_configuration import HostConfiguration
-from runtime.inclusion import CandidateRefused
-from runtime.origin import Root, Signed
-from runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.parachain_system.block import Verdict
-from xcm import Publish, decode
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.digest import RunDigest
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step, UnknownParachain
+from pubsub_emulator.emulator.parachain import Pace, pack
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.emulator.relay_runtime import PUBLISHES_PER_MESSAGE, RelayConfig
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.primitives.pubsub import Infinite, PublishedEntry, ValidFor, derive_child_key, key_from_data
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.inclusion import CandidateRefused
+from pubsub_emulator.runtime.origin import Root, Signed
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.xcm import Publish, decode
 
 PUBLISHER = ParaId(2100)
 SYSTEM = ParaId(1000)

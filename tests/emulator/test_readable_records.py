@@ -1,7 +1,7 @@
 """How networks, steps and records look in a terminal and in a failed test: one line each, not all their bytes."""
 
-from emulator.network import Network
-from primitives.pubsub import key_from_data
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.primitives.pubsub import key_from_data
 
 
 def test_networks_steps_and_records_are_one_line() -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.scenario import Scenario, Subscriber, Subscription, missing_key, published_key
-from emulator.scenario_file import (
+from pubsub_emulator.emulator.scenario import Scenario, Subscriber, Subscription, missing_key, published_key
+from pubsub_emulator.emulator.scenario_file import (
     ScenarioError,
     bundled_scenarios,
     load_bundled,
@@ -12,8 +12,8 @@ from emulator.scenario_file import (
     parse_document,
     parse_scenario,
 )
-from emulator.simulation import Simulation
-from primitives.types import ParaId
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.types import ParaId
 
 GOOD = """\
 name = "small"

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.seeded import MILLION, Stream
-from primitives.hashing import blake2_256
+from pubsub_emulator.emulator.seeded import MILLION, Stream
+from pubsub_emulator.primitives.hashing import blake2_256
 
 
 def test_ps90_the_first_bytes_of_a_stream_are_a_hash_of_seed_label_and_counter() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.digest import RunDigest
-from emulator.scenario_file import ScenarioError, load_bundled, parse_scenario
-from emulator.simulation import Simulation
-from emulator.summary import Summary
-from runtime.pallet_pubsub.events import KeyExpired
+from pubsub_emulator.emulator.digest import RunDigest
+from pubsub_emulator.emulator.scenario_file import ScenarioError, load_bundled, parse_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 
 SMALL = """
 name = "small"
@@ -57,9 +57,9 @@ subscribe = [{ publishers = [2100], keys = 6 }]
 """
 
 SCRIPT = f"""
-from emulator.digest import RunDigest
-from emulator.scenario_file import parse_scenario
-from emulator.simulation import Simulation
+from pubsub_emulator.emulator.digest import RunDigest
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.simulation import Simulation
 digest = RunDigest()
 Simulation(parse_scenario({SMALL!r}, "small.toml"), (digest,)).run()
 print(digest.value.hex())

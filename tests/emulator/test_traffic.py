@@ -1,6 +1,6 @@
-from emulator.scenario import PublisherGroup, Scenario, Span, published_key
-from emulator.traffic import deletions, message, publications
-from primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Span, published_key
+from pubsub_emulator.emulator.traffic import deletions, message, publications
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 
 PARA = ParaId(1000)
 

@@ -3,9 +3,9 @@
 import pytest
 from explorer_support import SCENARIO, Explored, Told, open_page
 
-from emulator.scenario_file import parse_scenario
-from emulator.simulation import Simulation
-from explorer.run import page_of, record
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.explorer.run import page_of, record
 
 
 @pytest.fixture(scope="package")

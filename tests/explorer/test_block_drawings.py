@@ -6,17 +6,17 @@ from explorer_support import Explored
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collator.author import full_proof
-from explorer.block_tree import _Reach, draw_block
-from explorer.recorder import walk_again
-from explorer.tree import Drawn, Fate, Shape
-from primitives.hashing import blake2_256
-from primitives.types import Hash, ParaId, PubsubKey
-from runtime.pallet_subscriber.cache import Cache
-from runtime.pallet_subscriber.plan import Plan, PublisherPlan
-from runtime.parachain_system.block import Verdict
-from runtime.parachain_system.execute import runtime_spec
-from runtime.storage import Storage
+from pubsub_emulator.collator.author import full_proof
+from pubsub_emulator.explorer.block_tree import _Reach, draw_block
+from pubsub_emulator.explorer.recorder import walk_again
+from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
+from pubsub_emulator.runtime.storage import Storage
 
 
 def drawing(run: Explored, at: int) -> list[Drawn]:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from explorer_support import open_page
 
-from cli.main import main, pubsub
+from pubsub_emulator.cli.main import main, pubsub
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,7 +75,7 @@ def test_a_page_does_not_depend_on_how_python_hashes(scenario: Path, tmp_path: P
     pages = []
     for seed in ("1", "2"):
         out = tmp_path / f"{seed}.html"
-        command = [sys.executable, "-m", "cli.main", "explore", str(scenario), "--out", str(out)]
+        command = [sys.executable, "-m", "pubsub_emulator.cli.main", "explore", str(scenario), "--out", str(out)]
         subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed})
         pages.append(out.read_bytes())
     assert pages[0] == pages[1]

@@ -7,13 +7,13 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from emulator.network import Network, Step
-from emulator.records import BlockRecord
-from emulator.state_diff import diff_states
-from explorer.cards import CARDS, picture_of_proof
-from primitives.pubsub import derive_child_key, key_from_data
-from primitives.types import ParaId
-from trie import Trie
+from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.state_diff import diff_states
+from pubsub_emulator.explorer.cards import CARDS, picture_of_proof
+from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.trie import Trie
 
 HOSTILE = b"<script>alert(1)</script>"
 KEY = key_from_data(b"DOT/USD")

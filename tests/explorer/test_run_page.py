@@ -6,15 +6,15 @@ from html.parser import HTMLParser
 
 from explorer_support import Explored
 
-from emulator.network import Network
-from emulator.scenario_file import parse_scenario
-from explorer.page import write_page
-from explorer.recorder import Recorder
-from explorer.run import explore
-from explorer.words import Names
-from primitives.hashing import blake2_256
-from primitives.pubsub import key_from_data
-from primitives.types import ParaId
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.explorer.run import explore
+from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId
 
 SMALL = """
 name = "small"

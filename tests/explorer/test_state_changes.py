@@ -2,12 +2,12 @@
 
 from explorer_support import Explored
 
-from explorer.changes import MOST_ROWS, Change, state_changes
-from explorer.words import Names
-from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.storage import CacheInfo, LastDelivered
-from runtime.storage import State, Storage
+from pubsub_emulator.explorer.changes import MOST_ROWS, Change, state_changes
+from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo, LastDelivered
+from pubsub_emulator.runtime.storage import State, Storage
 
 ME, OTHER = ParaId(1000), ParaId(1001)
 KEY = PubsubKey(b"k" * 32)

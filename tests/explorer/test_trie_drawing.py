@@ -6,11 +6,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.svg import arrange, glyphs, packed, render
-from explorer.tree import Drawn, Fate, Shape, draw_read, draw_trie
-from primitives.hashing import blake2_256
-from primitives.types import Hash
-from trie import Trie
+from pubsub_emulator.explorer.svg import arrange, glyphs, packed, render
+from pubsub_emulator.explorer.tree import Drawn, Fate, Shape, draw_read, draw_trie
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie import Trie
 
 # Short keys over few letters: splits within partial keys, keys that are prefixes, branches with values, shared leaves.
 letters = st.sampled_from((0x00, 0x01, 0x10, 0x1F, 0xF0))

@@ -1,12 +1,12 @@
 """Names, values, events and outcomes in front of people."""
 
-from emulator.network import Network
-from explorer.words import VERDICTS, Names, execution_words, preview, short, static_labels, ttl_words
-from primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data
-from primitives.storage_keys import hrmp_channel
-from primitives.types import ParaId
-from runtime.parachain_system.block import Verdict
-from runtime.parachain_system.static_keys import fixed_keys
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.explorer.words import VERDICTS, Names, execution_words, preview, short, static_labels, ttl_words
+from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data
+from pubsub_emulator.primitives.storage_keys import hrmp_channel
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain_system.static_keys import fixed_keys
 
 
 def test_every_verdict_is_explained() -> None:

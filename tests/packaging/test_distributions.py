@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from primitives.version import VERSION
+from pubsub_emulator.primitives.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     *("primitives", "trie", "xcm", "runtime", "collator", "emulator"),
-    *("spark_audit", "pubsub_testing", "explorer", "cli"),
+    *("spark_audit", "testing", "explorer", "cli"),
 )
 NOT_SOURCE = (".*", "build", "dist", "out", "_build", "__pycache__", "*.egg-info", "vectors")
 NEEDED_LATER = {".pyc", ".md"}
@@ -81,9 +81,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sources() -> set[str]:
-    """Every file of the rooms, by its path from the root, whatever its kind."""
-    files = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file())
-    return {path.relative_to(ROOT).as_posix() for path in files if path.suffix not in NEEDED_LATER}
+    """Every file of the package and of the rooms that it links to, by its path below the root, whatever its kind."""
+    held = set[str]()
+    for folder, below, names in os.walk(ROOT / "pubsub_emulator", followlinks=True):
+        below[:] = [name for name in below if name != "__pycache__"]
+        held |= {Path(folder, name).relative_to(ROOT).as_posix() for name in names}
+    return {name for name in held if Path(name).suffix not in NEEDED_LATER}
 
 
 def test_the_wheel_holds_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:
@@ -91,7 +94,8 @@ def test_the_wheel_holds_every_file_of_the_rooms_and_nothing_else(wheel: Path) -
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         about = {name.split("/", 1)[1] for name in archive.namelist() if ".dist-info/" in name}
     assert held == sources()
-    assert {f"{room}/py.typed" for room in ROOMS} <= held
+    assert {name.split("/")[0] for name in held} == {"pubsub_emulator"}
+    assert {"pubsub_emulator/py.typed", *(f"pubsub_emulator/{room}/__init__.py" for room in ROOMS)} <= held
     assert {"licenses/LICENSE", "entry_points.txt", "METADATA"} <= about
     assert wheel.name == f"pubsub_emulator-{VERSION}-py3-none-any.whl"
 
@@ -117,7 +121,7 @@ def test_only_the_extras_ask_for_arrow_spark_and_pytest(wheel: Path) -> None:
 def test_the_installed_wheel_runs_and_audits_from_another_folder(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "short.toml").write_text(SCENARIO)
     pubsub = installed / "pubsub"
-    where = run(installed / "python", "-c", "import emulator.network as n; print(n.__file__)", cwd=tmp_path)
+    where = run(installed / "python", "-c", "import pubsub_emulator as p; print(p.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(installed.parent)
     assert run(pubsub, "--version", cwd=tmp_path) == f"pubsub, version {VERSION}\n"
     assert "cheats caught" in run(pubsub, "run", "short.toml", "--out", "out", cwd=tmp_path)

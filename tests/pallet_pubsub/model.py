@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from pallet_pubsub.world import ALICE, BOB
 
-from runtime.origin import Origin, Parachain, Root, Signed
-from runtime.pallet_pubsub import Config
+from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed
+from pubsub_emulator.runtime.pallet_pubsub import Config
 
 Place = tuple[int, bytes]
 """A publisher and a key."""

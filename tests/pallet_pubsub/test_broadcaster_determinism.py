@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pallet_pubsub.world import ALICE, MOCK, World, numbered, parachain
 
-from runtime.events import encode_records, records
-from runtime.pallet_pubsub import TtlPolicy
+from pubsub_emulator.runtime.events import encode_records, records
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "from pallet_pubsub.test_broadcaster_determinism import story; print(story())"

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pallet_pubsub.world import ALICE, MOCK, World
 
-from primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
-from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from runtime.dispatch import Call, ModuleError, dispatch_error, encode_call
-from runtime.events import Event
-from runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from runtime.origin import Signed
-from runtime.pallet_pubsub import Config, Error, TtlPolicy, storage
-from runtime.pallet_pubsub.events import (
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.dispatch import Call, ModuleError, dispatch_error, encode_call
+from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.pallet_pubsub import Config, Error, TtlPolicy, storage
+from pubsub_emulator.runtime.pallet_pubsub.events import (
     DataPublished,
     KeyExpired,
     KeysDeleted,
@@ -22,8 +22,14 @@ from runtime.pallet_pubsub.events import (
     PublisherDeregistered,
     PublisherRegistered,
 )
-from runtime.pallet_pubsub.publish import value_length
-from runtime.pallet_pubsub.storage import ExpiryIndex, RegisteredPublishers, TtlLapMark, TtlScanCursor, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.publish import value_length
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    ExpiryIndex,
+    RegisteredPublishers,
+    TtlLapMark,
+    TtlScanCursor,
+    rows_of,
+)
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "broadcaster"
 KEY = PubsubKey(bytes(range(32)))

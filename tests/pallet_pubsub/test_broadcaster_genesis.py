@@ -3,11 +3,11 @@
 import pytest
 from pallet_pubsub.world import ALICE, MOCK, World, both_policies, name, numbered
 
-from primitives.pubsub import PublishedEntry
-from primitives.types import ParaId, RelayBlockNumber
-from runtime.hooks import IntegrityError
-from runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows
-from runtime.storage import State, Storage
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.hooks import IntegrityError
+from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows
+from pubsub_emulator.runtime.storage import State, Storage
 
 
 def entry(size: int = 3, ttl: int = 0, when: int = 1) -> PublishedEntry:

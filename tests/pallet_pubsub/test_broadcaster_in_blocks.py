@@ -2,14 +2,14 @@
 
 from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name, parachain
 
-from primitives.types import Hash, ParaId
-from primitives.weights import Weight
-from runtime import system
-from runtime.dispatch import BadOrigin, Call, ModuleError
-from runtime.executive import BlockWeights, Executive, Extrinsic
-from runtime.origin import Origin, Signed
-from runtime.pallet_pubsub import Error, weights
-from runtime.pallet_pubsub.events import KeyExpired, KeysDeleted, PublisherRegistered
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.dispatch import BadOrigin, Call, ModuleError
+from pubsub_emulator.runtime.executive import BlockWeights, Executive, Extrinsic
+from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.pallet_pubsub import Error, weights
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired, KeysDeleted, PublisherRegistered
 
 A, B = name("a"), name("b")
 

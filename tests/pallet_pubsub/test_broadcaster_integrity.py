@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name
 
-from primitives.pubsub import derive_child_key
-from primitives.types import U32_MAX, ParaId
-from primitives.weights import Weight
-from runtime.hooks import IntegrityError, StateError
-from runtime.pallet_pubsub import Config, TtlPolicy, weights
-from runtime.pallet_pubsub.integrity import integrity_test
-from runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
-from runtime.pallet_pubsub.storage import (
+from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.types import U32_MAX, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.pallet_pubsub import Config, TtlPolicy, weights
+from pubsub_emulator.runtime.pallet_pubsub.integrity import integrity_test
+from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,
     ExpiryIndex,
     PublishedKeys,

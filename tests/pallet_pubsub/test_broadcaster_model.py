@@ -11,16 +11,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pallet_pubsub.model import Model, Place
 from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, numbered, parachain
 
-from primitives.pubsub import PublishedEntry
-from primitives.types import U32_MAX, AccountId, ParaId, RelayBlockNumber
-from primitives.weights import WEIGHT_MAX
-from runtime.dispatch import DispatchError, ModuleError, Token
-from runtime.origin import Origin, Signed
-from runtime.pallet_pubsub import TtlPolicy
-from runtime.pallet_pubsub.events import KeyExpired
-from runtime.pallet_pubsub.expiry import least_weight
-from runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData, TtlScanCursor
-from trie import state_root
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.types import U32_MAX, AccountId, ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.weights import WEIGHT_MAX
+from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError, Token
+from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
+from pubsub_emulator.runtime.pallet_pubsub.expiry import least_weight
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    CounterForRegisteredPublishers,
+    RegisteredPublishers,
+    TtlData,
+    TtlScanCursor,
+)
+from pubsub_emulator.trie import state_root
 
 PARAS = (7, 1000, 2000, 2001)
 KEYS = numbered(6)

@@ -2,12 +2,12 @@
 
 from pallet_pubsub.world import ALICE, BOB, NOTHING_LEFT, World, name, numbered, parachain
 
-from primitives.types import ParaId
-from runtime.dispatch import BadOrigin
-from runtime.origin import Signed, Unsigned
-from runtime.pallet_pubsub import Error
-from runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted, PublisherDeregistered
-from runtime.pallet_pubsub.storage import RegisteredPublishers
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.dispatch import BadOrigin
+from pubsub_emulator.runtime.origin import Signed, Unsigned
+from pubsub_emulator.runtime.pallet_pubsub import Error
+from pubsub_emulator.runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted, PublisherDeregistered
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 
 A, B, C = name("a"), name("b"), name("c")
 """Upstream's `cleanup_published_data` is `delete_keys` over all keys with us: there is no call of that name."""

@@ -3,12 +3,12 @@
 import pytest
 from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
-from primitives.types import ParaId, PubsubKey
-from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
-from runtime.pallet_pubsub import TtlPolicy, weights
-from runtime.pallet_pubsub.events import KeyExpired
-from runtime.pallet_pubsub.expiry import Sweep, least_weight, sweep
-from runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlScanCursor, rows_of
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy, weights
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
+from pubsub_emulator.runtime.pallet_pubsub.expiry import Sweep, least_weight, sweep
+from pubsub_emulator.runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlScanCursor, rows_of
 
 LONG = 1_000_000
 

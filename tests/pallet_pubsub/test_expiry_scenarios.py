@@ -2,12 +2,12 @@
 
 from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
-from primitives.types import ParaId
-from primitives.weights import WEIGHT_ZERO
-from runtime.pallet_pubsub import TtlPolicy
-from runtime.pallet_pubsub.events import KeyExpired
-from runtime.pallet_pubsub.expiry import least_weight
-from runtime.pallet_pubsub.storage import TtlScanCursor
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
+from pubsub_emulator.runtime.pallet_pubsub.expiry import least_weight
+from pubsub_emulator.runtime.pallet_pubsub.storage import TtlScanCursor
 
 A = name("a")
 

@@ -3,12 +3,12 @@
 import pytest
 from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
-from primitives.types import ParaId
-from primitives.weights import WEIGHT_MAX, Weight
-from runtime.pallet_pubsub import TtlPolicy, weights
-from runtime.pallet_pubsub.expiry import sweep
-from runtime.pallet_pubsub.scan import Lap
-from runtime.pallet_pubsub.storage import ExpiryIndex, TtlLapMark, rows_of
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, Weight
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy, weights
+from pubsub_emulator.runtime.pallet_pubsub.expiry import sweep
+from pubsub_emulator.runtime.pallet_pubsub.scan import Lap
+from pubsub_emulator.runtime.pallet_pubsub.storage import ExpiryIndex, TtlLapMark, rows_of
 
 FIRST, SECOND = sorted((1000, 1001), key=lambda para: rows_of(ParaId(para)).ttl_prefix)
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
 
-from primitives.types import ParaId
-from primitives.weights import Weight
-from runtime.host_configuration import ACTIVE, HostConfiguration
-from runtime.message_queue import MessageQueue, Processed
-from runtime.session import OffboardingHook, Session
-from runtime.storage import Storage
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.message_queue import MessageQueue, Processed
+from pubsub_emulator.runtime.session import OffboardingHook, Session
+from pubsub_emulator.runtime.storage import Storage
 
 A = name("a")
 SYSTEM, PUBLIC = ParaId(1000), ParaId(2000)

@@ -5,12 +5,12 @@ Their calls are of an older form that takes a batch; ours publishes one key at a
 
 from pallet_pubsub.world import MOCK, World, name, numbered
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
-from primitives.types import U32_MAX, ParaId, RelayBlockNumber
-from runtime.pallet_pubsub import Error
-from runtime.pallet_pubsub.events import DataPublished
-from runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.pallet_pubsub import Error
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize
 
 A, B, C = name("a"), name("b"), name("c")
 

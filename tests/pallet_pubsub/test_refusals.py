@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, parachain
 
-from primitives.errors import PubsubError, ScaleError
-from primitives.types import U32_MAX, U128_MAX
-from runtime.dispatch import BadOrigin, Token, TokenError
-from runtime.origin import Root, Signed, Unsigned
-from runtime.pallet_pubsub import Error
-from runtime.pallet_pubsub.storage import RegisteredPublishers
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
+from pubsub_emulator.runtime.dispatch import BadOrigin, Token, TokenError
+from pubsub_emulator.runtime.origin import Root, Signed, Unsigned
+from pubsub_emulator.runtime.pallet_pubsub import Error
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 
 A = name("a")
 

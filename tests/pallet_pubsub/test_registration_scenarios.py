@@ -3,13 +3,17 @@
 import pytest
 from pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, POOR, World, name, numbered, parachain
 
-from runtime.balances import HOLDS
-from runtime.dispatch import BadOrigin, Token, TokenError
-from runtime.origin import Signed, Unsigned
-from runtime.pallet_pubsub import Error, ForcedDeposit
-from runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
-from runtime.pallet_pubsub.registry import sovereign_account
-from runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, PublisherInfo, RegisteredPublishers
+from pubsub_emulator.runtime.balances import HOLDS
+from pubsub_emulator.runtime.dispatch import BadOrigin, Token, TokenError
+from pubsub_emulator.runtime.origin import Signed, Unsigned
+from pubsub_emulator.runtime.pallet_pubsub import Error, ForcedDeposit
+from pubsub_emulator.runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
+from pubsub_emulator.runtime.pallet_pubsub.registry import sovereign_account
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    CounterForRegisteredPublishers,
+    PublisherInfo,
+    RegisteredPublishers,
+)
 
 
 def info(world: World, para: int) -> PublisherInfo | None:

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, World, both_policies, name, numbered, parachain
 
-from primitives.pubsub import PublishedEntry, TimedOut, ValidFor, derive_child_key, ttl_state
-from primitives.types import U32_MAX, ParaId, RelayBlockNumber
-from runtime.balances import Precision
-from runtime.origin import Signed
-from runtime.pallet_pubsub import Config, Error, TtlPolicy
-from runtime.pallet_pubsub.events import KeyExpired, PublisherDeregistered
-from runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
-from runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers
+from pubsub_emulator.primitives.pubsub import PublishedEntry, TimedOut, ValidFor, derive_child_key, ttl_state
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.balances import Precision
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.pallet_pubsub import Config, Error, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired, PublisherDeregistered
+from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
+from pubsub_emulator.runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers
 
 A, B = name("a"), name("b")
 

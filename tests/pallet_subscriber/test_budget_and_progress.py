@@ -7,11 +7,17 @@ import pytest
 from support.oracle import cost
 from support.world import Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import entry_length, node_cost
-from primitives.types import ParaId, PubsubKey
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COST, ImpossibleConfig, integrity_test, largest_structure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import entry_length, node_cost
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    MIN_BUDGET,
+    ROW_COST,
+    ImpossibleConfig,
+    integrity_test,
+    largest_structure,
+)
 
 RESERVE = 600 + ROW_COST
 """What the stop rule keeps free when values are short."""

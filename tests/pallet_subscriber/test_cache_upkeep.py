@@ -4,10 +4,10 @@ import pytest
 from support.oracle import cost, decode
 from support.world import PLENTY, Chain, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
-from primitives.types import EMPTY_TRIE_ROOT, ParaId
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
-from runtime.pallet_subscriber.config import ROW_COST
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
 
 P = ParaId(1000)
 

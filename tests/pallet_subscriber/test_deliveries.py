@@ -17,21 +17,34 @@ from support.world import (
     numbered,
 )
 
-from primitives.errors import DefensiveFailure, ScaleError
-from primitives.hashing import blake2_256
-from primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data, key_from_hash, publisher_root_key, ttl_state
-from primitives.scale import encode_compact
-from primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from primitives.weights import Weight
-from runtime.dispatch import BadOrigin, ModuleError
-from runtime.events import deposit
-from runtime.origin import Signed
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.apply import current_ttl_state
-from runtime.pallet_subscriber.config import ROW_COST, ImpossibleConfig, integrity_test, merge_subscriptions
-from runtime.pallet_subscriber.errors import Error
-from runtime.pallet_subscriber.events import (
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import (
+    Infinite,
+    TimedOut,
+    ValidFor,
+    key_from_data,
+    key_from_hash,
+    publisher_root_key,
+    ttl_state,
+)
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.dispatch import BadOrigin, ModuleError
+from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.apply import current_ttl_state
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ROW_COST,
+    ImpossibleConfig,
+    integrity_test,
+    merge_subscriptions,
+)
+from pubsub_emulator.runtime.pallet_subscriber.errors import Error
+from pubsub_emulator.runtime.pallet_subscriber.events import (
     DataProcessed,
     DataRemoved,
     HandlerFailed,
@@ -40,9 +53,9 @@ from runtime.pallet_subscriber.events import (
     PublisherEnabled,
     RedeliveryRequested,
 )
-from runtime.pallet_subscriber.handler import HandlerContext, HandlerError
-from runtime.pallet_subscriber.meter import DisableReason
-from runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 
 P = ParaId(1000)
 KEY = numbered(1)[0]

@@ -2,12 +2,12 @@
 
 import pytest
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import node_cost
-from primitives.scale import encode_compact
-from primitives.types import ParaId
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.pallet_subscriber.meter import Cut, Meter
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Meter
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 16_383, 16_384, 16_385, 70_000])

@@ -3,10 +3,10 @@
 import pytest
 from support.world import Relay, Subscriber, entry, filled, make_spec, numbered
 
-from primitives.hashing import blake2_256
-from primitives.storage_keys import ACTIVE_CONFIG
-from primitives.types import Hash, ParaId
-from runtime.pallet_subscriber.meter import MissingNode
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.pallet_subscriber.meter import MissingNode
 
 KEYS = numbered(3)
 CONFIG = b"c" * 40

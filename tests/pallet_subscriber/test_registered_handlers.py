@@ -2,13 +2,19 @@
 
 import pytest
 
-from primitives.pubsub import TtlState, key_from_data
-from primitives.types import ParaId, PubsubKey
-from runtime.items import StorageMap, Twox64Concat
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.pallet_subscriber.handler import HANDLERS, HandlerContext, HandlerTaken, Observe, register_handler
-from runtime.pallet_subscriber.storage import para_id, pubsub_key
-from runtime.parachain_system.governance import check_runtime
+from pubsub_emulator.primitives.pubsub import TtlState, key_from_data
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.handler import (
+    HANDLERS,
+    HandlerContext,
+    HandlerTaken,
+    Observe,
+    register_handler,
+)
+from pubsub_emulator.runtime.pallet_subscriber.storage import para_id, pubsub_key
+from pubsub_emulator.runtime.parachain_system.governance import check_runtime
 
 LAST = StorageMap("Registered", "Last", Twox64Concat, para_id, pubsub_key)
 

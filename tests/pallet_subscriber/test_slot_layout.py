@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from primitives.hashing import blake2_256
-from primitives.types import Hash, PubsubKey
-from runtime.pallet_subscriber.cache.slots import layout_of, leaf_reference
-from trie.codec import HASHED_LEAF, node_head, pack
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.cache.slots import layout_of, leaf_reference
+from pubsub_emulator.trie.codec import HASHED_LEAF, node_head, pack
 
 
 def keys_of(count: int, free: int, seed: int = 0) -> tuple[PubsubKey, ...]:

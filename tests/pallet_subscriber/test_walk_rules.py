@@ -3,14 +3,14 @@
 from support.oracle import INFO_ROW, cost
 from support.world import ME, PLENTY, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import publisher_root_key
-from primitives.storage_keys import hrmp_ingress_channel_index
-from primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import ROW_COST
-from runtime.parachain_system.static_keys import fixed_keys
-from trie import Trie, read_proof
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import publisher_root_key
+from pubsub_emulator.primitives.storage_keys import hrmp_ingress_channel_index
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
+from pubsub_emulator.runtime.parachain_system.static_keys import fixed_keys
+from pubsub_emulator.trie import Trie, read_proof
 
 
 def at(subscriber: Subscriber, para: int, key: bytes) -> None:

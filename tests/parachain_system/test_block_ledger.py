@@ -8,13 +8,13 @@ import pytest
 from support.oracle import INFO_ROW, cost
 from support.world import COLLATORS, Chain, Relay, each_policy, entry, filled, make_spec, numbered
 
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.types import ParaId
-from runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
-from runtime.parachain_system.block import Candidate
-from runtime.parachain_system.genesis import genesis
-from trie import Trie
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.parachain_system.block import Candidate
+from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.trie import Trie
 
 KEYS = numbered(100)
 

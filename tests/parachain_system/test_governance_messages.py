@@ -5,20 +5,24 @@ from typing import Any
 import pytest
 from support.world import ME, Chain, Relay, channel, each_policy, filled, make_spec, numbered
 
-from primitives import storage_keys
-from primitives.hashing import blake2_256
-from primitives.scale import encode_bytes
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from runtime.events import EventRecord
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
-from runtime.pallet_subscriber.events import PublisherCacheCleared, PublisherEnabled, RedeliveryRequested
-from runtime.pallets import PALLET_INDEX
-from runtime.parachain_system import governance
-from runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.genesis import genesis
-from runtime.storage import Storage
+from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.events import EventRecord
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.events import (
+    PublisherCacheCleared,
+    PublisherEnabled,
+    RedeliveryRequested,
+)
+from pubsub_emulator.runtime.pallets import PALLET_INDEX
+from pubsub_emulator.runtime.parachain_system import governance
+from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.runtime.storage import Storage
 
 KEYS = numbered(6)
 PUBLISHERS = {1000: filled(KEYS), 1001: filled(KEYS[:2])}

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from support.world import ME, Chain, Relay, channel, filled, make_spec, numbered, seal
 
-from primitives import storage_keys
-from primitives.hashing import blake2_256
-from primitives.scale import encode_compact
-from primitives.types import Hash, ParaId, RelayBlockNumber
-from runtime.parachain_system.block import (
+from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     InboundDownwardMessage,
     InboundHrmpMessage,
@@ -18,8 +18,8 @@ from runtime.parachain_system.block import (
     encode_messages,
     message_chain,
 )
-from runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from runtime.storage import Storage
+from pubsub_emulator.runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.storage import Storage
 
 KEYS = numbered(3)
 ZERO = Hash(bytes(32))

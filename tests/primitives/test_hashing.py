@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh64_digest
 
-from primitives.hashing import (
+from pubsub_emulator.primitives.hashing import (
     blake2_128,
     blake2_128_concat,
     blake2_256,

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header, aura_pre_digest, aura_seal
-from primitives.types import Hash, Slot
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header, aura_pre_digest, aura_seal
+from pubsub_emulator.primitives.types import Hash, Slot
 
 hashes = st.binary(min_size=32, max_size=32).map(Hash)
 engines = st.binary(min_size=4, max_size=4)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.pubsub import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import (
     Infinite,
     PublishedEntry,
     TimedOut,
@@ -23,8 +23,8 @@ from primitives.pubsub import (
     node_cost,
     ttl_state,
 )
-from primitives.scale import encode_bytes
-from primitives.types import U32_MAX, RelayBlockNumber
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.types import U32_MAX, RelayBlockNumber
 
 PUBSUB: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "vectors" / "tries" / "pubsub.json").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
-from primitives import scale
-from primitives.errors import ScaleError
-from primitives.scale import Codec, Reader, compact_len, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_bytes_list, encode_compact
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "vectors" / "scale" / "hashing_scale.json").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from primitives import storage_keys as sk
-from primitives.hashing import blake2_128_concat, identity, twox64_concat, twox_128
-from primitives.pubsub import derive_child_key, publisher_root_key
-from primitives.types import ParaId
+from pubsub_emulator.primitives import storage_keys as sk
+from pubsub_emulator.primitives.hashing import blake2_128_concat, identity, twox64_concat, twox_128
+from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import ParaId
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "vectors" / "scale" / "hashing_scale.json").read_text(encoding="utf-8")

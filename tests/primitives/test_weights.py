@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from primitives.types import U64_MAX
-from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
+from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
 
 weights = st.builds(Weight, st.integers(0, U64_MAX), st.integers(0, U64_MAX))
 

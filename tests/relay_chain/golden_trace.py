@@ -19,17 +19,17 @@ if __name__ == "__main__":
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, BOB, BOUNDARY, PUBLIC, ROOT, SECOND, SMALL, SYSTEM, THIRD, UNIT, para_origin
 
-from emulator.relay_chain import Genesis, RelayChain
-from primitives.hashing import blake2_256
-from primitives.types import ParaId
-from runtime.executive import Block, Extrinsic
-from runtime.inclusion import BackedCandidate, CandidateCommitments
-from runtime.messages import OutboundHrmpMessage
-from runtime.origin import Signed
-from runtime.pallet_pubsub import ForcedDeposit, TtlPolicy
-from runtime.pallet_pubsub.registry import sovereign_account
-from xcm import Instruction, Publish
-from xcm.instructions import ClearOrigin, SetTopic
+from pubsub_emulator.emulator.relay_chain import Genesis, RelayChain
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.executive import Block, Extrinsic
+from pubsub_emulator.runtime.inclusion import BackedCandidate, CandidateCommitments
+from pubsub_emulator.runtime.messages import OutboundHrmpMessage
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.pallet_pubsub import ForcedDeposit, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.registry import sovereign_account
+from pubsub_emulator.xcm import Instruction, Publish
+from pubsub_emulator.xcm.instructions import ClearOrigin, SetTopic
 
 BLOCKS = 200
 FIXTURES = Path(__file__).parents[1] / "vectors" / "golden_trace"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from relay_chain.relay_world import ALICE, BOB, MANAGERS, STRANGER
 
-from emulator.relay_runtime import RelayConfig
-from runtime.origin import Origin, Parachain, Root, Signed
-from runtime.pallet_pubsub import weights
-from runtime.pallet_pubsub.registry import sovereign_account
+from pubsub_emulator.emulator.relay_runtime import RelayConfig
+from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed
+from pubsub_emulator.runtime.pallet_pubsub import weights
+from pubsub_emulator.runtime.pallet_pubsub.registry import sovereign_account
 
 INSTRUCTION = 10_000_000
 """ref_time of any instruction, and of finding out that bytes are no message."""

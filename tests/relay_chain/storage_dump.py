@@ -4,11 +4,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from primitives.scale import Reader
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from runtime import events, system
-from runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from runtime.storage import State
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.runtime import events, system
+from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.storage import State
 
 CAPACITY = b":relay_dispatch_queue_remaining_capacity"
 Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]

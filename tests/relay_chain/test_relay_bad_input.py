@@ -12,23 +12,28 @@ from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, BOB, PUBLIC, ROOT, SECOND, STRANGER, SYSTEM, para_origin
 from relay_chain.storage_dump import differing
 
-from emulator.executions import Attempted
-from emulator.relay_chain import RelayChain
-from primitives.errors import ScaleError
-from primitives.hashing import blake2_256
-from primitives.scale import encode_compact
-from primitives.types import ParaId
-from runtime.dispatch import BadOrigin, DispatchError, ModuleError, Token, TokenError, dispatch
-from runtime.executive import Extrinsic
-from runtime.inclusion import CandidateRefused
-from runtime.inclusion import Error as InclusionError
-from runtime.message_queue import Error as QueueError
-from runtime.message_queue import OverweightDropped, ProcessedEvent, ProcessingFailed, ProcessMessageError
-from runtime.origin import Origin, Signed
-from runtime.pallet_pubsub import Error
-from runtime.storage import Storage
-from xcm import Incomplete, XcmErrorKind
-from xcm.instructions import ClearOrigin, SetAppendix, Trap
+from pubsub_emulator.emulator.executions import Attempted
+from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.dispatch import BadOrigin, DispatchError, ModuleError, Token, TokenError, dispatch
+from pubsub_emulator.runtime.executive import Extrinsic
+from pubsub_emulator.runtime.inclusion import CandidateRefused
+from pubsub_emulator.runtime.inclusion import Error as InclusionError
+from pubsub_emulator.runtime.message_queue import Error as QueueError
+from pubsub_emulator.runtime.message_queue import (
+    OverweightDropped,
+    ProcessedEvent,
+    ProcessingFailed,
+    ProcessMessageError,
+)
+from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.pallet_pubsub import Error
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.xcm import Incomplete, XcmErrorKind
+from pubsub_emulator.xcm.instructions import ClearOrigin, SetAppendix, Trap
 
 RECORD = {"System::Events", "System::EventCount", "System::BlockWeight", "System::ParentHash", "System::BlockHash"}
 """Where it stands that something was tried."""

@@ -6,12 +6,12 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ROOT, SMALL, SYSTEM
 
-from primitives.types import ParaId
-from runtime.configuration import Error as ConfigurationError
-from runtime.dispatch import ModuleError
-from runtime.host_configuration import HostConfiguration, active_config
-from runtime.inclusion import CandidateRefused
-from runtime.message_queue import Error, ProcessingFailed
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.configuration import Error as ConfigurationError
+from pubsub_emulator.runtime.dispatch import ModuleError
+from pubsub_emulator.runtime.host_configuration import HostConfiguration, active_config
+from pubsub_emulator.runtime.inclusion import CandidateRefused
+from pubsub_emulator.runtime.message_queue import Error, ProcessingFailed
 
 
 def set_config(config: HostConfiguration, session: int) -> world.Extrinsic:

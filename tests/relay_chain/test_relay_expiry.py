@@ -4,12 +4,12 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import SYSTEM
 
-from primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
-from primitives.types import ParaId, RelayBlockNumber
-from runtime.dispatch import ModuleError
-from runtime.pallet_pubsub import Error, TtlPolicy
-from runtime.pallet_pubsub.events import DataPublished, KeyExpired
-from trie import read_child_proof
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.dispatch import ModuleError
+from pubsub_emulator.runtime.pallet_pubsub import Error, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
+from pubsub_emulator.trie import read_child_proof
 
 CHILD = derive_child_key(ParaId(SYSTEM))
 policies = pytest.mark.parametrize("policy", list(TtlPolicy), ids=lambda policy: policy.value)

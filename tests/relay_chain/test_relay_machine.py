@@ -13,23 +13,23 @@ from relay_chain import relay_world as world
 from relay_chain.relay_model import Message, RelayModel
 from relay_chain.relay_world import ALICE, BOB, MANAGERS, ROOT, SMALL, STRANGER, UNIT, para_origin
 
-from emulator.executions import Attempted
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, derive_child_key
-from primitives.types import U32_MAX, ParaId, RelayBlockNumber
-from runtime.dispatch import DispatchError, ModuleError, Token
-from runtime.events import Event
-from runtime.executive import Block
-from runtime.inclusion import CandidateRefused, UpwardMessagesReceived
-from runtime.message_queue import OverweightDropped, ProcessedEvent, ProcessingFailed, ring
-from runtime.origin import Origin, Signed
-from runtime.pallet_pubsub import TtlPolicy
-from runtime.pallet_pubsub import events as told
-from runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData
-from runtime.session import NewSession
-from trie import state_root
-from xcm import Incomplete, Publish
-from xcm.instructions import ClearOrigin, SetTopic
+from pubsub_emulator.emulator.executions import Attempted
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError, Token
+from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.executive import Block
+from pubsub_emulator.runtime.inclusion import CandidateRefused, UpwardMessagesReceived
+from pubsub_emulator.runtime.message_queue import OverweightDropped, ProcessedEvent, ProcessingFailed, ring
+from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub import events as told
+from pubsub_emulator.runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData
+from pubsub_emulator.runtime.session import NewSession
+from pubsub_emulator.trie import state_root
+from pubsub_emulator.xcm import Incomplete, Publish
+from pubsub_emulator.xcm.instructions import ClearOrigin, SetTopic
 
 PARAS = (*MANAGERS, 3000)
 KEYS = [world.key(number) for number in range(7)]

@@ -4,21 +4,21 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, PUBLIC, SECOND, SYSTEM
 
-from emulator.executions import Attempted
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry
-from primitives.scale import Reader, encode_compact
-from primitives.types import ParaId
-from primitives.weights import Weight
-from runtime import system
-from runtime.dispatch import ModuleError
-from runtime.events import read_event
-from runtime.message_queue import ProcessedEvent
-from runtime.origin import Signed
-from runtime.pallet_pubsub import Error, weights
-from runtime.pallet_pubsub.events import DataPublished
-from xcm import Complete, Incomplete, InstructionError, XcmError, XcmErrorKind
-from xcm.instructions import SetTopic
+from pubsub_emulator.emulator.executions import Attempted
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime import system
+from pubsub_emulator.runtime.dispatch import ModuleError
+from pubsub_emulator.runtime.events import read_event
+from pubsub_emulator.runtime.message_queue import ProcessedEvent
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.pallet_pubsub import Error, weights
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.xcm import Complete, Incomplete, InstructionError, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.instructions import SetTopic
 
 PUBLISH_FAILED = 41
 

@@ -4,9 +4,9 @@ import pytest
 from audit_support import drop_a_node, write_history
 from report.forged import Reported
 
-from spark_audit.audit import audit
-from spark_audit.report import PAGE
-from spark_audit.report.page import write_report
+from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.report import PAGE
+from pubsub_emulator.spark_audit.report.page import write_report
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_audit.report import charts
-from spark_audit.report.axes import NARROW, WIDE, Spec, powers_of_two, steps
-from spark_audit.report.breakdown import Part
-from spark_audit.report.culprits import Collator
-from spark_audit.report.savings import Savings
+from pubsub_emulator.spark_audit.report import charts
+from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE, Spec, powers_of_two, steps
+from pubsub_emulator.spark_audit.report.breakdown import Part
+from pubsub_emulator.spark_audit.report.culprits import Collator
+from pubsub_emulator.spark_audit.report.savings import Savings
 
 WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
 

@@ -9,14 +9,14 @@ from xml.etree import ElementTree as ET
 import pytest
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
 
-import cli.evidence
-from spark_audit import schema
-from spark_audit.report import CHARTS, PAGE
-from spark_audit.report.breakdown import Part
-from spark_audit.report.charts import where_bytes_go
-from spark_audit.report.drawing import draw
-from spark_audit.report.page import MOST_DRAWN, write_report
-from spark_audit.results import ResultError
+from pubsub_emulator.cli import evidence
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.report import CHARTS, PAGE
+from pubsub_emulator.spark_audit.report.breakdown import Part
+from pubsub_emulator.spark_audit.report.charts import where_bytes_go
+from pubsub_emulator.spark_audit.report.drawing import draw
+from pubsub_emulator.spark_audit.report.page import MOST_DRAWN, write_report
+from pubsub_emulator.spark_audit.results import ResultError
 
 pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
 LARGEST = 3 * 1024 * 1024
@@ -59,7 +59,7 @@ def test_the_page_refers_to_nothing_outside_of_it(reported: Reported) -> None:
 
 def test_findings_have_the_ids_by_which_their_evidence_is_asked_for(reported: Reported) -> None:
     page = reported.page.read_text(encoding="utf-8")
-    ids = [row["id"].hex()[: cli.evidence.SHORT] for row in reported.results.rows(schema.FINDINGS)]
+    ids = [row["id"].hex()[: evidence.SHORT] for row in reported.results.rows(schema.FINDINGS)]
     assert len(set(ids)) == len(ids) > 0
     assert all(f"<code>{each}</code>" in page for each in ids)
 
@@ -165,7 +165,7 @@ def test_a_damaged_table_is_named(tmp_path: Path) -> None:
 
 def _pubsub(*arguments: object, before: str = "") -> "subprocess.CompletedProcess[str]":
     words = ["pubsub", *map(str, arguments)]
-    script = f"import sys\n{before}\nsys.argv = {words!r}\nfrom cli.main import main\nmain()"
+    script = f"import sys\n{before}\nsys.argv = {words!r}\nfrom pubsub_emulator.cli.main import main\nmain()"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
 

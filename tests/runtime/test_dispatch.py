@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from primitives import scale
-from primitives.errors import DefensiveFailure, ScaleError
-from primitives.types import AccountId, Hash, ParaId
-from primitives.weights import Weight
-from runtime import dispatch as d
-from runtime import events
-from runtime.balances import Error as BalancesError
-from runtime.balances.events import Transfer
-from runtime.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
-from runtime.items import StorageValue
-from runtime.origin import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime import dispatch as d
+from pubsub_emulator.runtime import events
+from pubsub_emulator.runtime.balances import Error as BalancesError
+from pubsub_emulator.runtime.balances.events import Transfer
+from pubsub_emulator.runtime.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
+from pubsub_emulator.runtime.items import StorageValue
+from pubsub_emulator.runtime.origin import (
     Origin,
     Parachain,
     Root,
@@ -28,9 +28,9 @@ from runtime.origin import (
     ensure_signed,
     ensure_unsigned,
 )
-from runtime.paras import NewHeadNoted
-from runtime.storage import State, Storage
-from runtime.system import DispatchEventInfo, ExtrinsicFailed
+from pubsub_emulator.runtime.paras import NewHeadNoted
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.system import DispatchEventInfo, ExtrinsicFailed
 
 COUNTER = StorageValue("System", "Counter", scale.u32, 0)
 ALICE = AccountId(b"a" * 32)

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from primitives import scale
-from primitives.errors import DefensiveFailure
-from primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header
-from primitives.scale import encode_compact
-from primitives.types import AccountId, Hash, ParaId
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import events, system
-from runtime.balances import Balances
-from runtime.balances.events import Transfer
-from runtime.dispatch import BadOrigin, Call, dispatchable
-from runtime.events import ApplyExtrinsic, Finalization, Initialization
-from runtime.executive import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import events, system
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.balances.events import Transfer
+from pubsub_emulator.runtime.dispatch import BadOrigin, Call, dispatchable
+from pubsub_emulator.runtime.events import ApplyExtrinsic, Finalization, Initialization
+from pubsub_emulator.runtime.executive import (
     BlockWeights,
     Executive,
     Extrinsic,
@@ -30,11 +30,11 @@ from runtime.executive import (
     StateError,
     encode_origin,
 )
-from runtime.origin import Origin, Parachain, Root, Signed, Unsigned, ensure_root, ensure_unsigned
-from runtime.paras import NewHeadNoted
-from runtime.storage import State, Storage
-from runtime.system import BLOCK_HASH_COUNT, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
-from trie import state_root
+from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed, Unsigned, ensure_root, ensure_unsigned
+from pubsub_emulator.runtime.paras import NewHeadNoted
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.system import BLOCK_HASH_COUNT, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from pubsub_emulator.trie import state_root
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
 GENESIS = Hash(bytes(32))
@@ -245,12 +245,12 @@ def test_old_block_hashes_are_forgotten() -> None:
 
 
 _SCRIPT = """
-from primitives.types import AccountId, Hash
-from runtime.balances import Balances
-from runtime.dispatch import Call
-from runtime.executive import Executive, Extrinsic
-from runtime.origin import Signed
-from runtime.storage import State, Storage
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.dispatch import Call
+from pubsub_emulator.runtime.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.storage import State, Storage
 storage, balances = Storage(State()), Balances(10)
 people = [AccountId(bytes([i]) * 32) for i in range(20)]
 balances.genesis(storage, {who: 10_000 for who in people})

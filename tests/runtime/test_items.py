@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from primitives import scale
-from primitives.errors import DefensiveFailure
-from primitives.pubsub import derive_child_key, publisher_root_key
-from primitives.storage_keys import relay_dispatch_queue_remaining_capacity
-from primitives.types import AccountId, ParaId
-from runtime import babe, dmp, hrmp, paras, system
-from runtime.host_configuration import ACTIVE
-from runtime.hrmp import HrmpChannelId
-from runtime.items import (
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.runtime import babe, dmp, hrmp, paras, system
+from pubsub_emulator.runtime.host_configuration import ACTIVE
+from pubsub_emulator.runtime.hrmp import HrmpChannelId
+from pubsub_emulator.runtime.items import (
     Blake2_128Concat,
     Blake2_256,
     Hasher,
@@ -26,7 +26,7 @@ from runtime.items import (
     StorageValue,
     Twox64Concat,
 )
-from runtime.storage import State, Storage
+from pubsub_emulator.runtime.storage import State, Storage
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[1] / "vectors" / "storage_keys" / "storage_keys.json").read_text()

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from primitives.errors import DefensiveFailure
-from primitives.hashing import blake2_256
-from primitives.storage_keys import item_prefix, relay_dispatch_queue_remaining_capacity
-from primitives.types import ParaId
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import events
-from runtime.dispatch import DispatchError, ModuleError
-from runtime.hooks import IntegrityError, StateError
-from runtime.host_configuration import ACTIVE, HostConfiguration
-from runtime.message_queue import (
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.storage_keys import item_prefix, relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import events
+from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError
+from pubsub_emulator.runtime.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.message_queue import (
     Config,
     MessageError,
     MessageQueue,
@@ -28,8 +28,8 @@ from runtime.message_queue import (
     ProcessMessageError,
     ring,
 )
-from runtime.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
-from runtime.storage import State, Storage
+from pubsub_emulator.runtime.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
+from pubsub_emulator.runtime.storage import State, Storage
 
 A, B, C, D = (ParaId(number) for number in (1000, 2000, 2001, 2002))
 LIMIT = 100

@@ -9,17 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from primitives.hashing import blake2_256
-from primitives.types import ParaId, RelayBlockNumber
-from runtime import dmp, hrmp
-from runtime.dispatch import BadOrigin, DispatchError, ModuleError, with_storage_layer
-from runtime.dmp import Dmp
-from runtime.host_configuration import ACTIVE, HostConfiguration
-from runtime.hrmp import Hrmp, HrmpChannelId
-from runtime.messages import ZERO_HEAD, MessageBounds, OutboundHrmpMessage, downward_head, horizontal_head
-from runtime.origin import Parachain, Root
-from runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
-from runtime.storage import State, Storage
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime import dmp, hrmp
+from pubsub_emulator.runtime.dispatch import BadOrigin, DispatchError, ModuleError, with_storage_layer
+from pubsub_emulator.runtime.dmp import Dmp
+from pubsub_emulator.runtime.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.hrmp import Hrmp, HrmpChannelId
+from pubsub_emulator.runtime.messages import (
+    ZERO_HEAD,
+    MessageBounds,
+    OutboundHrmpMessage,
+    downward_head,
+    horizontal_head,
+)
+from pubsub_emulator.runtime.origin import Parachain, Root
+from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
+from pubsub_emulator.runtime.storage import State, Storage
 
 A, B, C = ParaId(1000), ParaId(2000), ParaId(2001)
 

@@ -5,32 +5,40 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from primitives.header import Header
-from primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
-from primitives.weights import WEIGHT_ZERO, Weight
-from runtime import events, system
-from runtime.babe import CURRENT_SLOT, Babe, babe_pre_digest, current_slot
-from runtime.configuration import Configuration
-from runtime.dispatch import BadOrigin, Call, ModuleError
-from runtime.dmp import Dmp
-from runtime.executive import Executive, Extrinsic
-from runtime.hooks import IntegrityError, StateError
-from runtime.host_configuration import HostConfiguration, active_config
-from runtime.hrmp import Hrmp
-from runtime.inclusion import (
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime import events, system
+from pubsub_emulator.runtime.babe import CURRENT_SLOT, Babe, babe_pre_digest, current_slot
+from pubsub_emulator.runtime.configuration import Configuration
+from pubsub_emulator.runtime.dispatch import BadOrigin, Call, ModuleError
+from pubsub_emulator.runtime.dmp import Dmp
+from pubsub_emulator.runtime.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.host_configuration import HostConfiguration, active_config
+from pubsub_emulator.runtime.hrmp import Hrmp
+from pubsub_emulator.runtime.inclusion import (
     BackedCandidate,
     CandidateCommitments,
     CandidateRefused,
     ParaInclusion,
     UpwardMessagesReceived,
 )
-from runtime.message_queue import MessageQueue, Processed
-from runtime.messages import MessageBounds, OutboundHrmpMessage
-from runtime.origin import Parachain, Root, Signed, Unsigned
-from runtime.paras import GO_AHEAD, HEADS, PARACHAINS, NewHeadNoted, ParaLifecycle, Paras, UpgradeGoAhead
-from runtime.registrar import Registrar
-from runtime.session import NewSession, Session
-from runtime.storage import State, Storage
+from pubsub_emulator.runtime.message_queue import MessageQueue, Processed
+from pubsub_emulator.runtime.messages import MessageBounds, OutboundHrmpMessage
+from pubsub_emulator.runtime.origin import Parachain, Root, Signed, Unsigned
+from pubsub_emulator.runtime.paras import (
+    GO_AHEAD,
+    HEADS,
+    PARACHAINS,
+    NewHeadNoted,
+    ParaLifecycle,
+    Paras,
+    UpgradeGoAhead,
+)
+from pubsub_emulator.runtime.registrar import Registrar
+from pubsub_emulator.runtime.session import NewSession, Session
+from pubsub_emulator.runtime.storage import State, Storage
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
 A, B = ParaId(1000), ParaId(2000)

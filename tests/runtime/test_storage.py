@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from primitives.errors import DefensiveFailure
-from primitives.pubsub import derive_child_key, publisher_root_key
-from primitives.types import EMPTY_TRIE_ROOT, ParaId
-from runtime.storage import ProtectedKey, State, Storage
-from trie import read_child_proof, read_proof, state_root
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
+from pubsub_emulator.runtime.storage import ProtectedKey, State, Storage
+from pubsub_emulator.trie import read_child_proof, read_proof, state_root
 
 KEYS = st.binary(max_size=3)
 VALUES = st.one_of(st.binary(max_size=4), st.binary(min_size=33, max_size=40))

@@ -2,15 +2,15 @@
 
 import pytest
 
-from primitives.types import AccountId, Hash
-from runtime import events, system
-from runtime.balances import Balances, HoldReason
-from runtime.dispatch import Call, ConsumerRemaining, NoProviders, TooManyConsumers
-from runtime.executive import Executive, Extrinsic
-from runtime.origin import Signed
-from runtime.storage import State, Storage
-from runtime.system import KilledAccount, NewAccount
-from trie import state_root
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime import events, system
+from pubsub_emulator.runtime.balances import Balances, HoldReason
+from pubsub_emulator.runtime.dispatch import Call, ConsumerRemaining, NoProviders, TooManyConsumers
+from pubsub_emulator.runtime.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.system import KilledAccount, NewAccount
+from pubsub_emulator.trie import state_root
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
 

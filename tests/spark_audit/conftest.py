@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark import SparkContext
 
-from spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.context import start_context
 
 
 @pytest.fixture(scope="session")

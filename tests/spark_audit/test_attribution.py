@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from node_data_support import PRICES, STATIC, priced, proven
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import derive_child_key, node_cost
-from primitives.storage_keys import ACTIVE_CONFIG
-from primitives.types import Hash, ParaId
-from pubsub_testing.strategies import keys, values
-from runtime.storage import State
-from spark_audit.attribution import TOP, Attribution, attribute, attribute_reads
-from spark_audit.open_proof import ProofError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
+from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.spark_audit.attribution import TOP, Attribution, attribute, attribute_reads
+from pubsub_emulator.spark_audit.open_proof import ProofError
+from pubsub_emulator.testing.strategies import keys, values
 
 NETWORK = priced()
 STATE = NETWORK.relay.state

@@ -13,21 +13,21 @@ from audit_support import add_junk, drop_a_node, include_invalid, refuse_for_ano
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import main
-from primitives import scale
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from primitives.scale import Reader, encode_bytes
-from primitives.types import Hash, ParaId
-from runtime.pallet_subscriber.config import RuntimeSpec
-from runtime.parachain_system.block import Candidate
-from runtime.parachain_system.genesis import AUTHORITIES
-from spark_audit import schema
-from spark_audit.audit import audit
-from spark_audit.evidence import EvidenceError, judge
-from spark_audit.finding_file import FindingError, check_finding, finding_text
-from spark_audit.findings import finding_id
-from trie import Trie
+from pubsub_emulator.cli.main import main
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain_system.block import Candidate
+from pubsub_emulator.runtime.parachain_system.genesis import AUTHORITIES
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.evidence import EvidenceError, judge
+from pubsub_emulator.spark_audit.finding_file import FindingError, check_finding, finding_text
+from pubsub_emulator.spark_audit.findings import finding_id
+from pubsub_emulator.trie import Trie
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = RuntimeSpec(ParaId(2000), {}).encode()
@@ -48,7 +48,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def findings(audited: Path) -> list[Finding]:
     report = json.loads((audited / "run_report.json").read_bytes())
-    from spark_audit.results import Results  # noqa: PLC0415  # what is tested must not need it
+    from pubsub_emulator.spark_audit.results import Results  # noqa: PLC0415  # what is tested must not need it
 
     return list(Results(audited, report).rows(schema.FINDINGS))
 
@@ -105,7 +105,7 @@ def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(omitted: F
     code = (
         "import sys\n"
         "for name in ('pyspark', 'pyarrow', 'pandas', 'py4j'): sys.modules[name] = None\n"
-        "from cli.main import main\n"
+        "from pubsub_emulator.cli.main import main\n"
         "main()\n"
     )
     run = subprocess.run(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.spark import java
-from spark_audit.spark.java import JavaNotFound, find_java, java_version, make_shim
+from pubsub_emulator.spark_audit.spark import java
+from pubsub_emulator.spark_audit.spark.java import JavaNotFound, find_java, java_version, make_shim
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,8 +96,8 @@ def test_a_home_directory_that_cannot_be_written_does_not_stop_it(only: Path, mo
 
 
 _SESSION = """
-from spark_audit.spark.java import find_java
-from spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.java import find_java
+from pubsub_emulator.spark_audit.spark.context import start_context
 print("bundled", find_java().bundled)
 context = start_context("local[1]")
 print("sum", context.parallelize(range(10), 2).sum())

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import node_cost
-from primitives.types import ParaId
-from spark_audit import schema
-from spark_audit.audit import audit
-from spark_audit.commit import Part, write_commit
-from spark_audit.open_proof import ProofError, decode_node, open_proof, path_nodes
-from spark_audit.reader import Fault, History
-from spark_audit.relay_proofs import ImportRefused, import_relay_proofs, proof_parts, read_relay_proof
-from spark_audit.well_known import key_name
-from trie import Trie
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.commit import Part, write_commit
+from pubsub_emulator.spark_audit.open_proof import ProofError, decode_node, open_proof, path_nodes
+from pubsub_emulator.spark_audit.reader import Fault, History
+from pubsub_emulator.spark_audit.relay_proofs import ImportRefused, import_relay_proofs, proof_parts, read_relay_proof
+from pubsub_emulator.spark_audit.well_known import key_name
+from pubsub_emulator.trie import Trie
 
 MAINNET = Path(__file__).resolve().parents[2] / "examples" / "mainnet"
 FILES = sorted(MAINNET.glob("*.json"))

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from spark_audit.spark import ship
-from spark_audit.spark.ship import PACKAGES, REQUIRED, ShipError, build_environment, required_distributions
+from pubsub_emulator.spark_audit.spark import ship
+from pubsub_emulator.spark_audit.spark.ship import (
+    PACKAGE,
+    REQUIRED,
+    ShipError,
+    build_environment,
+    required_distributions,
+)
 
 _IMPORTS = """
 import sys
-import spark_audit.spark.units, spark_audit.check, cli.commands.audit, cli.audit
+import pubsub_emulator.spark_audit.spark.units, pubsub_emulator.cli.commands.audit, pubsub_emulator.cli.audit
+from pubsub_emulator.spark_audit import check
 here = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
 print(*sorted({path for path in here if not path.startswith(sys.argv[1]) and "site-packages" in path}))
-print(spark_audit.check.__file__)
+print(check.__file__)
 """
 
 
@@ -32,7 +39,7 @@ def test_an_environment_is_the_same_bytes_whenever_it_is_packed(tmp_path: Path) 
     assert first.read_bytes() == second.read_bytes()
     with tarfile.open(first) as archive:
         names = archive.getnames()
-    assert {*PACKAGES, "click", "rich", "sortedcontainers", "xxhash"} <= {name.split("/")[0] for name in names}
+    assert {PACKAGE, "click", "rich", "sortedcontainers", "xxhash"} <= {name.split("/")[0] for name in names}
     assert not [name for name in names if name.startswith(("/", "..")) or "__pycache__" in name]
 
 

@@ -11,15 +11,15 @@ import pytest
 from audit_support import drop_a_node, write_history
 from pyspark import SparkContext
 
-from collator.cheats import BUILT_IN
-from spark_audit import schema
-from spark_audit.audit import AuditResult, audit
-from spark_audit.mapping import PythonMapper, open_mapper
-from spark_audit.reader import Fault, History
-from spark_audit.simulate import population
-from spark_audit.simulate.run import Simulated, Simulation, SimulationRefused, simulate
-from spark_audit.simulate.score import score
-from spark_audit.spark import job
+from pubsub_emulator.collator.cheats import BUILT_IN
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit import AuditResult, audit
+from pubsub_emulator.spark_audit.mapping import PythonMapper, open_mapper
+from pubsub_emulator.spark_audit.reader import Fault, History
+from pubsub_emulator.spark_audit.simulate import population
+from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, SimulationRefused, simulate
+from pubsub_emulator.spark_audit.simulate.score import score
+from pubsub_emulator.spark_audit.spark import job
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Simulation(3, 60, "small", 250_000)
@@ -138,9 +138,9 @@ def test_nothing_is_opened_when_every_network_is_there(small: tuple[Path, Simula
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from spark_audit import commit
-from spark_audit.mapping import PythonMapper
-from spark_audit.simulate import population, run
+from pubsub_emulator.spark_audit import commit
+from pubsub_emulator.spark_audit.mapping import PythonMapper
+from pubsub_emulator.spark_audit.simulate import population, run
 
 population.SEGMENT = run.SEGMENT = 2
 write, left = commit.write_atomically, [int(sys.argv[2])]
@@ -229,7 +229,7 @@ def test_a_score_wants_the_right_block_collator_and_verdict(
     rows = _truth(small[0])
     if column is not None:
         rows[0] = {**rows[0], column: "Other" if column == "verdict" else bytes(32)}
-    monkeypatch.setattr("spark_audit.simulate.score._truth", lambda _history, _faults: iter(rows))
+    monkeypatch.setattr("pubsub_emulator.spark_audit.simulate.score._truth", lambda _history, _faults: iter(rows))
     scored = score(small[0], small_audit.out)
     expected = 0 if column is None else 1
     assert (len(scored.missed), len(scored.wrong)) == (expected, expected)

@@ -18,12 +18,12 @@ import pyspark
 import pytest
 from audit_support import drop_a_node, write_history
 
-from spark_audit import schema
-from spark_audit.audit import AuditResult, audit
-from spark_audit.reader import History
-from spark_audit.results import RECEIPT, REPORT
-from spark_audit.spark.java import find_java
-from spark_audit.spark.ship import MOUNT, build_environment
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit import AuditResult, audit
+from pubsub_emulator.spark_audit.reader import History
+from pubsub_emulator.spark_audit.results import RECEIPT, REPORT
+from pubsub_emulator.spark_audit.spark.java import find_java
+from pubsub_emulator.spark_audit.spark.ship import MOUNT, build_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SPARK = Path(pyspark.__file__).parent
@@ -121,8 +121,8 @@ def _await(condition: Callable[[], bool], what: str) -> None:
 _DRIVER = """
 import json, sys
 from pathlib import Path
-from spark_audit.audit import audit
-from spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.spark.context import start_context
 
 def where(at):
     import pyarrow, primitives, spark_audit

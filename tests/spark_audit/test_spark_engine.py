@@ -7,15 +7,15 @@ import pytest
 from audit_support import add_junk, drop_a_node, include_invalid, write_history
 from pyspark import SparkContext
 
-from spark_audit import schema
-from spark_audit.audit import AuditFailed, AuditResult, Progress, audit
-from spark_audit.canonical import encode_row
-from spark_audit.reader import History
-from spark_audit.relay_proofs import import_relay_proofs
-from spark_audit.results import RESULT_TABLES
-from spark_audit.spark import job
-from spark_audit.spark.job import SparkMapper
-from spark_audit.spark.ship import PACKAGES, build_archive
+from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit import AuditFailed, AuditResult, Progress, audit
+from pubsub_emulator.spark_audit.canonical import encode_row
+from pubsub_emulator.spark_audit.reader import History
+from pubsub_emulator.spark_audit.relay_proofs import import_relay_proofs
+from pubsub_emulator.spark_audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.spark import job
+from pubsub_emulator.spark_audit.spark.job import SparkMapper
+from pubsub_emulator.spark_audit.spark.ship import PACKAGE, build_archive
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.spark
@@ -89,7 +89,7 @@ def test_the_archive_for_workers_holds_every_package_and_is_reproducible(tmp_pat
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0] for name in names} == set(PACKAGES)
+    assert {name.split("/")[0] for name in names} == {PACKAGE}
     assert "spark_audit/spark/units.py" in names
     assert {"spark_audit/report/page.css", "emulator/scenarios/demo.toml"} <= set(names)
     assert not [name for name in names if name.endswith((".pyc", ".so"))]

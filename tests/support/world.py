@@ -6,37 +6,37 @@ from typing import Any
 
 import pytest
 
-from primitives import ed25519
-from primitives.hashing import blake2_256
-from primitives.header import Header, aura_pre_digest, aura_seal
-from primitives.pubsub import PublishedEntry, derive_child_key, key_from_data, publisher_root_key
-from primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
-from runtime.dispatch import Call
-from runtime.dispatch import dispatch as dispatch_call
-from runtime.events import Event, events
-from runtime.origin import Origin, Root
-from runtime.pallet_subscriber import delivered
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.apply import Delivery, apply
-from runtime.pallet_subscriber.calls import SubscriberCalls
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
-from runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
-from runtime.pallet_subscriber.plan import Plan, plan
-from runtime.pallet_subscriber.storage import LastDelivered
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.parachain_system import governance
-from runtime.parachain_system.block import (
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data, publisher_root_key
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.dispatch import Call
+from pubsub_emulator.runtime.dispatch import dispatch as dispatch_call
+from pubsub_emulator.runtime.events import Event, events
+from pubsub_emulator.runtime.origin import Origin, Root
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
+from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain_system import governance
+from pubsub_emulator.runtime.parachain_system.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
     Inherent,
     encode_messages,
 )
-from runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
-from runtime.parachain_system.genesis import genesis
-from runtime.parachain_system.validate import RelayContext, validate_block
-from runtime.storage import State, Storage
-from trie import Trie
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.trie import Trie
 
 ME = ParaId(3000)
 """The subscriber."""

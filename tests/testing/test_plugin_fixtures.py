@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from emulator.network import Network, Step, UnknownParachain
-from emulator.parachain import Parachain
-from emulator.relay_chain import RelayChain
-from emulator.scenario_file import parse_scenario
-from emulator.simulation import Simulation
-from primitives.pubsub import ValidFor, key_from_data
-from primitives.types import ParaId
-from pubsub_testing.actors import Cheats, Collators, NoSuchCheat, NothingToCheat
-from pubsub_testing.networks import Frozen, Networks
-from runtime.parachain_system.block import InvalidBlock, Verdict
+from pubsub_emulator.emulator.network import Network, Step, UnknownParachain
+from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.pubsub import ValidFor, key_from_data
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.parachain_system.block import InvalidBlock, Verdict
+from pubsub_emulator.testing.actors import Cheats, Collators, NoSuchCheat, NothingToCheat
+from pubsub_emulator.testing.networks import Frozen, Networks
 
 KEY = key_from_data(b"key")
 

@@ -10,7 +10,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 # Loaded once and here: a run within a test forgets the modules that it was the first to load.
-LOADED = [import_module(f"pubsub_testing.{name}") for name in ("actors", "failure", "networks")]
+LOADED = [import_module(f"pubsub_emulator.testing.{name}") for name in ("actors", "failure", "networks")]
 
 STRICT = ("--strict-markers", "--strict-config", "-W", "error", "-p", "no:cacheprovider")
 
@@ -29,7 +29,7 @@ subscribe = [{ publishers = "all" }]
 """
 
 FAILING = """
-    from primitives.pubsub import key_from_data
+    from pubsub_emulator.primitives.pubsub import key_from_data
 
     def test_fails(pubsub_network):
         pubsub_network.publish(1000, key_from_data(b"key"), b"7.42", ttl=9)
@@ -83,7 +83,7 @@ def test_a_refused_block_is_shown_with_its_verdict_and_cheat(pytester: pytest.Py
 def test_what_a_child_trie_changed_is_shown_by_key(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        from primitives.pubsub import key_from_data
+        from pubsub_emulator.primitives.pubsub import key_from_data
 
         def test_fails(pubsub_network):
             pubsub_network.publish(1000, key_from_data(b"key"), b"7.42")
@@ -233,7 +233,7 @@ def test_a_simulation_without_a_scenario_is_refused(pytester: pytest.Pytester) -
 
 ISOLATED = """
     import pytest
-    from primitives.pubsub import key_from_data
+    from pubsub_emulator.primitives.pubsub import key_from_data
 
     KEY = key_from_data(b"key")
 
@@ -278,8 +278,8 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pyte
         def test_nothing_is_loaded():
             ours = ("primitives", "trie", "runtime", "xcm", "collator", "emulator", "spark_audit", "hypothesis")
             assert [name for name in ours if name in sys.modules] == []
-            assert sorted(name for name in sys.modules if name.startswith("pubsub_testing")) == [
-                "pubsub_testing", "pubsub_testing.plugin",
+            assert sorted(name for name in sys.modules if name.startswith("pubsub_emulator.testing")) == [
+                "pubsub_emulator.testing", "pubsub_emulator.testing.plugin",
             ]
         """
     )
@@ -288,8 +288,8 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pyte
 
 def test_importing_the_plugin_imports_pytest_and_itself() -> None:
     script = (
-        "import json, pytest, sys; before = set(sys.modules); import pubsub_testing.plugin; "
+        "import json, pytest, sys; before = set(sys.modules); import pubsub_emulator.testing.plugin; "
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == ["pubsub_testing", "pubsub_testing.plugin"]
+    assert json.loads(done.stdout) == ["pubsub_emulator.testing", "pubsub_emulator.testing.plugin"]

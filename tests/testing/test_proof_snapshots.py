@@ -11,13 +11,13 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.main import pubsub
-from emulator.network import Network
-from emulator.scenario_file import parse_scenario
-from emulator.simulation import Simulation
-from primitives.errors import PubsubError
-from primitives.pubsub import key_from_data
-from pubsub_testing.proof_sizes import (
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.testing.proof_sizes import (
     BadSnapshot,
     BadTolerance,
     ProofSizes,
@@ -27,12 +27,12 @@ from pubsub_testing.proof_sizes import (
     scenario_hash,
     verdict,
 )
-from pubsub_testing.snapshot import FOLDER
+from pubsub_emulator.testing.snapshot import FOLDER
 
 pytest_plugins = ["pytester"]
 
 # Loaded once and here: a run within a test forgets the modules that it was the first to load.
-LOADED = import_module("pubsub_testing.networks")
+LOADED = import_module("pubsub_emulator.testing.networks")
 
 SCENARIO = """
 name = "small"
@@ -280,8 +280,8 @@ def test_the_fixture_asks_for_a_snapshot_writes_it_and_holds_to_it(pytester: pyt
 def test_the_fixture_takes_any_stretch_of_a_network(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_stretch="""
-        from primitives.pubsub import key_from_data
-        from pubsub_testing.proof_sizes import ProofSizes
+        from pubsub_emulator.primitives.pubsub import key_from_data
+        from pubsub_emulator.testing.proof_sizes import ProofSizes
 
         def test_sizes(pubsub_network, proof_snapshot):
             pubsub_network.step(2)

@@ -3,15 +3,17 @@
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from collator.cheats import STRATEGIES
-from emulator.network import Network
-from emulator.parachain import Pace
-from primitives.pubsub import PublishedEntry, derive_child_key
-from primitives.types import ParaId, PubsubKey
-from pubsub_testing.histories import Delete, Go, History, Publish, SendDownward, play
-from pubsub_testing.networks import Networks
-from pubsub_testing.setups import NetworkSetup, SubscriberSetup
-from pubsub_testing.strategies import (
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.testing.histories import Delete, Go, History, Publish, SendDownward, play
+from pubsub_emulator.testing.networks import Networks
+from pubsub_emulator.testing.setups import NetworkSetup, SubscriberSetup
+from pubsub_emulator.testing.strategies import (
     CLOSE_KEYS,
     NAMED_KEYS,
     cheats,
@@ -25,8 +27,6 @@ from pubsub_testing.strategies import (
     ttls,
     values,
 )
-from runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from runtime.storage import Storage
 
 
 def visible(network: Network, para: ParaId) -> dict[tuple[ParaId, PubsubKey], bytes]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from slow_trie import blake2
 from trie_support import entries, versions
 
-from trie import (
+from pubsub_emulator.trie import (
     BadNode,
     IncompleteProof,
     MissingNode,

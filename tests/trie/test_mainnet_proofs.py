@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from trie_support import MAINNET, outcome, unhex, unhex_all
 
-from primitives.hashing import blake2_256
-from primitives.header import Header
-from trie import MissingNode, decode_compact, encode_compact, read_proof
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.trie import MissingNode, decode_compact, encode_compact, read_proof
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from slow_trie import root
 
-from trie import Trie, state_root
-from trie.bulk import _regular_root
-from trie.nibbles import shared_nibbles, shared_with_next
+from pubsub_emulator.trie import Trie, state_root
+from pubsub_emulator.trie.bulk import _regular_root
+from pubsub_emulator.trie.nibbles import shared_nibbles, shared_with_next
 
 SIZES = st.sampled_from([1, 2, 7, 8, 9, 16, 24, 32, 33, 40, 299, 301])
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trie import Trie
+from pubsub_emulator.trie import Trie
 
 Entries = dict[bytes, bytes]
 Expected = list[tuple[bytes, bytes | None, bytes | None]]

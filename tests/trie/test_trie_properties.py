@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from slow_trie import blake2, proof, root
 from trie_support import dense_keys, entries, keys, outcome, values, versions
 
-from primitives.storage_keys import CHILD_STORAGE_PREFIX
-from primitives.types import EMPTY_TRIE_ROOT
-from trie import (
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
+from pubsub_emulator.trie import (
     DuplicateNodes,
     MissingNode,
     Trie,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from trie_support import expected, outcome, unhex, unhex_all, unhex_pairs, vectors
 
-from primitives.hashing import blake2_256
-from primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
-from primitives.storage_keys import child_root_key
-from primitives.types import ParaId, RelayBlockNumber
-from trie import (
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.trie import (
     BadNode,
     IncompleteProof,
     RootMismatch,

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from slow_trie import blake2, encode, plant, to_nibbles
 from trie_support import entries, keys, unhex, versions
 
-from trie import BadNode, MissingNode, Trie, read_proof
-from trie.codec import node_head
-from trie.parts import Parts
-from trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
+from pubsub_emulator.trie import BadNode, MissingNode, Trie, read_proof
+from pubsub_emulator.trie.codec import node_head
+from pubsub_emulator.trie.parts import Parts
+from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
 
 HASH = bytes(range(32))
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xcm_support import ID, ORIGIN, PARA, messages, publish
 
-from primitives.types import ParaId
-from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO
-from xcm.barriers import (
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO
+from pubsub_emulator.xcm.barriers import (
     AllowPublishFrom,
     AllowUnpaidExecutionFrom,
     AnyOf,
@@ -17,7 +17,7 @@ from xcm.barriers import (
     only,
     only_parachains,
 )
-from xcm.instructions import (
+from pubsub_emulator.xcm.instructions import (
     ClearOrigin,
     DescendOrigin,
     Instruction,
@@ -27,9 +27,9 @@ from xcm.instructions import (
     UnpaidExecution,
     Xcm,
 )
-from xcm.location import HERE, PARENT, AccountId32, Location, OnlyChild, Parachain, parachain, sibling
-from xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
-from xcm.response import Unlimited
+from pubsub_emulator.xcm.location import HERE, PARENT, AccountId32, Location, OnlyChild, Parachain, parachain, sibling
+from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
+from pubsub_emulator.xcm.response import Unlimited
 
 TOPIC = SetTopic(b"\x70" * 32)
 STRICT = AllowPublishFrom(only_parachains, max_instructions=4)

@@ -21,11 +21,11 @@ from xcm_support import (
     publish,
 )
 
-from primitives.types import ParaId, PubsubKey
-from primitives.weights import WEIGHT_ZERO, Weight
-from xcm.errors import PublishFailure
-from xcm.executor import XcmExecutor
-from xcm.instructions import (
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.errors import PublishFailure
+from pubsub_emulator.xcm.executor import XcmExecutor
+from pubsub_emulator.xcm.instructions import (
     ClearError,
     ClearOrigin,
     ClearTopic,
@@ -40,7 +40,7 @@ from xcm.instructions import (
     UnpaidExecution,
     Xcm,
 )
-from xcm.location import (
+from pubsub_emulator.xcm.location import (
     HERE,
     PARENT,
     AccountId32,
@@ -51,8 +51,8 @@ from xcm.location import (
     parachain,
     sibling,
 )
-from xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmError, XcmErrorKind
-from xcm.response import Limited, Unlimited
+from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.response import Limited, Unlimited
 
 EXECUTED = {
     Publish,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xcm_support import VECTORS, messages, publish, unhex
 
-from primitives.errors import ScaleError
-from primitives.scale import encode_compact
-from xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from xcm.instructions import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
+from pubsub_emulator.xcm.instructions import (
     ClearOrigin,
     DescendOrigin,
     ExecuteWithOrigin,
@@ -28,9 +28,9 @@ from xcm.instructions import (
     Xcm,
     encode_instructions,
 )
-from xcm.location import HERE, OnlyChild, Parachain, Polkadot
-from xcm.message import decode, encode, extent, nested
-from xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH
+from pubsub_emulator.xcm.location import HERE, OnlyChild, Parachain, Polkadot
+from pubsub_emulator.xcm.message import decode, encode, extent, nested
+from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH
 
 GOOD = [unhex(vector["encoded"]) for vector in VECTORS["messages"] + VECTORS["random_messages"]]
 GOOD += [unhex(case["encoded"]) for case in VECTORS["publish_instruction"]["cases"]]

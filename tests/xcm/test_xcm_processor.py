@@ -5,13 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xcm_support import ORIGIN, PARA, PER_BYTE, PER_PUBLISH, UNIT, WEIGHER, WEIGHTS, Ledger, failed, key, publish
 
-from primitives.hashing import blake2_256
-from primitives.types import U64_MAX, ParaId
-from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
-from xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, Barrier, everything, only_parachains
-from xcm.instructions import ClearOrigin, SetTopic, Trap
-from xcm.message import encode
-from xcm.outcome import (
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import U64_MAX, ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.barriers import (
+    AllowPublishFrom,
+    AllowUnpaidExecutionFrom,
+    Barrier,
+    everything,
+    only_parachains,
+)
+from pubsub_emulator.xcm.instructions import ClearOrigin, SetTopic, Trap
+from pubsub_emulator.xcm.message import encode
+from pubsub_emulator.xcm.outcome import (
     BadFormat,
     Complete,
     Corrupt,
@@ -22,8 +28,8 @@ from xcm.outcome import (
     Unsupported,
     XcmErrorKind,
 )
-from xcm.processor import Processed, Rejected, XcmProcessor
-from xcm.weigher import FixedWeightBounds, XcmWeights
+from pubsub_emulator.xcm.processor import Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 BARRIER = AllowPublishFrom(only_parachains, max_instructions=16, tolerate_set_topic=True)
 ONE = UNIT + PER_PUBLISH + PER_BYTE * 5

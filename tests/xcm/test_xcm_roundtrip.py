@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xcm_support import PUBLISHES, messages, of_class
 
-from primitives.errors import ScaleError
-from primitives.scale import Reader
-from primitives.weights import Weight
-from xcm.assets import ASSETS, Array4, Asset, Fungible, NonFungible, Undefined, sorted_assets
-from xcm.instructions import (
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.xcm.assets import ASSETS, Array4, Asset, Fungible, NonFungible, Undefined, sorted_assets
+from pubsub_emulator.xcm.instructions import (
     XCM,
     ClearTopic,
     DescendOrigin,
@@ -23,9 +23,9 @@ from xcm.instructions import (
     WithdrawAsset,
     Xcm,
 )
-from xcm.location import HERE, PARENT, GeneralIndex, Location, OnlyChild, Parachain
-from xcm.message import decode, encode
-from xcm.outcome import (
+from pubsub_emulator.xcm.location import HERE, PARENT, GeneralIndex, Location, OnlyChild, Parachain
+from pubsub_emulator.xcm.message import decode, encode
+from pubsub_emulator.xcm.outcome import (
     WEIGHT,
     Complete,
     Error,
@@ -37,9 +37,9 @@ from xcm.outcome import (
     XcmError,
     XcmErrorKind,
 )
-from xcm.render import to_json
-from xcm.response import AssetClaimer, DoubleEncoded
-from xcm.schema import XcmReader
+from pubsub_emulator.xcm.render import to_json
+from pubsub_emulator.xcm.response import AssetClaimer, DoubleEncoded
+from pubsub_emulator.xcm.schema import XcmReader
 
 
 @pytest.mark.parametrize("kind", Instruction.VARIANTS.values(), ids=lambda kind: kind.__name__)

@@ -6,14 +6,22 @@ Where a row contradicts PS-20 to PS-22, the test shows what happens here and say
 import pytest
 from xcm_support import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish
 
-from primitives.hashing import blake2_256
-from primitives.types import ParaId
-from primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
-from xcm.barriers import AllowPublishFrom, Barrier, Filter, Properties, everything, only, only_parachains
-from xcm.instructions import ClearOrigin, Instruction, Publish, SetTopic, Trap, Xcm
-from xcm.location import HERE, PARENT, AccountId32, Location, Parachain, parachain, sibling
-from xcm.message import encode
-from xcm.outcome import (
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.barriers import (
+    AllowPublishFrom,
+    Barrier,
+    Filter,
+    Properties,
+    everything,
+    only,
+    only_parachains,
+)
+from pubsub_emulator.xcm.instructions import ClearOrigin, Instruction, Publish, SetTopic, Trap, Xcm
+from pubsub_emulator.xcm.location import HERE, PARENT, AccountId32, Location, Parachain, parachain, sibling
+from pubsub_emulator.xcm.message import encode
+from pubsub_emulator.xcm.outcome import (
     BadFormat,
     Complete,
     Incomplete,
@@ -23,7 +31,7 @@ from xcm.outcome import (
     Unsupported,
     XcmErrorKind,
 )
-from xcm.processor import Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.processor import Processed, Rejected, XcmProcessor
 
 P = publish()
 TOPIC = SetTopic(b"\x70" * 32)

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from xcm_support import VECTORS, classes_below, unhex
 
-from primitives.hashing import blake2_256
-from primitives.types import ParaId
-from xcm import assets, instructions, location, outcome, response
-from xcm.instructions import XCM, Instruction, Publish, SetTopic
-from xcm.location import HERE, PARENT, Location, parachain, sibling
-from xcm.message import VERSION, decode, encode
-from xcm.outcome import XcmErrorKind
-from xcm.render import camel, render, to_json
-from xcm.schema import Kind, XcmCodec
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.xcm import assets, instructions, location, outcome, response
+from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, SetTopic
+from pubsub_emulator.xcm.location import HERE, PARENT, Location, parachain, sibling
+from pubsub_emulator.xcm.message import VERSION, decode, encode
+from pubsub_emulator.xcm.outcome import XcmErrorKind
+from pubsub_emulator.xcm.render import camel, render, to_json
+from pubsub_emulator.xcm.schema import Kind, XcmCodec
 
 MESSAGES = VECTORS["messages"] + VECTORS["random_messages"]
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xcm_support import PER_BYTE, PER_PUBLISH, PUBLISHES, UNIT, WEIGHER, WEIGHTS, failed, publish
 
-from primitives.types import U64_MAX
-from primitives.weights import WEIGHT_ZERO, Weight
-from xcm.instructions import (
+from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm.instructions import (
     ClearOrigin,
     ExecuteWithOrigin,
     ExportMessage,
@@ -16,9 +16,9 @@ from xcm.instructions import (
     SetAppendix,
     SetErrorHandler,
 )
-from xcm.location import Polkadot
-from xcm.outcome import XcmErrorKind
-from xcm.weigher import FixedWeightBounds, XcmWeights
+from pubsub_emulator.xcm.location import Polkadot
+from pubsub_emulator.xcm.outcome import XcmErrorKind
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 
 def test_every_instruction_weighs_the_unit() -> None:

@@ -8,16 +8,16 @@ completes on top of a complete cache, just the nodes that left the subscribed pa
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from primitives.pubsub import node_cost
-from primitives.types import Hash, ParaId, PubsubKey
-from runtime.pallet_subscriber import storage as items
-from runtime.pallet_subscriber.cache.base import Cache
-from runtime.pallet_subscriber.config import ROW_COST
-from runtime.pallet_subscriber.meter import Meter
-from runtime.pallet_subscriber.storage import CacheInfo
-from runtime.pallet_subscriber.view import SubscriberView
-from runtime.storage import Storage
-from trie.walk import CHILD, step
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
+from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
+from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.trie.walk import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100
 MOST_WAITING: Final = 2

@@ -4,16 +4,22 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from emulator.network import Network
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from emulator.state_diff import child_name, differing_entries, key_name
-from primitives.hashing import twox_128
-from primitives.types import ParaId
-from runtime.events import Event, decode_records
-from runtime.pallet_subscriber.apply import Delivery
-from runtime.parachain_system.ledger import Ledger, PublisherLedger
-from runtime.storage import State
-from runtime.system import EVENTS
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
+from pubsub_emulator.primitives.hashing import twox_128
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.events import Event, decode_records
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.parachain_system.ledger import Ledger, PublisherLedger
+from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.runtime.system import EVENTS
 
 _MOST_LINES: Final = 20
 """Of deliveries, events or keys; how many more there are is said."""

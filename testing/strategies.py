@@ -16,12 +16,12 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from collator.cheats import STRATEGIES
-from emulator.parachain import Pace
-from primitives.pubsub import key_from_data
-from primitives.types import U32_MAX, PubsubKey
-from pubsub_testing.histories import Deed, Delete, Go, History, Publish, SendDownward
-from pubsub_testing.setups import HONEST, Collators, NetworkSetup, SubscriberSetup
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import U32_MAX, PubsubKey
+from pubsub_emulator.testing.histories import Deed, Delete, Go, History, Publish, SendDownward
+from pubsub_emulator.testing.setups import HONEST, Collators, NetworkSetup, SubscriberSetup
 
 NAMED_KEYS: Final = tuple(key_from_data(b"key %d" % at) for at in range(8))
 """Few, so that histories write the same key again."""

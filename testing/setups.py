@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from emulator.network import Network, NetworkConfig, ParachainConfig
-from emulator.parachain import Pace
-from emulator.relay_runtime import RelayConfig
-from emulator.seeded import MILLION
-from primitives.types import ParaId, PubsubKey
-from runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.emulator.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 
 Collators = tuple[tuple[str, ...], ...]
 """The strategies that each cheats by at every turn; none for an honest one."""

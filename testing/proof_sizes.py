@@ -26,12 +26,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from emulator.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
-from emulator.scenario import Scenario
-from emulator.simulation import Simulation
-from primitives.errors import PubsubError
-from primitives.hashing import blake2_256
-from primitives.types import ParaId
+from pubsub_emulator.emulator.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import ParaId
 
 FORMAT: Final = 1
 SUFFIX: Final = ".proof-snapshot"

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from collator.cheats import STRATEGIES, attempt
-from emulator.network import Network
-from emulator.parachain import Collator
-from emulator.seeded import MILLION
-from primitives.errors import PubsubError
-from runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
-from runtime.parachain_system.execute import BlockOutcome
-from runtime.parachain_system.validate import validate_block
+from pubsub_emulator.collator.cheats import STRATEGIES, attempt
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.parachain import Collator
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain_system.validate import validate_block
 
 
 class NoSuchCheat(PubsubError):

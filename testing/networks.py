@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from emulator.network import Network, NetworkConfig
-from emulator.scenario import Scenario
-from emulator.scenario_file import load_bundled, load_scenario
-from emulator.seeded import MILLION
-from emulator.simulation import Simulation
-from primitives.hashing import blake2_256
-from primitives.types import Hash, ParaId, PubsubKey
-from pubsub_testing.failure import Watch
+from pubsub_emulator.emulator.network import Network, NetworkConfig
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario_file import load_bundled, load_scenario
+from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.testing.failure import Watch
 
 N = TypeVar("N", Network, Simulation)
 

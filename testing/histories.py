@@ -6,8 +6,8 @@ Deeds are frozen and print as the code that makes them, so a shrunk counterexamp
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from emulator.network import Network, Step
-from primitives.types import PubsubKey
+from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.primitives.types import PubsubKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from emulator.network import Network
-    from emulator.parachain import Parachain
-    from emulator.relay_chain import RelayChain
-    from emulator.simulation import Simulation
-    from primitives.types import ParaId
-    from pubsub_testing.actors import Cheats, Collators
-    from pubsub_testing.networks import Frozen, Networks
-    from pubsub_testing.snapshot import ProofSnapshot
+    from pubsub_emulator.emulator.network import Network
+    from pubsub_emulator.emulator.parachain import Parachain
+    from pubsub_emulator.emulator.relay_chain import RelayChain
+    from pubsub_emulator.emulator.simulation import Simulation
+    from pubsub_emulator.primitives.types import ParaId
+    from pubsub_emulator.testing.actors import Cheats, Collators
+    from pubsub_emulator.testing.networks import Frozen, Networks
+    from pubsub_emulator.testing.snapshot import ProofSnapshot
 
 MARKER: Final = "pubsub_scenario"
 UPDATE: Final = "--proof-snapshot-update"
@@ -65,7 +65,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def pubsub_networks(pytestconfig: pytest.Config) -> "Iterator[Networks]":
     """Builds and keeps what tests start from: `of`, `build`, `scenario`, `freeze`."""
-    from pubsub_testing.networks import Networks
+    from pubsub_emulator.testing.networks import Networks
 
     pytestconfig.stash[_NETWORKS] = Networks()
     yield pytestconfig.stash[_NETWORKS]
@@ -78,7 +78,7 @@ def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
 
     By default parachain 1000 publishes, and 2000 subscribes to its key `key_from_data(b"key")`.
     """
-    from primitives.pubsub import key_from_data
+    from pubsub_emulator.primitives.pubsub import key_from_data
 
     return pubsub_networks.of([1000], {2000: {1000: [key_from_data(b"key")]}})
 
@@ -86,8 +86,8 @@ def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
 @pytest.fixture
 def pubsub_simulation(request: pytest.FixtureRequest, pubsub_networks: "Networks") -> "Simulation":
     """The scenario that the marker `pubsub_scenario` names, this test's own: `step()` goes on with its traffic."""
-    from primitives.errors import PubsubError
-    from pubsub_testing.networks import find_scenario
+    from pubsub_emulator.primitives.errors import PubsubError
+    from pubsub_emulator.testing.networks import find_scenario
 
     mark = request.node.get_closest_marker(MARKER)
     if mark is None:
@@ -109,8 +109,8 @@ def pubsub_network(request: pytest.FixtureRequest) -> "Network":
     """A network of this test's own: a fork of `pubsub_base`, or the marker's scenario."""
     if request.node.get_closest_marker(MARKER) is not None:
         return _simulated(request.getfixturevalue("pubsub_simulation"))
-    from emulator.simulation import Simulation
-    from pubsub_testing.networks import Frozen
+    from pubsub_emulator.emulator.simulation import Simulation
+    from pubsub_emulator.testing.networks import Frozen
 
     base = request.getfixturevalue("pubsub_base")
     if not isinstance(base, Frozen):
@@ -140,7 +140,7 @@ def pubsub_parachains(pubsub_network: "Network") -> "Mapping[ParaId, Parachain]"
 @pytest.fixture
 def pubsub_collators(pubsub_network: "Network") -> "Collators":
     """The authors in `pubsub_network`: have the next block authored, have a candidate judged."""
-    from pubsub_testing.actors import Collators
+    from pubsub_emulator.testing.actors import Collators
 
     return Collators(pubsub_network)
 
@@ -148,7 +148,7 @@ def pubsub_collators(pubsub_network: "Network") -> "Collators":
 @pytest.fixture
 def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
     """Dishonest authors in `pubsub_network`: attempt a cheat on the next block, or bribe a collator."""
-    from pubsub_testing.actors import Cheats
+    from pubsub_emulator.testing.actors import Cheats
 
     return Cheats(pubsub_network)
 
@@ -156,7 +156,7 @@ def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
 @pytest.fixture
 def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
     """Checks what proofs weigh: `proof_snapshot(pubsub_simulation, tolerance="2%")`; the option keeps what is now."""
-    from pubsub_testing.snapshot import ProofSnapshot
+    from pubsub_emulator.testing.snapshot import ProofSnapshot
 
     test = f"{request.path.stem}-{request.node.name}"
     return ProofSnapshot(request.path.parent, test, bool(request.config.getoption(UPDATE)))
