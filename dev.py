@@ -118,7 +118,7 @@ def set_up() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
     # compat mode: a plain path entry, which mypy can follow
-    editable = ("--config-settings", "editable_mode=compat", "--editable", ".[audit,plot]")
+    editable = ("--config-settings", "editable_mode=compat", "--editable", ".[audit,plot,client,node,events]")
     installed = quiet(*pip, *editable, *requirements(project, GROUPS))
     if installed.returncode != 0:
         sys.stderr.write(installed.stderr)

@@ -30,6 +30,10 @@ api_rooms = (
     "emulator",
     "spark_audit",
     "testing",
+    "node",
+    "eventplane",
+    "client",
+    "fuzzing",
     "explorer",
     "cli",
 )

@@ -3,12 +3,13 @@
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import pubsub_emulator
 
-ROOMS = ("primitives", "trie", "xcm", "runtime", "collator", "emulator", "spark_audit", "testing", "explorer", "cli")
+ROOMS = tuple(path.name for path in Path(pubsub_emulator.__file__).parent.iterdir() if path.is_dir())
 
 
 @pytest.mark.parametrize("name", pubsub_emulator.__all__)

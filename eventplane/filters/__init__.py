@@ -1,0 +1,1 @@
+"""Filters: one small algebra, compiled to a predicate and to SQL."""

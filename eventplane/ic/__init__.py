@@ -1,0 +1,1 @@
+"""A small Internet Computer: subnets and canisters stepped in rounds."""

@@ -1,0 +1,1 @@
+"""Doing something once: claims with leases that are committed, released or revoked."""
