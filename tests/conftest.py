@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 from hypothesis import HealthCheck, settings
 from support.browser import browser, chromium, new_page, page
+from support.postgres import postgres, postgres_url
 
-__all__ = ["browser", "chromium", "new_page", "page"]  # fixtures for all
+__all__ = ["browser", "chromium", "new_page", "page", "postgres", "postgres_url"]  # fixtures for all
 
 # `ci` is the same on every run, `dev` looks for something new, `long` is for a night. Chosen by HYPOTHESIS_PROFILE.
 _SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -34,10 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One Spark session and one browser a machine are enough: their tests go to one worker of pytest-xdist each."""
+    """One Spark session, one browser and one database server are enough: each has one worker of pytest-xdist."""
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("postgres"))
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.xdist_group("browser"))
