@@ -145,6 +145,7 @@ class Network:
         )
         self._observers: list[Observer] = []
         self._extrinsics: list[Extrinsic] = []
+        self._turns: dict[ParaId, None] = {}
         chains = self.parachains.values()
         slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
         self._schedule = Schedule(slots, config.segment_length)
@@ -245,6 +246,15 @@ class Network:
         executive.encode_extrinsic(extrinsic)
         self._extrinsics.append(extrinsic)
 
+    def give_turn(self, para: int) -> None:
+        """Let a parachain build in the next step, whatever its pace. Raises `UnknownParachain`."""
+        self._turns[self.parachain(para).para] = None
+
+    def travel(self, slots: int) -> None:
+        """Leave out some slots of the relay chain before its next block. Raises `BadRequest` for less than none."""
+        ensure_blocks(slots)
+        self.relay.skipped_slots += slots
+
     def manager(self, para: int) -> AccountId:
         """The account that owns a parachain on the relay chain."""
         return AccountId(secret(self.config.seed, f"manager/{para}"))
@@ -286,6 +296,10 @@ class Network:
         for observer in self._observers:
             self._checkpoint(observer, self._schedule.segment(self.number) + 1)
 
+    def dismiss(self) -> None:
+        """Tell observers nothing more: whoever restores a snapshot observes it anew."""
+        self._observers = []
+
     def snapshot(self) -> Snapshot:
         """This moment, to come back to or to branch from."""
         chains = tuple(chain.copy() for chain in self.parachains.values())
@@ -296,6 +310,7 @@ class Network:
         self.relay.restore(snapshot.relay)
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
         self._extrinsics = list(snapshot.extrinsics)
+        self._turns = {}
 
     def fork(self) -> "Network":
         """A network that goes on from here by itself, with no observers; costs some references for each kept block.
@@ -307,6 +322,7 @@ class Network:
         fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}
         fork._observers = []  # noqa: SLF001  # of its own kind
         fork._extrinsics = list(self._extrinsics)  # noqa: SLF001  # of its own kind
+        fork._turns = dict(self._turns)  # noqa: SLF001  # of its own kind
         return fork
 
     # One step
@@ -316,7 +332,10 @@ class Network:
         if self._schedule.begins_segment(now.number):
             for observer in self._observers:
                 self._checkpoint(observer, self._schedule.segment(now.number))
-        before = {para: chain.copy() for para, chain in self.parachains.items() if chain.has_turn(now.number)}
+        turns, self._turns = self._turns, {}
+        before = {
+            para: chain.copy() for para, chain in self.parachains.items() if para in turns or chain.has_turn(now.number)
+        }
         for para in before:
             now.turn(self.parachains[para])
         block = self.relay.build(now.backed, self._extrinsics)

@@ -16,9 +16,6 @@ from pubsub_emulator.runtime.inclusion import BackedCandidate
 from pubsub_emulator.runtime.parachain_system.block import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.storage import State, Storage
 
-GENESIS_SLOT: Final = 1_000_000
-"""The relay chain's slot at block 0; one slot a block."""
-
 KEPT_BLOCKS: Final = 256
 """How many of the newest states can be proven against; older ones are pruned, as a node prunes."""
 
@@ -50,6 +47,7 @@ class RelaySnapshot:
 
     blocks: tuple[KeptBlock, ...]
     downward: tuple[tuple[ParaId, bytes], ...]
+    skipped_slots: int = 0
 
 
 @dataclass(slots=True)
@@ -59,6 +57,8 @@ class RelayChain:
     runtime: RelayRuntime
     blocks: list[KeptBlock]
     downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
+    skipped_slots: int = 0
+    """Slots since block 0 in which no block was built."""
 
     @staticmethod
     def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
@@ -67,7 +67,7 @@ class RelayChain:
         storage = Storage(State())
         runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
         root = storage.commit()
-        header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), (babe_pre_digest(Slot(GENESIS_SLOT)),))
+        header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), (babe_pre_digest(Slot(config.genesis_slot)),))
         return RelayChain(runtime, [KeptBlock(header, storage.state)])
 
     @property
@@ -84,6 +84,10 @@ class RelayChain:
     def state(self) -> State:
         """The newest block's state, for reading."""
         return self.blocks[-1].state
+
+    def slot(self, number: int) -> Slot:
+        """The slot of the block with that number, if it is the next one."""
+        return Slot(self.runtime.config.genesis_slot + number + self.skipped_slots)
 
     @property
     def executions(self) -> tuple[MessageExecution, ...]:
@@ -144,7 +148,7 @@ class RelayChain:
             storage,
             number,
             parent.header.hash(),
-            digest=(babe_pre_digest(Slot(GENESIS_SLOT + number)),),
+            digest=(babe_pre_digest(self.slot(number)),),
             inherents=(Call(self.runtime.inclusion.NAME, "enter", (list(candidates),)),),
             extrinsics=extrinsics,
         )
@@ -170,9 +174,10 @@ class RelayChain:
 
     def snapshot(self) -> RelaySnapshot:
         """This block, to come back to."""
-        return RelaySnapshot(tuple(self.blocks), tuple(self.downward))
+        return RelaySnapshot(tuple(self.blocks), tuple(self.downward), self.skipped_slots)
 
     def restore(self, snapshot: RelaySnapshot) -> None:
         """Go back to a block."""
         self.blocks = list(snapshot.blocks)
         self.downward = list(snapshot.downward)
+        self.skipped_slots = snapshot.skipped_slots

@@ -51,12 +51,20 @@ _UNDECODABLE: Final = Weight(10_000_000, 0)
 """What finding out that bytes are no message takes."""
 
 
+GENESIS_SLOT: Final = 1_000_000
+"""The relay chain's slot at block 0, unless its configuration gives another."""
+
+
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
-    """What a relay chain is configured with; `session_length` and `session_delay` in blocks and sessions."""
+    """What a relay chain is configured with; `session_length` and `session_delay` in blocks and sessions.
+
+    `genesis_slot` is the slot of block 0; each block takes the next one unless slots are skipped.
+    """
 
     session_length: int = 50
     session_delay: int = 2
+    genesis_slot: int = GENESIS_SLOT
     pubsub: PubsubConfig = field(default_factory=PubsubConfig)
     host: HostConfiguration = field(default_factory=HostConfiguration)
     bounds: MessageBounds = field(default_factory=MessageBounds)
