@@ -8,30 +8,30 @@ from typing import Final
 from bench.measure import Race, Work, hashing
 from bench.tries import update
 from pubsub_emulator.collator.author import RelayBlock, author
-from pubsub_emulator.collator.cases import Bench
 from pubsub_emulator.collator.cheats import propose
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
-from pubsub_emulator.collator.worlds import World
-from pubsub_emulator.emulator.parachain import pack
-from pubsub_emulator.emulator.relay_runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.emulator.network.parachain import pack
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.babe import babe_pre_digest
-from pubsub_emulator.runtime.executive import BlockWeights
+from pubsub_emulator.runtime.framework.executive import BlockWeights
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, genesis_rows
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain_system.block import Candidate
-from pubsub_emulator.runtime.parachain_system.genesis import genesis
-from pubsub_emulator.runtime.parachain_system.static_keys import fixed_keys
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.trie import Trie, read_child_proof
 from pubsub_emulator.xcm import Publish
 

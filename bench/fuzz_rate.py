@@ -11,11 +11,11 @@ import argparse
 import time
 from itertools import count
 
-from pubsub_emulator.collator.cases import Bench
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, expected_of_proof, propose
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
-from pubsub_emulator.collator.fuzz import campaign
-from pubsub_emulator.collator.worlds import World
+from pubsub_emulator.laboratory.campaign import campaign
+from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.worlds import World
 
 
 def situation_of(nodes: int) -> Situation:

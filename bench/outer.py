@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.measure import Race, Result
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
@@ -59,7 +59,7 @@ def history() -> Iterator[Race]:
     """Writing what a network did, beside doing it; nothing where pyarrow is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         return
-    from pubsub_emulator.spark_audit.store import HistoryWriter  # noqa: PLC0415  # an optional dependency
+    from pubsub_emulator.spark_audit.history.store import HistoryWriter  # noqa: PLC0415  # an optional dependency
 
     tape = Tape()
     run(tape)

@@ -32,9 +32,9 @@ from bench.measure import Result  # noqa: E402  # the same
 from pubsub_emulator.emulator.network import Network  # noqa: E402  # the same
 from pubsub_emulator.primitives.hashing import blake2_256  # noqa: E402  # the same
 from pubsub_emulator.primitives.pubsub import key_from_data  # noqa: E402  # the same
-from pubsub_emulator.spark_audit import schema  # noqa: E402  # the same
-from pubsub_emulator.spark_audit.reader import Fault, History  # noqa: E402  # the same
-from pubsub_emulator.spark_audit.store import HistoryWriter  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.history import schema  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.history.reader import Fault, History  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.history.store import HistoryWriter  # noqa: E402  # the same
 
 SUBSCRIBERS: Final = 10
 PUBLISHERS: Final = 4
@@ -48,7 +48,7 @@ import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from bench.spark import used
-from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.audit.run import audit
 
 engine, master = sys.argv[4], sys.argv[5]
 before = {}

@@ -23,12 +23,12 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_MAX
-from pubsub_emulator.runtime import system
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.events import events
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.events import events
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, Config, GenesisPublisher, TtlPolicy, genesis_rows
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
-from pubsub_emulator.runtime.storage import State, Storage
 
 VALUE = bytes(64)
 PER_PUBLISHER = 1000

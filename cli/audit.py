@@ -15,9 +15,9 @@ from pubsub_emulator.cli.report import make_report
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.run import show_digest
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
-from pubsub_emulator.spark_audit.audit import AuditFailed, AuditResult, Progress, audit
-from pubsub_emulator.spark_audit.findings import Severity
-from pubsub_emulator.spark_audit.follow import follow
+from pubsub_emulator.spark_audit.audit.findings import Severity
+from pubsub_emulator.spark_audit.audit.follow import follow
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, Progress, audit
 from pubsub_emulator.spark_audit.report.words import size
 
 MOST_CHAINS = 12

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from pubsub_emulator.cli.pages import Grid, Shown, printable, words
-from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
-from pubsub_emulator.runtime.parachain_system.ledger import Ledger
+from pubsub_emulator.runtime.parachain.ledger import Ledger
 
 Rows = tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]
 """A table's header and rows."""

@@ -13,9 +13,9 @@ from pubsub_emulator.cli.proofs import import_bundled, show_import
 from pubsub_emulator.cli.report import FOLDER, can_draw, make_report, report_written
 from pubsub_emulator.cli.run import HISTORY, find_scenario, show_digest, show_run, simulate
 from pubsub_emulator.cli.screen import files
-from pubsub_emulator.emulator.digest import combine
-from pubsub_emulator.runtime.parachain_system.block import Verdict
-from pubsub_emulator.spark_audit.audit import FINDINGS, INCOMPLETE, AuditResult
+from pubsub_emulator.emulator.observers.digest import combine
+from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.spark_audit.audit.run import FINDINGS, INCOMPLETE, AuditResult
 
 AUDIT = "audit"
 DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"

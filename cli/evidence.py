@@ -7,7 +7,7 @@ from typing import Any
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say
-from pubsub_emulator.spark_audit.finding_file import FindingError, check_finding, finding_text
+from pubsub_emulator.spark_audit.audit.finding_file import FindingError, check_finding, finding_text
 
 SHORT = 16
 """Hex digits of an id in the list: enough to tell findings apart."""
@@ -36,7 +36,7 @@ def check(path: Path) -> Result:
 
 def write(audit: Path, finding: str, out: Path) -> Result:
     """Write one finding of an audit. Raises `FindingError`, `ResultError`, `OSError`."""
-    from pubsub_emulator.spark_audit.commit import write_atomically
+    from pubsub_emulator.spark_audit.history.commit import write_atomically
 
     start = finding.removeprefix("0x").lower()
     found = [row for row in _findings(audit) if row["id"].hex().startswith(start)]
@@ -62,8 +62,8 @@ def list_findings(audit: Path) -> Result:
 
 
 def _findings(audit: Path) -> Iterator[dict[str, Any]]:
-    from pubsub_emulator.spark_audit import schema
-    from pubsub_emulator.spark_audit.results import Results
+    from pubsub_emulator.spark_audit.audit.results import Results
+    from pubsub_emulator.spark_audit.history import schema
 
     yield from Results.open(audit).rows(schema.FINDINGS)
 

@@ -13,8 +13,8 @@ from pubsub_emulator.cli.output import new_folder
 from pubsub_emulator.cli.plot import NoPlotLibrary, draw
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, stage, table
-from pubsub_emulator.emulator.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
-from pubsub_emulator.emulator.questions import QUESTIONS, Figure, sweep_figure
+from pubsub_emulator.laboratory.experiments.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
+from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 

@@ -7,8 +7,8 @@ import click
 
 from pubsub_emulator.cli.output import new_folder
 from pubsub_emulator.cli.screen import files, stage, table
-from pubsub_emulator.emulator.scenario_file import load_bundled
-from pubsub_emulator.emulator.vectors import README_FILE, SCENARIO, SCHEMA_FILE, make_vectors, write_vectors
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.laboratory.fixture_set import README_FILE, SCENARIO, SCHEMA_FILE, make_vectors, write_vectors
 
 
 def run_fixtures(out: Path) -> None:

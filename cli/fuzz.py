@@ -9,9 +9,9 @@ from time import monotonic
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import Advance, files, say, stage, table
-from pubsub_emulator.collator.cases import Case
 from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES
-from pubsub_emulator.collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus
+from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus
+from pubsub_emulator.laboratory.cases import Case
 
 MANY = {2: "two at once", 3: "three at once"}
 
@@ -52,8 +52,8 @@ def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
     own = [name for name in STRATEGIES if name not in BUILT_IN]
     if own:
         raise UnknownStrategy(f"Spark's workers do not know {own[0]!r}: strategies of one's own are for one process")
-    from pubsub_emulator.spark_audit.campaign import distribute
-    from pubsub_emulator.spark_audit.mapping import open_mapper
+    from pubsub_emulator.spark_audit.engine.campaign import distribute
+    from pubsub_emulator.spark_audit.engine.engine import open_mapper
 
     def watch(done: int, wanted: int) -> None:
         advance(done, wanted, "trying cheats: worlds")

@@ -18,9 +18,16 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
-from pubsub_emulator.spark_audit.attribution import TOP, Attribution, Part, attribute, attribute_reads, child_trie_name
-from pubsub_emulator.spark_audit.node_data import NodeDataError, NodeProof, read_node_data, root_of
-from pubsub_emulator.spark_audit.open_proof import ProofError
+from pubsub_emulator.spark_audit.real_proofs.attribution import (
+    TOP,
+    Attribution,
+    Part,
+    attribute,
+    attribute_reads,
+    child_trie_name,
+)
+from pubsub_emulator.spark_audit.real_proofs.node_data import NodeDataError, NodeProof, read_node_data, root_of
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 
 FORMAT: Final = 1
 _NAME: Final = 46

@@ -47,7 +47,7 @@ new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to 
 
 def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the scenarios that come with the project, and files."""
-    from pubsub_emulator.emulator.scenario_file import bundled_scenarios
+    from pubsub_emulator.emulator.scenario.file import bundled_scenarios
 
     named = [CompletionItem(name) for name in bundled_scenarios() if name.startswith(incomplete)]
     return [*named, CompletionItem(incomplete, type="file")]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Final
 
-from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.framework.events import Event
 
 PREVIEW: Final = 32
 """Bytes of a value that a table shows."""

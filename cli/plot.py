@@ -6,7 +6,7 @@ The plotting library is the extra `plot`; it is imported when something is drawn
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.emulator.questions import Figure
+from pubsub_emulator.laboratory.experiments.presets import Figure
 from pubsub_emulator.primitives.errors import PubsubError
 
 WIDTH: Final = 320

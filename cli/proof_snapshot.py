@@ -7,7 +7,7 @@ import click
 from pubsub_emulator.cli.run import find_scenario
 from pubsub_emulator.cli.screen import stage, table
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.testing.proof_sizes import (
     Change,
     ProofSizes,

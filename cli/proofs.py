@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.spark_audit.relay_proofs import Imported, import_relay_proofs
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import Imported, import_relay_proofs
 
 
 def import_proofs(paths: Sequence[Path], out: Path) -> None:
@@ -18,7 +18,7 @@ def import_proofs(paths: Sequence[Path], out: Path) -> None:
 
 def import_bundled(out: Path) -> Imported:
     """Import the proofs that come with the project."""
-    with as_file(files("spark_audit").joinpath("mainnet")) as folder:
+    with as_file(files("pubsub_emulator.spark_audit").joinpath("mainnet")) as folder:
         return import_relay_proofs(sorted(folder.glob("*.json")), out)
 
 

@@ -17,7 +17,7 @@ import click
 from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
-from pubsub_emulator.emulator.scenario_fields import described
+from pubsub_emulator.emulator.scenario.fields import described
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 PAGES: Final = ("cli.md", "scenarios.md")

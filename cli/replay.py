@@ -8,10 +8,10 @@ from typing import Any, Final
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say
-from pubsub_emulator.collator.cases import Found
 from pubsub_emulator.collator.cheats.steps import to_json
-from pubsub_emulator.collator.fuzz import ReplayResult, replay
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
+from pubsub_emulator.laboratory.campaign import ReplayResult, replay
+from pubsub_emulator.laboratory.cases import Found
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_STEPS: Final = 12

@@ -10,12 +10,12 @@ from typing import Any, Final
 from pubsub_emulator.cli.output import MARKER, new_folder
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.emulator.digest import RunDigest
-from pubsub_emulator.emulator.records import Observer
+from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.observers.digest import RunDigest
+from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.scenario_file import bundled_scenarios, load_bundled, load_scenario
-from pubsub_emulator.emulator.simulation import Simulation
-from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.emulator.scenario.file import bundled_scenarios, load_bundled, load_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.report.words import percent, size
 
@@ -57,7 +57,7 @@ def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, histor
         ExitStack() as open_writer,
     ):
         if history:
-            from pubsub_emulator.spark_audit.store import HistoryWriter
+            from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
             observers.append(open_writer.enter_context(HistoryWriter(folder / HISTORY, scenario.name)))
         simulation = Simulation(scenario, observers)

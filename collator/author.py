@@ -17,20 +17,20 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain_system.block import (
+from pubsub_emulator.runtime.parachain.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
     Inherent,
     encode_messages,
 )
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
-from pubsub_emulator.runtime.parachain_system.static_keys import StaticValues, read_static_keys
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.trie import BadNode, read_proof
 
 

@@ -33,7 +33,7 @@ api_rooms = (
     "node",
     "eventplane",
     "client",
-    "fuzzing",
+    "laboratory",
     "explorer",
     "cli",
 )

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
@@ -22,13 +22,13 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
-from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, runtime_spec
-from pubsub_emulator.runtime.parachain_system.governance import CODE, transact
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
+from pubsub_emulator.runtime.parachain.governance import CODE, transact
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 FIXTURE_VERSION: Final = 1
 

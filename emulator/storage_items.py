@@ -18,13 +18,13 @@ from pubsub_emulator.runtime import (
     system,
 )
 from pubsub_emulator.runtime.balances import pallet as balances
-from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from pubsub_emulator.runtime.message_queue import types as message_queue
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import storage as broadcaster
 from pubsub_emulator.runtime.pallet_subscriber import handler as consumer
 from pubsub_emulator.runtime.pallet_subscriber import storage as subscriber
-from pubsub_emulator.runtime.parachain_system import genesis
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain import genesis
+from pubsub_emulator.runtime.relay.message_queue import types as message_queue
 
 Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
 

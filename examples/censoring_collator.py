@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pubsub_emulator.emulator.metrics import Metrics
+from pubsub_emulator.emulator.observers.metrics import Metrics
 from pubsub_emulator.emulator.scenario import CollatorSettings
-from pubsub_emulator.emulator.scenario_file import load_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.file import load_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.types import ParaId
 
 EXCHANGE = ParaId(3000)

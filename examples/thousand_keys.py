@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.scenario_file import load_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.file import load_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 
 
 def read(scenario: Scenario) -> None:

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from itertools import accumulate
 
-from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.explorer.tree import Asked, Below, Drawn, Fate, Sources, draw
 from pubsub_emulator.explorer.words import Names, static_labels
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
-from pubsub_emulator.runtime.parachain_system.static_keys import fixed_keys
+from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
 
 
 def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None) -> list[Drawn]:

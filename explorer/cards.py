@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network import Network, Step
-from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.state_diff import NodeDifference, StateDifference
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.html import Html, fold, join, table, tag
@@ -13,12 +13,12 @@ from pubsub_emulator.explorer.tree import Drawn, draw_read, draw_trie
 from pubsub_emulator.explorer.words import VERDICTS, Names, event_words, preview, short, ttl_words
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.events import Event, EventRecord
+from pubsub_emulator.runtime.framework.events import Event, EventRecord
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.parachain_system.block import InvalidBlock
-from pubsub_emulator.runtime.parachain_system.ledger import Ledger
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import InvalidBlock
+from pubsub_emulator.runtime.parachain.ledger import Ledger
 from pubsub_emulator.trie import Trie
 
 MOST_KEYS: Final = 256

@@ -8,9 +8,9 @@ from typing import Final
 from pubsub_emulator.explorer.words import Names, preview, short, state_key_words
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.delivered import PACK
-from pubsub_emulator.runtime.storage import State
 
 MOST_ROWS: Final = 12
 """Rows of one item that are told apart; of further ones only how many there are."""

@@ -10,31 +10,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.emulator.network.relay_chain import RelayChain
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
 from pubsub_emulator.explorer.svg import arrange, packed
 from pubsub_emulator.explorer.tree import Drawn, Shape
 from pubsub_emulator.explorer.words import Names, event_words, execution_words, preview, ttl_words
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime import system
-from pubsub_emulator.runtime.events import Event, decode_records
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.events import Event, decode_records
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
-from pubsub_emulator.runtime.parachain_system.block import encode_messages
-from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
-from pubsub_emulator.runtime.parachain_system.ledger import Ledger, make_ledger, own_state_bytes
-from pubsub_emulator.runtime.parachain_system.validate import judge_proof
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import encode_messages
+from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
+from pubsub_emulator.runtime.parachain.validate import judge_proof
 
 Json = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.page import write_page
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.words import scenario_names

@@ -234,4 +234,4 @@ def _edge(parent: Placed, child: Placed) -> str:
 @lru_cache(maxsize=8)
 def asset(name: str) -> str:
     """A file that comes with this package."""
-    return (files("explorer") / "assets" / name).read_text(encoding="utf-8")
+    return (files("pubsub_emulator.explorer") / "assets" / name).read_text(encoding="utf-8")

@@ -6,17 +6,17 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from pubsub_emulator.emulator.executions import MessageExecution
+from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
 from pubsub_emulator.emulator.scenario import Scenario, published_key
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime import system
-from pubsub_emulator.runtime.events import Event
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.xcm import Complete, Incomplete
 
 VERDICTS: Final[Mapping[Verdict, str]] = {

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pubsub_emulator.collator.cheats.steps import Add, Drop
     from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
     from pubsub_emulator.collator.draws import Draws
-    from pubsub_emulator.emulator.metrics import Metrics
     from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-    from pubsub_emulator.emulator.parachain import Pace
-    from pubsub_emulator.emulator.relay_runtime import RelayConfig
+    from pubsub_emulator.emulator.network.parachain import Pace
+    from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+    from pubsub_emulator.emulator.observers.metrics import Metrics
     from pubsub_emulator.emulator.scenario import CollatorSettings, Scenario
-    from pubsub_emulator.emulator.scenario_file import load_scenario, parse_scenario
-    from pubsub_emulator.emulator.simulation import Simulation
+    from pubsub_emulator.emulator.scenario.file import load_scenario, parse_scenario
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.primitives.errors import PubsubError
     from pubsub_emulator.primitives.header import Header
     from pubsub_emulator.primitives.pubsub import (
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     )
     from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey
     from pubsub_emulator.primitives.weights import Weight
+    from pubsub_emulator.runtime.framework.storage import Storage
     from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
     from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError, register_handler
-    from pubsub_emulator.runtime.parachain_system.block import InvalidBlock, Verdict
-    from pubsub_emulator.runtime.parachain_system.validate import validate_block
-    from pubsub_emulator.runtime.storage import Storage
+    from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
+    from pubsub_emulator.runtime.parachain.validate import validate_block
 
 __version__ = VERSION
 

@@ -18,18 +18,18 @@ from typing import Any, Final
 
 from pubsub_emulator.emulator.fixtures import Fixture, FixtureError
 from pubsub_emulator.emulator.state_diff import StateDifference, diff_states, differing_fields, shown
-from pubsub_emulator.emulator.vectors import read_vectors
+from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.storage import State
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.commit import COMMITS
-from pubsub_emulator.spark_audit.reader import Fault, History
-from pubsub_emulator.spark_audit.rows import Row, RowError, candidate_of, state_of
-from pubsub_emulator.spark_audit.task import Task, make_tasks
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.spark_audit.engine.segment_task import Task, make_tasks
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import COMMITS
+from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.history.rows import Row, RowError, candidate_of, state_of
 
 _DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from pubsub_emulator.collator.cheats import STRATEGIES, attempt
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.parachain import Collator
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.network.parachain import Collator
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock, Verdict
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain_system.validate import validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.validate import validate_block
 
 
 class NoSuchCheat(PubsubError):

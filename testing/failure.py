@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
@@ -15,11 +15,11 @@ from pubsub_emulator.emulator.records import (
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
 from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.events import Event, decode_records
+from pubsub_emulator.runtime.framework.events import Event, decode_records
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.parachain_system.ledger import Ledger, PublisherLedger
-from pubsub_emulator.runtime.storage import State
-from pubsub_emulator.runtime.system import EVENTS
+from pubsub_emulator.runtime.parachain.ledger import Ledger, PublisherLedger
 
 _MOST_LINES: Final = 20
 """Of deliveries, events or keys; how many more there are is said."""

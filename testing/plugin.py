@@ -11,9 +11,9 @@ import pytest
 
 if TYPE_CHECKING:
     from pubsub_emulator.emulator.network import Network
-    from pubsub_emulator.emulator.parachain import Parachain
-    from pubsub_emulator.emulator.relay_chain import RelayChain
-    from pubsub_emulator.emulator.simulation import Simulation
+    from pubsub_emulator.emulator.network.parachain import Parachain
+    from pubsub_emulator.emulator.network.relay_chain import RelayChain
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.testing.actors import Cheats, Collators
     from pubsub_emulator.testing.networks import Frozen, Networks
@@ -109,7 +109,7 @@ def pubsub_network(request: pytest.FixtureRequest) -> "Network":
     """A network of this test's own: a fork of `pubsub_base`, or the marker's scenario."""
     if request.node.get_closest_marker(MARKER) is not None:
         return _simulated(request.getfixturevalue("pubsub_simulation"))
-    from pubsub_emulator.emulator.simulation import Simulation
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.testing.networks import Frozen
 
     base = request.getfixturevalue("pubsub_base")

@@ -26,7 +26,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
@@ -34,7 +34,7 @@ from pubsub_emulator.emulator.records import (
     SubscriptionRecord,
 )
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId

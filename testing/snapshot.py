@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.testing.proof_sizes import SUFFIX, ProofSizes, parse_tolerance, read_sizes, verdict
 
 FOLDER = "__proof_snapshots__"

@@ -17,7 +17,7 @@ from typing import Final
 from hypothesis import strategies as st
 
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, PubsubKey
 from pubsub_emulator.testing.histories import Deed, Delete, Go, History, Publish, SendDownward

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pubsub_emulator.collator.author import seal
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
@@ -15,11 +15,11 @@ from pubsub_emulator.emulator.records import (
 )
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import key_from_data
-from pubsub_emulator.runtime.parachain_system.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.storage import State
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 KEYS = [key_from_data(b"key %d" % at) for at in range(12)]
 SUBSCRIBER = 2000

@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from pubsub_emulator.collator.cases import Bench
 from pubsub_emulator.collator.cheats import Attempt, Situation
-from pubsub_emulator.collator.worlds import World
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.worlds import World
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 SITUATIONS = 24
 

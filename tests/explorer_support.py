@@ -8,20 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
-from pubsub_emulator.runtime.storage import State, Storage
 
 SCENARIO = """
 name = "explored"

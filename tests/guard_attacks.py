@@ -12,15 +12,16 @@ from types import FrameType
 import pytest
 from cheat_support import found, names, situations
 
-from pubsub_emulator.collator.cases import Bench
 from pubsub_emulator.collator.cheats import STRATEGIES, Attempt, Situation, attempt, expected_of_proof, propose
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
-from pubsub_emulator.collator.worlds import World
+from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key, sign
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, DigestKind, aura_seal
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import MIN_KEYS, SlotCache
@@ -29,9 +30,8 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHERS
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain_system.execute import execute_block
-from pubsub_emulator.runtime.parachain_system.genesis import genesis
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain.execute import execute_block
+from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import BadNode, Trie
 from pubsub_emulator.trie.walk import step
 

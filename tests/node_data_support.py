@@ -8,7 +8,7 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG, CURRENT_SLOT, child_root_key, para_head
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.runtime.framework.storage import State
 
 PRICES = (key_from_data(b"DOT/USD"), key_from_data(b"KSM/USD"), key_from_data(b"never published"))
 

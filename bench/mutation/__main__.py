@@ -51,7 +51,7 @@ FILES = (
     "trie/nodes.py",
     "trie/mutable.py",
     "trie/bulk.py",
-    "runtime/parachain_system/validate.py",
+    "runtime/parachain/validate.py",
 )
 
 

@@ -10,11 +10,11 @@ from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.runtime.parachain_system.block import InvalidBlock
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain_system.validate import validate_block
+from pubsub_emulator.runtime.parachain.block import InvalidBlock
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.validate import validate_block
 from pubsub_emulator.spark_audit.compare import Judged
-from pubsub_emulator.spark_audit.open_proof import ProofError, decode_node
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node
 
 
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:

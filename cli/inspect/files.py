@@ -6,14 +6,14 @@ from pathlib import Path
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.cli.pages import Grid, Line
-from pubsub_emulator.collator.cases import read_case
 from pubsub_emulator.emulator.fixtures import read_fixture
 from pubsub_emulator.emulator.scenario import Scenario, Subscriber
-from pubsub_emulator.emulator.scenario_file import load_scenario, parse_document
+from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document
+from pubsub_emulator.laboratory.cases import read_case
 from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.spark_audit.audit.finding_file import check_finding
 from pubsub_emulator.spark_audit.compare import judged_fixture
-from pubsub_emulator.spark_audit.finding_file import check_finding
-from pubsub_emulator.spark_audit.relay_proofs import read_relay_proof
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 
 
 def scenario(path: Path) -> View:

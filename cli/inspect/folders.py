@@ -6,12 +6,12 @@ from pathlib import Path
 from pubsub_emulator.cli.inspect.block import judged_block
 from pubsub_emulator.cli.inspect.view import InspectError, View, counted, view
 from pubsub_emulator.cli.pages import Grid, Line, Shown
-from pubsub_emulator.emulator.vectors import read_vectors
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.commit import COMMITS
+from pubsub_emulator.laboratory.fixture_set import read_vectors
+from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.compare import HistoryRecord
-from pubsub_emulator.spark_audit.reader import Fault, History
-from pubsub_emulator.spark_audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import COMMITS
+from pubsub_emulator.spark_audit.history.reader import Fault, History
 
 
 def history_folder(path: Path) -> Path | None:

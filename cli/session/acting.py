@@ -9,11 +9,11 @@ from pubsub_emulator.cli.pages import Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
 from pubsub_emulator.cli.session.session import Session, number, value
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.parachain import Parachain
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import merge_subscriptions
-from pubsub_emulator.runtime.parachain_system.governance import subscriber_call, transact
+from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 
 PUBLISHER_ID: Final = "a publisher's id is a whole number"
 

@@ -9,8 +9,8 @@ from pubsub_emulator.cli.session.command import Command, CommandError, Given, Ki
 from pubsub_emulator.cli.session.session import Session, number
 from pubsub_emulator.emulator.network import Step
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
-from pubsub_emulator.runtime.parachain_system.block import Verdict
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 MOST: Final = 1000
 """Blocks after which `until` gives up, unless told otherwise."""

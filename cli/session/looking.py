@@ -9,12 +9,12 @@ from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Param
 from pubsub_emulator.cli.session.session import Session, number
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network import Step
-from pubsub_emulator.emulator.parachain import Parachain
-from pubsub_emulator.emulator.records import BlockRecord
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.events import EventRecord
+from pubsub_emulator.runtime.framework.events import EventRecord
 
 
 def chains(session: Session, text: str | None, *, subscribers: bool = False) -> list[Parachain]:

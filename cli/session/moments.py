@@ -9,7 +9,7 @@ from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
 from pubsub_emulator.cli.session.session import Moment, Session
 from pubsub_emulator.emulator.state_diff import diff_states, differing_entries
-from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import Trie
 
 

@@ -16,7 +16,7 @@ from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.session import Moment, Session
-from pubsub_emulator.emulator.scenario_file import parse_document
+from pubsub_emulator.emulator.scenario.file import parse_document
 
 FORMAT: Final = "pubsub-session/1"
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")

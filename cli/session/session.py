@@ -16,14 +16,14 @@ from typing import Final
 from pubsub_emulator.cli.pages import Shown
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.emulator.network import Network, Snapshot, Step
-from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_key
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.parachain_system.governance import check_runtime
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain.governance import check_runtime
 
 REMEMBERED: Final = 256
 """The newest steps that can be looked at."""

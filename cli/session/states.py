@@ -9,15 +9,15 @@ from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
 from pubsub_emulator.cli.session.looking import chains
 from pubsub_emulator.cli.session.session import Session, hexadecimal, number
-from pubsub_emulator.emulator.parachain import Parachain
+from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items, rows
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
-from pubsub_emulator.runtime.storage import Storage
 
 MOST_ROWS: Final = 200
 """Rows of storage that are shown."""

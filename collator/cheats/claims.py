@@ -21,7 +21,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain_system.block import Inherent, Verdict, encode_messages
+from pubsub_emulator.runtime.parachain.block import Inherent, Verdict, encode_messages
 
 _MISREPORTED = Verdict.MESSAGES_MISREPORTED
 _ROOT = Verdict.ROOT_MISMATCH

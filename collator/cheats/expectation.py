@@ -16,9 +16,9 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain_system.block import Candidate, Inherent, Verdict, encode_messages, message_chain
-from pubsub_emulator.runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from pubsub_emulator.runtime.parachain_system.static_keys import NO_MESSAGES, StaticValues
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict, encode_messages, message_chain
+from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:

@@ -8,7 +8,7 @@ from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 _ANY = (
     Verdict.DUPLICATE_NODE,

@@ -12,6 +12,7 @@ from pubsub_emulator.collator.cheats.steps import Add, Claim, Step, difference
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
@@ -26,8 +27,7 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import (
     CacheInfo,
     LastDelivered,
 )
-from pubsub_emulator.runtime.parachain_system.block import Verdict
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _UNUSED = Verdict.UNUSED_NODES

@@ -10,7 +10,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key, sign, verify
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import U64_MAX
-from pubsub_emulator.runtime.parachain_system.block import Candidate, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 _SEAL = Verdict.BAD_SEAL
 

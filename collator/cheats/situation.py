@@ -8,19 +8,19 @@ from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_
 from pubsub_emulator.primitives.header import Header, aura_pre_digest
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain_system.block import (
+from pubsub_emulator.runtime.parachain.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
     Inherent,
     encode_messages,
 )
-from pubsub_emulator.runtime.parachain_system.execute import execute_block, runtime_spec
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.validate import RelayContext
 
 
 @dataclass(frozen=True, eq=False)

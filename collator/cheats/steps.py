@@ -16,7 +16,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.parachain_system.block import (
+from pubsub_emulator.runtime.parachain.block import (
     Candidate,
     InboundDownwardMessage,
     InboundHrmpMessage,

@@ -7,7 +7,7 @@ from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import Draft, Step
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.runtime.parachain_system.block import Candidate, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 Proposal = tuple[Step, ...] | None
 Propose = Callable[[Situation, Draws], Proposal]

@@ -14,10 +14,10 @@ from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.items import StorageDoubleMap, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, Twox64Concat
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError, register_handler
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT, para_id, pubsub_key
-from pubsub_emulator.runtime.storage import Storage
 
 HANDLER: Final = "oracle"
 FOREVER: Final = U32_MAX

@@ -7,8 +7,8 @@ variants, as Polkadot runs them since specification 2,003,002: `MintedCredit` an
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.balances.types import PALLET, HoldReason, reason_codec
-from pubsub_emulator.runtime.events import Event, event
-from pubsub_emulator.runtime.system import account_id
+from pubsub_emulator.runtime.framework.events import Event, event
+from pubsub_emulator.runtime.framework.system import account_id
 
 
 @event(PALLET, 0, account_id, scale.u128)

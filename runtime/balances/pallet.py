@@ -11,7 +11,6 @@ from typing import Final
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import U128_MAX, AccountId, Balance
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime import system
 from pubsub_emulator.runtime.balances.events import (
     BalanceSet,
     Burned,
@@ -36,7 +35,8 @@ from pubsub_emulator.runtime.balances.types import (
     holds_codec,
     multi_address,
 )
-from pubsub_emulator.runtime.dispatch import (
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import (
     Arithmetic,
     ArithmeticError,  # noqa: A004  # sp_arithmetic's name
     ModuleError,
@@ -44,12 +44,12 @@ from pubsub_emulator.runtime.dispatch import (
     TokenError,
     dispatchable,
 )
-from pubsub_emulator.runtime.events import deposit
-from pubsub_emulator.runtime.hooks import Hooks, IntegrityError, StateError
-from pubsub_emulator.runtime.items import Blake2_128Concat, StorageMap, StorageValue
-from pubsub_emulator.runtime.origin import Origin, ensure_root, ensure_signed
-from pubsub_emulator.runtime.storage import Storage
-from pubsub_emulator.runtime.system import AccountData, account_id
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_root, ensure_signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import AccountData, account_id
 
 TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
 """About what a transfer takes on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""

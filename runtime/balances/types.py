@@ -12,8 +12,8 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import AccountId
-from pubsub_emulator.runtime.dispatch import pallet_errors
-from pubsub_emulator.runtime.pallets import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.framework.dispatch import pallet_errors
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
 
 PALLET: Final = "Balances"
 

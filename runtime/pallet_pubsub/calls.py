@@ -6,18 +6,18 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.dispatch import dispatchable
-from pubsub_emulator.runtime.events import deposit as deposit_event
-from pubsub_emulator.runtime.messages import para_id
-from pubsub_emulator.runtime.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.dispatch import dispatchable
+from pubsub_emulator.runtime.framework.events import deposit as deposit_event
+from pubsub_emulator.runtime.framework.message_chains import para_id
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_pubsub import registry, weights
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar
 from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
 from pubsub_emulator.runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted
 from pubsub_emulator.runtime.pallet_pubsub.publish import remove_key
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, pubsub_key, rows_of
-from pubsub_emulator.runtime.storage import Storage
-from pubsub_emulator.runtime.system import account_id
 
 
 class Calls:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from pubsub_emulator.primitives.types import U64_MAX, AccountId, Balance, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = "Broadcaster"
 """The pallet's name in the relay runtime, and so the first half of every storage prefix."""

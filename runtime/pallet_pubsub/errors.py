@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from pubsub_emulator.runtime.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, pallet_errors
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 
 

@@ -2,11 +2,11 @@
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey
-from pubsub_emulator.runtime.events import Event, event
-from pubsub_emulator.runtime.messages import para_id
+from pubsub_emulator.runtime.framework.events import Event, event
+from pubsub_emulator.runtime.framework.message_chains import para_id
+from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 from pubsub_emulator.runtime.pallet_pubsub.storage import pubsub_key
-from pubsub_emulator.runtime.system import account_id
 
 
 @event(PALLET, 0, para_id, pubsub_key, scale.u32)

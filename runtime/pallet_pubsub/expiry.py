@@ -6,13 +6,13 @@ from typing import Final, Protocol
 
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import expiry_index, scan, weights
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.publish import remove_key
 from pubsub_emulator.runtime.pallet_pubsub.storage import TtlRow, rows_of
-from pubsub_emulator.runtime.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ publish.
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import weights
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.storage import ExpiryIndex, TtlData, TtlLapMark, TtlRow, TtlScanCursor
-from pubsub_emulator.runtime.storage import Storage
 
 _SKIP = len(ExpiryIndex.prefix)
 

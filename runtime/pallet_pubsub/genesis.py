@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
-from pubsub_emulator.runtime.hooks import IntegrityError
+from pubsub_emulator.runtime.framework.hooks import IntegrityError
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,

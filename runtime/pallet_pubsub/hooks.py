@@ -5,15 +5,15 @@ from typing import ClassVar
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime import system
-from pubsub_emulator.runtime.hooks import Hooks
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import expiry, expiry_index, registry, weights
 from pubsub_emulator.runtime.pallet_pubsub.calls import Calls
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 from pubsub_emulator.runtime.pallet_pubsub.integrity import integrity_test
 from pubsub_emulator.runtime.pallet_pubsub.publish import publish
 from pubsub_emulator.runtime.pallet_pubsub.try_state import try_state
-from pubsub_emulator.runtime.storage import Storage
 
 
 class Broadcaster(Calls, Hooks):

@@ -1,7 +1,7 @@
 """Which configurations cannot work: each is refused before the first block, with the reason."""
 
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
-from pubsub_emulator.runtime.hooks import IntegrityError
+from pubsub_emulator.runtime.framework.hooks import IntegrityError
 from pubsub_emulator.runtime.pallet_pubsub import expiry, weights
 from pubsub_emulator.runtime.pallet_pubsub.config import Config
 

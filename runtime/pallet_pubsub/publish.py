@@ -8,12 +8,12 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
-from pubsub_emulator.runtime.storage import Storage
 
 _INFINITE = bytes(4)
 

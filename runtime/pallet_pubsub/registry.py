@@ -8,9 +8,10 @@ from typing import Final
 
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId
 from pubsub_emulator.runtime.balances import Balances, HoldReason, Precision
-from pubsub_emulator.runtime.dispatch import BadOrigin
-from pubsub_emulator.runtime.events import deposit as deposit_event
-from pubsub_emulator.runtime.origin import Origin, Parachain, Signed
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin
+from pubsub_emulator.runtime.framework.events import deposit as deposit_event
+from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Signed
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, Registrar, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
 from pubsub_emulator.runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
@@ -25,7 +26,6 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TtlLapMark,
     rows_of,
 )
-from pubsub_emulator.runtime.storage import Storage
 
 PUBLISHER_DEPOSIT: Final = HoldReason(PALLET, 0)
 """`HoldReason::PublisherDeposit`."""

@@ -20,7 +20,8 @@ from typing import Final
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.messages import para_id
+from pubsub_emulator.runtime.framework.message_chains import para_id
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import weights
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
     ScanCursor,
@@ -30,7 +31,6 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TtlScanCursor,
     rows_of,
 )
-from pubsub_emulator.runtime.storage import Storage
 
 _PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
 """Where a row's storage key names its publisher: behind the hash of it."""

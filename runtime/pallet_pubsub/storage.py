@@ -22,12 +22,12 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
-from pubsub_emulator.runtime.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from pubsub_emulator.runtime.messages import para_id, relay_number
+from pubsub_emulator.runtime.framework.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.framework.message_chains import para_id, relay_number
+from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
-from pubsub_emulator.runtime.structs import struct
-from pubsub_emulator.runtime.system import account_id
 
 balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)

@@ -7,7 +7,8 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.runtime.balances import HOLDS
-from pubsub_emulator.runtime.hooks import StateError
+from pubsub_emulator.runtime.framework.hooks import StateError
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
@@ -20,7 +21,6 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TtlLapMark,
     rows_of,
 )
-from pubsub_emulator.runtime.storage import Storage
 
 Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.events import deposit
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
@@ -21,7 +22,6 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
-from pubsub_emulator.runtime.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

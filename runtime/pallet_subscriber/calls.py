@@ -2,9 +2,10 @@
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.dispatch import ModuleError, dispatchable
-from pubsub_emulator.runtime.events import deposit
-from pubsub_emulator.runtime.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
@@ -15,7 +16,6 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
     RedeliveryRequested,
 )
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, para_id
-from pubsub_emulator.runtime.storage import Storage
 
 _CALL_WEIGHT = Weight(50_000_000, 4096)
 

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Final
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     ROW_COST,
@@ -29,7 +30,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered, decode_last_delivered
-from pubsub_emulator.runtime.storage import Storage
 
 Keys = tuple[PubsubKey, ...]
 

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from pubsub_emulator.runtime.dispatch import pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import pallet_errors
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET
 
 

@@ -2,7 +2,7 @@
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.events import Event, event
+from pubsub_emulator.runtime.framework.events import Event, event
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, disable_reason, para_id, pubsub_key
 

@@ -14,9 +14,9 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TtlState
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.items import StorageDoubleMap, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, Twox64Concat
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import para_id, pubsub_key
-from pubsub_emulator.runtime.storage import Storage
 
 
 class HandlerError(PubsubError):

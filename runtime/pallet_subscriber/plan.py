@@ -40,7 +40,7 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
-from pubsub_emulator.runtime.parachain_system.static_keys import StaticValues, read_static_keys
+from pubsub_emulator.runtime.parachain.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.trie import BadNode
 from pubsub_emulator.trie.codec import (
     BEFORE_HASH,

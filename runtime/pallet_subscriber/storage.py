@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.items import (
+from pubsub_emulator.runtime.framework.items import (
     Blake2_128Concat,
     Identity,
     StorageDoubleMap,

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
-from pubsub_emulator.runtime.storage import Storage
 
 Item = tuple[ParaId, PubsubKey]
 

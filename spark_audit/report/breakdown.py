@@ -6,9 +6,9 @@ Of imported relay proofs, whose publishers are not known: well-known key, child 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report.columns import Chain, columns, grouped, valid
-from pubsub_emulator.spark_audit.results import Results
 
 MOST_PARTS: Final = 40
 """Publishers or keys by name; the smaller ones are added up under one name."""

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.results import Results, read_groups
-from pubsub_emulator.spark_audit.schema import Table
+from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.history.schema import Table
 
 Chain = tuple[str, int]
 """Network and ParaId."""
@@ -24,7 +24,7 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
 
 
 def _chain_of(path: Path) -> Chain | None:
-    """The chain in whose folder a result file stands, see `pubsub_emulator.spark_audit.results`."""
+    """The chain in whose folder a result file stands, see `pubsub_emulator.spark_audit.audit.results`."""
     named = dict(part.split("=", 1) for part in path.parts if part.startswith(("network=", "chain=")))
     return (named["network"], int(named["chain"])) if len(named) == 2 else None
 

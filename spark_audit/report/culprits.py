@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, Final
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.findings import Severity
+from pubsub_emulator.spark_audit.audit.findings import Severity
+from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.report.columns import Chain, columns, grouped
-from pubsub_emulator.spark_audit.results import Results, read_groups
-from pubsub_emulator.spark_audit.rows import Row
 
 MOST_COLLATORS: Final = 200
 MOST_FINDINGS: Final = 200

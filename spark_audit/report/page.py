@@ -14,7 +14,9 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE, charts
 from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE
 from pubsub_emulator.spark_audit.report.breakdown import Part, where_bytes_go
@@ -26,8 +28,6 @@ from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import Series, bytes_over_time
 from pubsub_emulator.spark_audit.report.style import DAY, NIGHT
 from pubsub_emulator.spark_audit.report.words import counted, percent, size
-from pubsub_emulator.spark_audit.results import Results
-from pubsub_emulator.spark_audit.rows import Row
 
 MOST_DRAWN: Final = 12
 """Chains with charts of their own; all stand in the table."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report.columns import Chain, columns, grouped, valid
-from pubsub_emulator.spark_audit.results import Results
 
 _FIGURES: Final = (
     "proof_bytes",

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report.columns import Chain, Columns, columns, grouped, valid
-from pubsub_emulator.spark_audit.results import Results
 
 MOST_BINS: Final = 64
 

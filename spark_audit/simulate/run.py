@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.version import VERSION
-from pubsub_emulator.spark_audit.commit import COMMITS, STAGING, canonical_json, write_atomically
-from pubsub_emulator.spark_audit.mapping import Mapper
+from pubsub_emulator.spark_audit.engine.engine import Mapper
+from pubsub_emulator.spark_audit.history.commit import COMMITS, STAGING, canonical_json, write_atomically
 from pubsub_emulator.spark_audit.simulate.population import SEGMENT
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS, NetworkTask, receipt_path, simulate_unit
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.findings import Severity
-from pubsub_emulator.spark_audit.reader import Fault, History, read_file
-from pubsub_emulator.spark_audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.audit.findings import Severity
+from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
 
 _PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
 

@@ -15,18 +15,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.emulator.digest import RunDigest
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
     RelayRecord,
     SubscriptionRecord,
 )
+from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.spark_audit.commit import canonical_json, write_atomically
+from pubsub_emulator.spark_audit.history.commit import canonical_json, write_atomically
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.simulate.population import Population
-from pubsub_emulator.spark_audit.store import HistoryWriter
 
 RECEIPTS: Final = "_simulation"
 """Folder beside the tables: what is simulated, and a receipt for each network that is whole."""

@@ -11,7 +11,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from pubsub_emulator.spark_audit.mapping import EngineLost
+from pubsub_emulator.spark_audit.engine.engine import EngineLost
 from pubsub_emulator.spark_audit.spark.java import find_java
 from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.spark_audit.mapping import EngineLost
+from pubsub_emulator.spark_audit.engine.engine import EngineLost
 
 SUPPORTED: Final = (17, 21, 25)
 _DROPPED_FLAG: Final = "--add-modules=jdk.incubator.vector"

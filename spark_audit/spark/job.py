@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from pubsub_emulator.spark_audit.mapping import Report, Unit
+from pubsub_emulator.spark_audit.engine.engine import Report, Unit
 from pubsub_emulator.spark_audit.spark.context import SparkUnavailable, last_words, start_context
 from pubsub_emulator.spark_audit.spark.units import run_unit
 

@@ -5,7 +5,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from pubsub_emulator.spark_audit.mapping import Unit
+from pubsub_emulator.spark_audit.engine.engine import Unit
 
 
 def run_unit(unit: Unit, out: str, task: tuple[int, str]) -> tuple[int, str]:

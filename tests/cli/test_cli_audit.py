@@ -13,9 +13,9 @@ from audit_support import SUBSCRIBER, Slip, drop_a_node, small_network, write_hi
 from click.testing import CliRunner, Result
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.spark_audit.audit import audit
-from pubsub_emulator.spark_audit.results import REPORT
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.spark_audit.audit.results import REPORT
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 

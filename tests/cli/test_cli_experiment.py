@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 from pubsub_emulator.cli import plot
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.emulator import questions
-from pubsub_emulator.emulator.experiment import UnknownParameter, Workload, measure, with_field
-from pubsub_emulator.emulator.questions import QUESTIONS, Figure
+from pubsub_emulator.laboratory.experiments import presets as questions
+from pubsub_emulator.laboratory.experiments.experiment import UnknownParameter, Workload, measure, with_field
+from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 SMALL = ("--sweep", "keys=4,20", "--set", "spread=2", "--set", "value_size=40")

@@ -7,8 +7,8 @@ from click.testing import CliRunner, Result
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.replay import UnknownFile
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.collator.fuzz import UnknownStrategy
-from pubsub_emulator.runtime.parachain_system import validate
+from pubsub_emulator.laboratory.campaign import UnknownStrategy
+from pubsub_emulator.runtime.parachain import validate
 
 CORPUS = Path(__file__).resolve().parents[2] / "collator" / "corpus"
 

@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
 
-    monkeypatch.setattr("pubsub_emulator.spark_audit.commit.write_parquet", full)
+    monkeypatch.setattr("pubsub_emulator.spark_audit.history.commit.write_parquet", full)
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("pubsub: ")

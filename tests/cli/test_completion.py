@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.scenario_file import bundled_scenarios
+from pubsub_emulator.emulator.scenario.file import bundled_scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
-from pubsub_emulator.emulator.scenario_file import load_bundled, load_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,7 +151,7 @@ def test_fixtures_alone_and_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_case_a_relay_proof_and_a_session(tmp_path: Path) -> None:
-    case = _inspect(ROOT / "collator/corpus/add-cached-node.json")
+    case = _inspect(ROOT / "laboratory/corpus/add-cached-node.json")
     assert (case["strategies"], case["found"]) == (["add-cached-node"], "UnusedNodes")
     proof = _inspect(ROOT / "spark_audit/mainnet/moonbeam-devnode-115.json")
     assert (proof["number"], proof["proof_nodes"]) == (115, 3)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.collator.fuzz import corpus
+from pubsub_emulator.laboratory.campaign import corpus
 
 SCENARIO = """
 name = "tiny"

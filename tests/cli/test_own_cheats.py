@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHEATS = """
 from pubsub_emulator.collator.cheats.steps import Drop
 from pubsub_emulator.collator.cheats.strategy import strategy
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 
 @strategy("silence", "keep every change from the subscriber", Verdict.OMITTED_BELOW_BUDGET, on_proof=True)

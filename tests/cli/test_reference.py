@@ -12,7 +12,7 @@ import pytest
 from pubsub_emulator.cli import reference
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import COMMANDS as SESSION
-from pubsub_emulator.emulator.scenario_fields import described
+from pubsub_emulator.emulator.scenario.fields import described
 
 
 @pytest.mark.parametrize("name", reference.PAGES)

@@ -9,9 +9,9 @@ from pubsub_emulator.cli.pages import Doing, Grid, Line
 from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.table import COMMANDS, complete, find
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 SCENARIO = """
 name = "tiny"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.collator.author import Authored, CannotAuthor, author
 from pubsub_emulator.collator.cheats import Situation
-from pubsub_emulator.collator.worlds import World
+from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.parachain_system.block import Candidate, InboundDownwardMessage
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate, InboundDownwardMessage
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 
 def authored(now: Situation) -> Authored:
@@ -81,8 +81,8 @@ def situations() -> list[Situation]:
 
 
 SCRIPT = """
-from pubsub_emulator.collator.fuzz import campaign
-from pubsub_emulator.collator.worlds import World
+from pubsub_emulator.laboratory.campaign import campaign
+from pubsub_emulator.laboratory.worlds import World
 world = World(b"hash seeds", alone=False)
 for _ in range(3):
     print(world.situation().honest.hash().hex())

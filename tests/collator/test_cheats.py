@@ -5,7 +5,6 @@ from cheat_support import SITUATIONS, found, names, situations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.collator.cases import Bench
 from pubsub_emulator.collator.cheats import (
     STRATEGIES,
     attempt,
@@ -17,6 +16,7 @@ from pubsub_emulator.collator.cheats import (
     propose,
 )
 from pubsub_emulator.collator.cheats.steps import apply_to_proof, from_json, to_json
+from pubsub_emulator.laboratory.cases import Bench
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

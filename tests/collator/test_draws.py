@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from pubsub_emulator.collator.cheats import carry_out
 from pubsub_emulator.collator.cheats.steps import NUMBERS, Number
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.collator.worlds import World, fresh_state
+from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.runtime.parachain_system.block import Candidate
+from pubsub_emulator.runtime.parachain.block import Candidate
 
 
 def test_a_block_of_draws_is_the_hash_of_seed_label_and_count() -> None:

@@ -8,15 +8,15 @@ from cheat_support import SITUATIONS, situations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pubsub_emulator.collator import cases
-from pubsub_emulator.collator.cases import BadCase, Bench, Case, read_case
 from pubsub_emulator.collator.cheats import STRATEGIES, expected
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
-from pubsub_emulator.collator.fuzz import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
+from pubsub_emulator.laboratory import cases
+from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
+from pubsub_emulator.laboratory.cases import BadCase, Bench, Case, read_case
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.runtime.parachain_system import validate
-from pubsub_emulator.runtime.parachain_system.block import Candidate
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.parachain import validate
+from pubsub_emulator.runtime.parachain.block import Candidate
 
 MUTATIONS = ("any-mutation", "any-subset", "another-set")
 

@@ -36,7 +36,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import _ChildWalk, _Walk
-from pubsub_emulator.runtime.parachain_system import validate
+from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.trie import walk
 
 

@@ -10,10 +10,10 @@ from pubsub_emulator.collator.cheats.steps import Drop
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.scenario import CollatorSettings
-from pubsub_emulator.emulator.scenario_file import parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 SCENARIO = """
 name = "own"

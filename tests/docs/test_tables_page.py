@@ -1,12 +1,12 @@
-"""docs/tables.md names every table and column that there is, in the words of `spark_audit/schema.py`."""
+"""docs/tables.md names every table and column that there is, in the words of `spark_audit/history/schema.py`."""
 
 from pathlib import Path
 
 import pyarrow as pa
 
-from pubsub_emulator.spark_audit.reader import HISTORY_TABLES
-from pubsub_emulator.spark_audit.results import RESULT_TABLES
-from pubsub_emulator.spark_audit.schema import Table
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.history.reader import HISTORY_TABLES
+from pubsub_emulator.spark_audit.history.schema import Table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 START = "## Every column\n"

@@ -3,12 +3,12 @@
 import pytest
 
 from pubsub_emulator.emulator.network import Network, UnknownCall, UnknownParachain
-from pubsub_emulator.emulator.parachain import Unsendable
-from pubsub_emulator.emulator.requests import BadRequest
+from pubsub_emulator.emulator.network.arguments import BadRequest
+from pubsub_emulator.emulator.network.parachain import Unsendable
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.origin import Root
+from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeysDeleted, KeysForcedDeleted
 
 SYSTEM = ParaId(1000)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.round import Round
-from pubsub_emulator.emulator.schedule import Schedule
+from pubsub_emulator.emulator.network.round import Round
+from pubsub_emulator.emulator.network.schedule import Schedule
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 

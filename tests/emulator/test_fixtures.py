@@ -12,10 +12,10 @@ from jsonschema import Draft202012Validator, ValidationError
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.fixtures import Fixture, FixtureError, read_fixture, replay_fixture, schema
-from pubsub_emulator.emulator.vectors import README_FILE, SCHEMA_FILE, read_vectors
+from pubsub_emulator.laboratory.fixture_set import README_FILE, SCHEMA_FILE, read_vectors
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
-from pubsub_emulator.runtime.parachain_system.block import Candidate, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 VALID_AFTER_ALL = {"drop-and-restore"}
 NOT_BYTES = {"repeat-sender"}

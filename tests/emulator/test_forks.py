@@ -1,10 +1,10 @@
 """Forks of a network: what is done to one, by its methods or to its very states, no other sees."""
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.records import RelayRecord
+from pubsub_emulator.emulator.network.records import RelayRecord
+from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Subscriber, Subscription
-from pubsub_emulator.emulator.simulation import Simulation
-from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 

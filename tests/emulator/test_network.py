@@ -3,27 +3,27 @@ from dataclasses import replace
 import pytest
 
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.digest import RunDigest
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step, UnknownParachain
-from pubsub_emulator.emulator.parachain import Pace, pack
-from pubsub_emulator.emulator.records import (
+from pubsub_emulator.emulator.network.parachain import Pace, pack
+from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.relay_runtime import PUBLISHES_PER_MESSAGE, RelayConfig
-from pubsub_emulator.emulator.seeded import MILLION
-from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE, RelayConfig
+from pubsub_emulator.emulator.observers.digest import RunDigest
+from pubsub_emulator.emulator.observers.summary import Summary
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import Infinite, PublishedEntry, ValidFor, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.host_configuration import HostConfiguration
-from pubsub_emulator.runtime.inclusion import CandidateRefused
-from pubsub_emulator.runtime.origin import Root, Signed
+from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.xcm import Publish, decode
 
 PUBLISHER = ParaId(2100)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pubsub_emulator.emulator.scenario import Scenario, Subscriber, Subscription, missing_key, published_key
-from pubsub_emulator.emulator.scenario_file import (
+from pubsub_emulator.emulator.scenario.file import (
     ScenarioError,
     bundled_scenarios,
     load_bundled,
@@ -12,7 +12,7 @@ from pubsub_emulator.emulator.scenario_file import (
     parse_document,
     parse_scenario,
 )
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.types import ParaId
 
 GOOD = """\

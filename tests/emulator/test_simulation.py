@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.emulator.digest import RunDigest
-from pubsub_emulator.emulator.scenario_file import ScenarioError, load_bundled, parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
-from pubsub_emulator.emulator.summary import Summary
+from pubsub_emulator.emulator.observers.digest import RunDigest
+from pubsub_emulator.emulator.observers.summary import Summary
+from pubsub_emulator.emulator.scenario.file import ScenarioError, load_bundled, parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 
 SMALL = """
@@ -57,9 +57,9 @@ subscribe = [{ publishers = [2100], keys = 6 }]
 """
 
 SCRIPT = f"""
-from pubsub_emulator.emulator.digest import RunDigest
-from pubsub_emulator.emulator.scenario_file import parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.observers.digest import RunDigest
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 digest = RunDigest()
 Simulation(parse_scenario({SMALL!r}, "small.toml"), (digest,)).run()
 print(digest.value.hex())

@@ -7,15 +7,15 @@ import pytest
 
 from pubsub_emulator.collator.author import Authored, author
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
-from pubsub_emulator.emulator.parachain import Pace
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain_system.block import InvalidBlock, Verdict
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 PUBLISHER = ParaId(1000)
 SUBSCRIBER = ParaId(3000)

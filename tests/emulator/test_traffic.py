@@ -1,5 +1,5 @@
 from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Span, published_key
-from pubsub_emulator.emulator.traffic import deletions, message, publications
+from pubsub_emulator.emulator.scenario.traffic import deletions, message, publications
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 
 PARA = ParaId(1000)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.emulator.scenario_file import load_scenario
+from pubsub_emulator.emulator.scenario.file import load_scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 INDEX = (EXAMPLES / "README.md").read_text(encoding="utf-8")

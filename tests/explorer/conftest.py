@@ -3,8 +3,8 @@
 import pytest
 from explorer_support import SCENARIO, Explored, Told, open_page
 
-from pubsub_emulator.emulator.scenario_file import parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.run import page_of, record
 
 

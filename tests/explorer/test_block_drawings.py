@@ -12,11 +12,11 @@ from pubsub_emulator.explorer.recorder import walk_again
 from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
-from pubsub_emulator.runtime.parachain_system.block import Verdict
-from pubsub_emulator.runtime.parachain_system.execute import runtime_spec
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.parachain.execute import runtime_spec
 
 
 def drawing(run: Explored, at: int) -> list[Drawn]:

@@ -9,14 +9,14 @@ from explorer_support import Explored
 from playwright.sync_api import Page, expect
 from support.browser import DESKTOP, PHONE, NewPage, ViewportSize, overflows, show
 
-from pubsub_emulator.emulator.records import BlockRecord
-from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.recorder import walk_again
 from pubsub_emulator.explorer.run import explore
 from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.runtime.parachain_system.block import Verdict
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"><b>bold</b>&amp;"
 

@@ -8,7 +8,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from pubsub_emulator.emulator.network import Network, Step
-from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.state_diff import diff_states
 from pubsub_emulator.explorer.cards import CARDS, picture_of_proof
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from explorer_support import Explored
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.scenario_file import parse_scenario
+from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.explorer.page import write_page
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.run import explore

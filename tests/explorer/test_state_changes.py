@@ -5,9 +5,9 @@ from explorer_support import Explored
 from pubsub_emulator.explorer.changes import MOST_ROWS, Change, state_changes
 from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo, LastDelivered
-from pubsub_emulator.runtime.storage import State, Storage
 
 ME, OTHER = ParaId(1000), ParaId(1001)
 KEY = PubsubKey(b"k" * 32)

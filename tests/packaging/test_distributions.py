@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.version import VERSION
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = (
     *("primitives", "trie", "xcm", "runtime", "collator", "emulator"),
-    *("client", "fuzzing", "spark_audit", "node", "eventplane", "testing", "explorer", "cli"),
+    *("client", "laboratory", "spark_audit", "node", "eventplane", "testing", "explorer", "cli"),
 )
 NOT_SOURCE = (".*", "build", "dist", "out", "_build", "__pycache__", "*.egg-info", "vectors")
 NEEDED_LATER = {".pyc", ".md"}

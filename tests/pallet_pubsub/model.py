@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from pallet_pubsub.world import ALICE, BOB
 
-from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed
+from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub import Config
 
 Place = tuple[int, bytes]

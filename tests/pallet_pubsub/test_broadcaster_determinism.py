@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pallet_pubsub.world import ALICE, MOCK, World, numbered, parachain
 
-from pubsub_emulator.runtime.events import encode_records, records
+from pubsub_emulator.runtime.framework.events import encode_records, records
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 
 ROOT = Path(__file__).parents[2]

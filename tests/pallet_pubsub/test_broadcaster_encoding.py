@@ -9,10 +9,10 @@ from pallet_pubsub.world import ALICE, MOCK, World
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.dispatch import Call, ModuleError, dispatch_error, encode_call
-from pubsub_emulator.runtime.events import Event
-from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError, dispatch_error, encode_call
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.pallet_pubsub import Config, Error, TtlPolicy, storage
 from pubsub_emulator.runtime.pallet_pubsub.events import (
     DataPublished,

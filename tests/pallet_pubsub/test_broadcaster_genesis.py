@@ -5,9 +5,9 @@ from pallet_pubsub.world import ALICE, MOCK, World, both_policies, name, numbere
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.hooks import IntegrityError
+from pubsub_emulator.runtime.framework.hooks import IntegrityError
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows
-from pubsub_emulator.runtime.storage import State, Storage
 
 
 def entry(size: int = 3, ttl: int = 0, when: int = 1) -> PublishedEntry:

@@ -4,10 +4,10 @@ from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name, parachain
 
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime import system
-from pubsub_emulator.runtime.dispatch import BadOrigin, Call, ModuleError
-from pubsub_emulator.runtime.executive import BlockWeights, Executive, Extrinsic
-from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError
+from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Origin, Signed
 from pubsub_emulator.runtime.pallet_pubsub import Error, weights
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired, KeysDeleted, PublisherRegistered
 

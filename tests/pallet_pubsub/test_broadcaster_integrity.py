@@ -10,7 +10,7 @@ from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
 from pubsub_emulator.runtime.pallet_pubsub import Config, TtlPolicy, weights
 from pubsub_emulator.runtime.pallet_pubsub.integrity import integrity_test
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT

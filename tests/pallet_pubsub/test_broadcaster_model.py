@@ -14,8 +14,8 @@ from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, numbered, paracha
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import U32_MAX, AccountId, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_MAX
-from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError, Token
-from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError, Token
+from pubsub_emulator.runtime.framework.origin import Origin, Signed
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.expiry import least_weight

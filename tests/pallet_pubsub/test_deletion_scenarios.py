@@ -3,8 +3,8 @@
 from pallet_pubsub.world import ALICE, BOB, NOTHING_LEFT, World, name, numbered, parachain
 
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.dispatch import BadOrigin
-from pubsub_emulator.runtime.origin import Signed, Unsigned
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin
+from pubsub_emulator.runtime.framework.origin import Signed, Unsigned
 from pubsub_emulator.runtime.pallet_pubsub import Error
 from pubsub_emulator.runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted, PublisherDeregistered
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers

@@ -5,11 +5,11 @@ from pallet_pubsub.world import World, both_policies, numbered
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_MAX
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.expiry import sweep
 from pubsub_emulator.runtime.pallet_pubsub.storage import TtlLapMark, TtlScanCursor
-from pubsub_emulator.runtime.storage import State, Storage
 
 ROWS, PER_PUBLISHER = 4000, 500
 KEYS = numbered(PER_PUBLISHER)

@@ -6,10 +6,10 @@ from pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.host_configuration import ACTIVE, HostConfiguration
-from pubsub_emulator.runtime.message_queue import MessageQueue, Processed
-from pubsub_emulator.runtime.session import OffboardingHook, Session
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
+from pubsub_emulator.runtime.relay.session import OffboardingHook, Session
 
 A = name("a")
 SYSTEM, PUBLIC = ParaId(1000), ParaId(2000)

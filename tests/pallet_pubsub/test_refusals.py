@@ -9,8 +9,8 @@ from pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, p
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
-from pubsub_emulator.runtime.dispatch import BadOrigin, Token, TokenError
-from pubsub_emulator.runtime.origin import Root, Signed, Unsigned
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Token, TokenError
+from pubsub_emulator.runtime.framework.origin import Root, Signed, Unsigned
 from pubsub_emulator.runtime.pallet_pubsub import Error
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 

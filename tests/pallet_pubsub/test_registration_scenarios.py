@@ -4,8 +4,8 @@ import pytest
 from pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, POOR, World, name, numbered, parachain
 
 from pubsub_emulator.runtime.balances import HOLDS
-from pubsub_emulator.runtime.dispatch import BadOrigin, Token, TokenError
-from pubsub_emulator.runtime.origin import Signed, Unsigned
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Token, TokenError
+from pubsub_emulator.runtime.framework.origin import Signed, Unsigned
 from pubsub_emulator.runtime.pallet_pubsub import Error, ForcedDeposit
 from pubsub_emulator.runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
 from pubsub_emulator.runtime.pallet_pubsub.registry import sovereign_account

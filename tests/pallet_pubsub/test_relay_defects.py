@@ -7,7 +7,7 @@ from pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, World, both_poli
 from pubsub_emulator.primitives.pubsub import PublishedEntry, TimedOut, ValidFor, derive_child_key, ttl_state
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.balances import Precision
-from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.pallet_pubsub import Config, Error, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired, PublisherDeregistered
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT

@@ -10,15 +10,15 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, Weight
-from pubsub_emulator.runtime import system
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError
-from pubsub_emulator.runtime.events import Event, events
-from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError
+from pubsub_emulator.runtime.framework.events import Event, events
+from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, Config, Error, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize, TtlData
-from pubsub_emulator.runtime.storage import State, Storage
 
 ALICE = AccountId(b"\xaa" * 32)
 BOB = AccountId(b"\xbb" * 32)

@@ -6,13 +6,13 @@ import pytest
 from support.world import PLENTY, Relay, Subscriber, each_policy, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.storage import State, Storage
 
 P, Q = ParaId(1000), ParaId(1001)
 ROW = LastDelivered(Hash(b"h" * 32), 7, RelayBlockNumber(8))

@@ -31,9 +31,9 @@ from pubsub_emulator.primitives.pubsub import (
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.dispatch import BadOrigin, ModuleError
-from pubsub_emulator.runtime.events import deposit
-from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import current_ttl_state

@@ -4,7 +4,7 @@ import pytest
 
 from pubsub_emulator.primitives.pubsub import TtlState, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import (
     HANDLERS,
@@ -14,7 +14,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import (
     register_handler,
 )
 from pubsub_emulator.runtime.pallet_subscriber.storage import para_id, pubsub_key
-from pubsub_emulator.runtime.parachain_system.governance import check_runtime
+from pubsub_emulator.runtime.parachain.governance import check_runtime
 
 LAST = StorageMap("Registered", "Last", Twox64Concat, para_id, pubsub_key)
 

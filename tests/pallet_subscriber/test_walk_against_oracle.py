@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import layout_of
-from pubsub_emulator.runtime.parachain_system.static_keys import fixed_keys
+from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
 
 PARAS = (1000, 1001, 2000, 2001)
 

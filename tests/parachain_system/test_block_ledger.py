@@ -12,8 +12,8 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
-from pubsub_emulator.runtime.parachain_system.block import Candidate
-from pubsub_emulator.runtime.parachain_system.genesis import genesis
+from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import Trie
 
 KEYS = numbered(100)

@@ -9,7 +9,9 @@ from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.events import EventRecord
+from pubsub_emulator.runtime.framework.events import EventRecord
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.events import (
@@ -17,12 +19,10 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherEnabled,
     RedeliveryRequested,
 )
-from pubsub_emulator.runtime.pallets import PALLET_INDEX
-from pubsub_emulator.runtime.parachain_system import governance
-from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain_system.genesis import genesis
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain import governance
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.genesis import genesis
 
 KEYS = numbered(6)
 PUBLISHERS = {1000: filled(KEYS), 1001: filled(KEYS[:2])}

@@ -9,7 +9,8 @@ from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.parachain_system.block import (
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.parachain.block import (
     Candidate,
     InboundDownwardMessage,
     InboundHrmpMessage,
@@ -18,8 +19,7 @@ from pubsub_emulator.runtime.parachain_system.block import (
     encode_messages,
     message_chain,
 )
-from pubsub_emulator.runtime.parachain_system.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 KEYS = numbered(3)
 ZERO = Hash(bytes(32))

@@ -19,15 +19,15 @@ if __name__ == "__main__":
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, BOB, BOUNDARY, PUBLIC, ROOT, SECOND, SMALL, SYSTEM, THIRD, UNIT, para_origin
 
-from pubsub_emulator.emulator.relay_chain import Genesis, RelayChain
+from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.executive import Block, Extrinsic
-from pubsub_emulator.runtime.inclusion import BackedCandidate, CandidateCommitments
-from pubsub_emulator.runtime.messages import OutboundHrmpMessage
-from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
+from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.pallet_pubsub import ForcedDeposit, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.registry import sovereign_account
+from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
 from pubsub_emulator.xcm import Instruction, Publish
 from pubsub_emulator.xcm.instructions import ClearOrigin, SetTopic
 

@@ -4,23 +4,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pubsub_emulator.emulator.relay_chain import Genesis, RelayChain
-from pubsub_emulator.emulator.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U64_MAX, AccountId, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.dispatch import Call, DispatchError
-from pubsub_emulator.runtime.events import Event
-from pubsub_emulator.runtime.executive import Block, Extrinsic
-from pubsub_emulator.runtime.host_configuration import HostConfiguration
-from pubsub_emulator.runtime.inclusion import BackedCandidate, CandidateCommitments
-from pubsub_emulator.runtime.message_queue import Config as QueueConfig
-from pubsub_emulator.runtime.origin import Origin, Parachain, Root
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT, sovereign_account
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize, TtlData
-from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
+from pubsub_emulator.runtime.relay.message_queue import Config as QueueConfig
 from pubsub_emulator.xcm import Instruction, Publish, encode
 
 ALICE = AccountId(b"\xaa" * 32)

@@ -6,9 +6,9 @@ from typing import Any
 
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.runtime import events, system
-from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
-from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.storage import State
 
 CAPACITY = b":relay_dispatch_queue_remaining_capacity"
 Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]

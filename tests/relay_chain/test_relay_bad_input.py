@@ -12,26 +12,33 @@ from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, BOB, PUBLIC, ROOT, SECOND, STRANGER, SYSTEM, para_origin
 from relay_chain.storage_dump import differing
 
-from pubsub_emulator.emulator.executions import Attempted
-from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.emulator.network.message_outcomes import Attempted
+from pubsub_emulator.emulator.network.relay_chain import RelayChain
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.dispatch import BadOrigin, DispatchError, ModuleError, Token, TokenError, dispatch
-from pubsub_emulator.runtime.executive import Extrinsic
-from pubsub_emulator.runtime.inclusion import CandidateRefused
-from pubsub_emulator.runtime.inclusion import Error as InclusionError
-from pubsub_emulator.runtime.message_queue import Error as QueueError
-from pubsub_emulator.runtime.message_queue import (
+from pubsub_emulator.runtime.framework.dispatch import (
+    BadOrigin,
+    DispatchError,
+    ModuleError,
+    Token,
+    TokenError,
+    dispatch,
+)
+from pubsub_emulator.runtime.framework.executive import Extrinsic
+from pubsub_emulator.runtime.framework.origin import Origin, Signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub import Error
+from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
+from pubsub_emulator.runtime.relay.inclusion import Error as InclusionError
+from pubsub_emulator.runtime.relay.message_queue import Error as QueueError
+from pubsub_emulator.runtime.relay.message_queue import (
     OverweightDropped,
     ProcessedEvent,
     ProcessingFailed,
     ProcessMessageError,
 )
-from pubsub_emulator.runtime.origin import Origin, Signed
-from pubsub_emulator.runtime.pallet_pubsub import Error
-from pubsub_emulator.runtime.storage import Storage
 from pubsub_emulator.xcm import Incomplete, XcmErrorKind
 from pubsub_emulator.xcm.instructions import ClearOrigin, SetAppendix, Trap
 

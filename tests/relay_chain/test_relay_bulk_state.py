@@ -6,15 +6,15 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, ROOT
 
-from pubsub_emulator.emulator.relay_chain import Genesis, RelayChain
-from pubsub_emulator.emulator.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_pubsub import GenesisPublisher, TtlPolicy, genesis_rows
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_pubsub.storage import TtlScanCursor
-from pubsub_emulator.runtime.storage import State
 from pubsub_emulator.xcm import Publish
 
 PARAS = [ParaId(number) for number in (*range(1000, 1025), *range(2000, 2025))]

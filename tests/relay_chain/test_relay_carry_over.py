@@ -4,12 +4,12 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import BOUNDARY, PUBLIC, ROOT, SYSTEM
 
-from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.emulator.network.relay_chain import RelayChain
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.executive import Block
-from pubsub_emulator.runtime.message_queue import ProcessedEvent, ring
+from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
+from pubsub_emulator.runtime.relay.message_queue import ProcessedEvent, ring
 
 THREE = (SYSTEM, BOUNDARY, PUBLIC)
 

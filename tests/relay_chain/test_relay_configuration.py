@@ -7,11 +7,11 @@ from relay_chain import relay_world as world
 from relay_chain.relay_world import ROOT, SMALL, SYSTEM
 
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.configuration import Error as ConfigurationError
-from pubsub_emulator.runtime.dispatch import ModuleError
-from pubsub_emulator.runtime.host_configuration import HostConfiguration, active_config
-from pubsub_emulator.runtime.inclusion import CandidateRefused
-from pubsub_emulator.runtime.message_queue import Error, ProcessingFailed
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.relay.configuration import Error as ConfigurationError
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
+from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
+from pubsub_emulator.runtime.relay.message_queue import Error, ProcessingFailed
 
 
 def set_config(config: HostConfiguration, session: int) -> world.Extrinsic:

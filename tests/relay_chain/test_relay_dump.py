@@ -13,13 +13,13 @@ from relay_chain.golden_trace import Trace
 from relay_chain.relay_world import ALICE, PUBLIC, SYSTEM
 from relay_chain.storage_dump import declared, rows
 
-from pubsub_emulator.emulator.relay_chain import RelayChain
+from pubsub_emulator.emulator.network.relay_chain import RelayChain
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId, PubsubKey
-from pubsub_emulator.runtime.items import StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
-from pubsub_emulator.runtime.storage import State
 from pubsub_emulator.trie import state_root
 from pubsub_emulator.xcm import Publish
 

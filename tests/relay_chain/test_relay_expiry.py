@@ -6,7 +6,7 @@ from relay_chain.relay_world import SYSTEM
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.pallet_pubsub import Error, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.trie import read_child_proof

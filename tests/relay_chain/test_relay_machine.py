@@ -13,20 +13,20 @@ from relay_chain import relay_world as world
 from relay_chain.relay_model import Message, RelayModel
 from relay_chain.relay_world import ALICE, BOB, MANAGERS, ROOT, SMALL, STRANGER, UNIT, para_origin
 
-from pubsub_emulator.emulator.executions import Attempted
+from pubsub_emulator.emulator.network.message_outcomes import Attempted
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError, Token
-from pubsub_emulator.runtime.events import Event
-from pubsub_emulator.runtime.executive import Block
-from pubsub_emulator.runtime.inclusion import CandidateRefused, UpwardMessagesReceived
-from pubsub_emulator.runtime.message_queue import OverweightDropped, ProcessedEvent, ProcessingFailed, ring
-from pubsub_emulator.runtime.origin import Origin, Signed
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError, Token
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.executive import Block
+from pubsub_emulator.runtime.framework.origin import Origin, Signed
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub import events as told
 from pubsub_emulator.runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData
-from pubsub_emulator.runtime.session import NewSession
+from pubsub_emulator.runtime.relay.inclusion import CandidateRefused, UpwardMessagesReceived
+from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, ProcessedEvent, ProcessingFailed, ring
+from pubsub_emulator.runtime.relay.session import NewSession
 from pubsub_emulator.trie import state_root
 from pubsub_emulator.xcm import Incomplete, Publish
 from pubsub_emulator.xcm.instructions import ClearOrigin, SetTopic

@@ -4,19 +4,19 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, PUBLIC, SECOND, SYSTEM
 
-from pubsub_emulator.emulator.executions import Attempted
+from pubsub_emulator.emulator.network.message_outcomes import Attempted
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime import system
-from pubsub_emulator.runtime.dispatch import ModuleError
-from pubsub_emulator.runtime.events import read_event
-from pubsub_emulator.runtime.message_queue import ProcessedEvent
-from pubsub_emulator.runtime.origin import Signed
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.events import read_event
+from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.pallet_pubsub import Error, weights
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.runtime.relay.message_queue import ProcessedEvent
 from pubsub_emulator.xcm import Complete, Incomplete, InstructionError, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.instructions import SetTopic
 

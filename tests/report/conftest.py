@@ -4,7 +4,7 @@ import pytest
 from audit_support import drop_a_node, write_history
 from report.forged import Reported
 
-from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.report import PAGE
 from pubsub_emulator.spark_audit.report.page import write_report
 

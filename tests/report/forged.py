@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.results import Results, write_report, write_result
-from pubsub_emulator.spark_audit.rows import Row, empty_row
+from pubsub_emulator.spark_audit.audit.results import Results, write_report, write_result
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.rows import Row, empty_row
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'{{7*7}}<svg/onload=alert(2)>"
 

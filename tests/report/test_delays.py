@@ -4,12 +4,12 @@ from pathlib import Path
 
 from audit_support import KEYS, SUBSCRIBER, small_network
 
-from pubsub_emulator.emulator.metrics import Metrics
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.parachain import Pace
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import audit
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.observers.metrics import Metrics
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 
 def test_delays_are_those_that_the_network_saw(tmp_path: Path) -> None:

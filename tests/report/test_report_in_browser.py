@@ -9,10 +9,10 @@ from playwright.sync_api import Page, ViewportSize, expect
 from report.forged import HOSTILE, Reported, chain, finding, forge, unread
 from support.browser import DESKTOP, PHONE, NewPage, overflows, show
 
-from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report import PAGE
 from pubsub_emulator.spark_audit.report.page import write_report
-from pubsub_emulator.spark_audit.results import Results
 
 SIZES = pytest.mark.parametrize("window", [PHONE, DESKTOP], ids=["phone", "desktop"])
 

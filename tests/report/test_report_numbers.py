@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report.forged import Reported, block, chain, forge
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.aggregate import nearest_rank
+from pubsub_emulator.spark_audit.audit.aggregate import nearest_rank
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.report.breakdown import MOST_PARTS, where_bytes_go
 from pubsub_emulator.spark_audit.report.culprits import culprits, unread
 from pubsub_emulator.spark_audit.report.delays import MOST_BARS, delays
 from pubsub_emulator.spark_audit.report.savings import savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, bin_width, bytes_over_time
 from pubsub_emulator.spark_audit.report.words import percent, size
-from pubsub_emulator.spark_audit.results import Results
-from pubsub_emulator.spark_audit.rows import Row
 
 pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
 CHAINS = [("dev", number) for number in (1000, 2000, 2001, 2002, 2100)]

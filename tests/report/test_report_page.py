@@ -10,13 +10,13 @@ import pytest
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
 
 from pubsub_emulator.cli import evidence
-from pubsub_emulator.spark_audit import schema
+from pubsub_emulator.spark_audit.audit.results import ResultError
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
 from pubsub_emulator.spark_audit.report.breakdown import Part
 from pubsub_emulator.spark_audit.report.charts import where_bytes_go
 from pubsub_emulator.spark_audit.report.drawing import draw
 from pubsub_emulator.spark_audit.report.page import MOST_DRAWN, write_report
-from pubsub_emulator.spark_audit.results import ResultError
 
 pytestmark = pytest.mark.xdist_group("browser")  # where the audited history is made
 LARGEST = 3 * 1024 * 1024

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pubsub_emulator.primitives.types import U128_MAX, AccountId
-from pubsub_emulator.runtime import events, system
 from pubsub_emulator.runtime.balances import (
     HOLDS,
     Balances,
@@ -17,12 +16,13 @@ from pubsub_emulator.runtime.balances import (
 )
 from pubsub_emulator.runtime.balances import events as balances_events
 from pubsub_emulator.runtime.balances.events import DustLost, Held, Released, Slashed
-from pubsub_emulator.runtime.dispatch import Arithmetic, DispatchError, Token, TokenError, with_storage_layer
-from pubsub_emulator.runtime.events import Event
-from pubsub_emulator.runtime.hooks import IntegrityError, StateError
-from pubsub_emulator.runtime.origin import Root, Signed
-from pubsub_emulator.runtime.storage import State, Storage
-from pubsub_emulator.runtime.system import KilledAccount
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.dispatch import Arithmetic, DispatchError, Token, TokenError, with_storage_layer
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.system import KilledAccount
 
 ED = 10
 ALICE, BOB, CAROL = (AccountId(name * 32) for name in (b"a", b"b", b"c"))

@@ -10,19 +10,19 @@ import pytest
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.storage_keys import item_prefix
 from pubsub_emulator.primitives.types import AccountId
-from pubsub_emulator.runtime import hrmp
-from pubsub_emulator.runtime.configuration import Configuration
-from pubsub_emulator.runtime.dispatch import BadOrigin
-from pubsub_emulator.runtime.hooks import IntegrityError
-from pubsub_emulator.runtime.host_configuration import (
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin
+from pubsub_emulator.runtime.framework.hooks import IntegrityError
+from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.relay import hrmp
+from pubsub_emulator.runtime.relay.configuration import Configuration
+from pubsub_emulator.runtime.relay.host_configuration import (
     HostConfiguration,
     abridge,
     abridged_host_configuration,
     active_config,
     host_configuration,
 )
-from pubsub_emulator.runtime.origin import Root, Signed
-from pubsub_emulator.runtime.storage import State, Storage
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "relay_state"
 SAMPLES: list[dict[str, Any]] = json.loads((VECTORS / "active_config.json").read_text())

@@ -11,13 +11,13 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime import dispatch as d
-from pubsub_emulator.runtime import events
 from pubsub_emulator.runtime.balances import Error as BalancesError
 from pubsub_emulator.runtime.balances.events import Transfer
-from pubsub_emulator.runtime.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
-from pubsub_emulator.runtime.items import StorageValue
-from pubsub_emulator.runtime.origin import (
+from pubsub_emulator.runtime.framework import dispatch as d
+from pubsub_emulator.runtime.framework import events
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.origin import (
     Origin,
     Parachain,
     Root,
@@ -28,9 +28,9 @@ from pubsub_emulator.runtime.origin import (
     ensure_signed,
     ensure_unsigned,
 )
-from pubsub_emulator.runtime.paras import NewHeadNoted
-from pubsub_emulator.runtime.storage import State, Storage
-from pubsub_emulator.runtime.system import DispatchEventInfo, ExtrinsicFailed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicFailed
+from pubsub_emulator.runtime.relay.paras import NewHeadNoted
 
 COUNTER = StorageValue("System", "Counter", scale.u32, 0)
 ALICE = AccountId(b"a" * 32)

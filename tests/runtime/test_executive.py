@@ -15,12 +15,12 @@ from pubsub_emulator.primitives.header import AURA_ENGINE, DigestItem, DigestKin
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime import events, system
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.balances.events import Transfer
-from pubsub_emulator.runtime.dispatch import BadOrigin, Call, dispatchable
-from pubsub_emulator.runtime.events import ApplyExtrinsic, Finalization, Initialization
-from pubsub_emulator.runtime.executive import (
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, dispatchable
+from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, Initialization
+from pubsub_emulator.runtime.framework.executive import (
     BlockWeights,
     Executive,
     Extrinsic,
@@ -30,10 +30,23 @@ from pubsub_emulator.runtime.executive import (
     StateError,
     encode_origin,
 )
-from pubsub_emulator.runtime.origin import Origin, Parachain, Root, Signed, Unsigned, ensure_root, ensure_unsigned
-from pubsub_emulator.runtime.paras import NewHeadNoted
-from pubsub_emulator.runtime.storage import State, Storage
-from pubsub_emulator.runtime.system import BLOCK_HASH_COUNT, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from pubsub_emulator.runtime.framework.origin import (
+    Origin,
+    Parachain,
+    Root,
+    Signed,
+    Unsigned,
+    ensure_root,
+    ensure_unsigned,
+)
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.system import (
+    BLOCK_HASH_COUNT,
+    DispatchEventInfo,
+    ExtrinsicFailed,
+    ExtrinsicSuccess,
+)
+from pubsub_emulator.runtime.relay.paras import NewHeadNoted
 from pubsub_emulator.trie import state_root
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
@@ -247,10 +260,10 @@ def test_old_block_hashes_are_forgotten() -> None:
 _SCRIPT = """
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.dispatch import Call
-from pubsub_emulator.runtime.executive import Executive, Extrinsic
-from pubsub_emulator.runtime.origin import Signed
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.framework.dispatch import Call
+from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
 storage, balances = Storage(State()), Balances(10)
 people = [AccountId(bytes([i]) * 32) for i in range(20)]
 balances.genesis(storage, {who: 10_000 for who in people})

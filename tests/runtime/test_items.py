@@ -13,10 +13,8 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import AccountId, ParaId
-from pubsub_emulator.runtime import babe, dmp, hrmp, paras, system
-from pubsub_emulator.runtime.host_configuration import ACTIVE
-from pubsub_emulator.runtime.hrmp import HrmpChannelId
-from pubsub_emulator.runtime.items import (
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.items import (
     Blake2_128Concat,
     Blake2_256,
     Hasher,
@@ -26,7 +24,10 @@ from pubsub_emulator.runtime.items import (
     StorageValue,
     Twox64Concat,
 )
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.relay import babe, dmp, hrmp, paras
+from pubsub_emulator.runtime.relay.host_configuration import ACTIVE
+from pubsub_emulator.runtime.relay.hrmp import HrmpChannelId
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[1] / "vectors" / "storage_keys" / "storage_keys.json").read_text()

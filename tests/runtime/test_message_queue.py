@@ -13,11 +13,12 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import item_prefix, relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime import events
-from pubsub_emulator.runtime.dispatch import DispatchError, ModuleError
-from pubsub_emulator.runtime.hooks import IntegrityError, StateError
-from pubsub_emulator.runtime.host_configuration import ACTIVE, HostConfiguration
-from pubsub_emulator.runtime.message_queue import (
+from pubsub_emulator.runtime.framework import events
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError
+from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.relay.message_queue import (
     Config,
     MessageError,
     MessageQueue,
@@ -28,8 +29,7 @@ from pubsub_emulator.runtime.message_queue import (
     ProcessMessageError,
     ring,
 )
-from pubsub_emulator.runtime.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.relay.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
 
 A, B, C, D = (ParaId(number) for number in (1000, 2000, 2001, 2002))
 LIMIT = 100

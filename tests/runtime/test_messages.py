@@ -11,21 +11,21 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime import dmp, hrmp
-from pubsub_emulator.runtime.dispatch import BadOrigin, DispatchError, ModuleError, with_storage_layer
-from pubsub_emulator.runtime.dmp import Dmp
-from pubsub_emulator.runtime.host_configuration import ACTIVE, HostConfiguration
-from pubsub_emulator.runtime.hrmp import Hrmp, HrmpChannelId
-from pubsub_emulator.runtime.messages import (
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, DispatchError, ModuleError, with_storage_layer
+from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     MessageBounds,
     OutboundHrmpMessage,
     downward_head,
     horizontal_head,
 )
-from pubsub_emulator.runtime.origin import Parachain, Root
-from pubsub_emulator.runtime.parachain_system.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.framework.origin import Parachain, Root
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
+from pubsub_emulator.runtime.relay import dmp, hrmp
+from pubsub_emulator.runtime.relay.dmp import Dmp
+from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.relay.hrmp import Hrmp, HrmpChannelId
 
 A, B, C = ParaId(1000), ParaId(2000), ParaId(2001)
 

@@ -8,26 +8,27 @@ import pytest
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime import events, system
-from pubsub_emulator.runtime.babe import CURRENT_SLOT, Babe, babe_pre_digest, current_slot
-from pubsub_emulator.runtime.configuration import Configuration
-from pubsub_emulator.runtime.dispatch import BadOrigin, Call, ModuleError
-from pubsub_emulator.runtime.dmp import Dmp
-from pubsub_emulator.runtime.executive import Executive, Extrinsic
-from pubsub_emulator.runtime.hooks import IntegrityError, StateError
-from pubsub_emulator.runtime.host_configuration import HostConfiguration, active_config
-from pubsub_emulator.runtime.hrmp import Hrmp
-from pubsub_emulator.runtime.inclusion import (
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError
+from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
+from pubsub_emulator.runtime.framework.message_chains import MessageBounds, OutboundHrmpMessage
+from pubsub_emulator.runtime.framework.origin import Parachain, Root, Signed, Unsigned
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.relay.babe import CURRENT_SLOT, Babe, babe_pre_digest, current_slot
+from pubsub_emulator.runtime.relay.configuration import Configuration
+from pubsub_emulator.runtime.relay.dmp import Dmp
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
+from pubsub_emulator.runtime.relay.hrmp import Hrmp
+from pubsub_emulator.runtime.relay.inclusion import (
     BackedCandidate,
     CandidateCommitments,
     CandidateRefused,
     ParaInclusion,
     UpwardMessagesReceived,
 )
-from pubsub_emulator.runtime.message_queue import MessageQueue, Processed
-from pubsub_emulator.runtime.messages import MessageBounds, OutboundHrmpMessage
-from pubsub_emulator.runtime.origin import Parachain, Root, Signed, Unsigned
-from pubsub_emulator.runtime.paras import (
+from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
+from pubsub_emulator.runtime.relay.paras import (
     GO_AHEAD,
     HEADS,
     PARACHAINS,
@@ -36,9 +37,8 @@ from pubsub_emulator.runtime.paras import (
     Paras,
     UpgradeGoAhead,
 )
-from pubsub_emulator.runtime.registrar import Registrar
-from pubsub_emulator.runtime.session import NewSession, Session
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.relay.registrar import Registrar
+from pubsub_emulator.runtime.relay.session import NewSession, Session
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
 A, B = ParaId(1000), ParaId(2000)

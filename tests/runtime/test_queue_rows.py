@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.message_queue.types import PAGES, BookState, Neighbours, Page, book_state, waiting
+from pubsub_emulator.runtime.relay.message_queue.types import PAGES, BookState, Neighbours, Page, book_state, waiting
 
 U32 = st.integers(0, (1 << 32) - 1)
 U64 = st.integers(0, (1 << 64) - 1)

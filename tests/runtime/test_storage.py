@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
-from pubsub_emulator.runtime.storage import ProtectedKey, State, Storage
+from pubsub_emulator.runtime.framework.storage import ProtectedKey, State, Storage
 from pubsub_emulator.trie import read_child_proof, read_proof, state_root
 
 KEYS = st.binary(max_size=3)

@@ -3,13 +3,13 @@
 import pytest
 
 from pubsub_emulator.primitives.types import AccountId, Hash
-from pubsub_emulator.runtime import events, system
 from pubsub_emulator.runtime.balances import Balances, HoldReason
-from pubsub_emulator.runtime.dispatch import Call, ConsumerRemaining, NoProviders, TooManyConsumers
-from pubsub_emulator.runtime.executive import Executive, Extrinsic
-from pubsub_emulator.runtime.origin import Signed
-from pubsub_emulator.runtime.storage import State, Storage
-from pubsub_emulator.runtime.system import KilledAccount, NewAccount
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.dispatch import Call, ConsumerRemaining, NoProviders, TooManyConsumers
+from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.system import KilledAccount, NewAccount
 from pubsub_emulator.trie import state_root
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)

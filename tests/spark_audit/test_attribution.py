@@ -9,9 +9,9 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.storage import State
-from pubsub_emulator.spark_audit.attribution import TOP, Attribution, attribute, attribute_reads
-from pubsub_emulator.spark_audit.open_proof import ProofError
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, Attribution, attribute, attribute_reads
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.testing.strategies import keys, values
 
 NETWORK = priced()

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import AuditFailed, Progress, audit
-from pubsub_emulator.spark_audit.commit import canonical_json
-from pubsub_emulator.spark_audit.findings import Severity
-from pubsub_emulator.spark_audit.results import REPORT, ResultError, Results
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.spark_audit.audit.findings import Severity
+from pubsub_emulator.spark_audit.audit.results import REPORT, ResultError, Results
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, Progress, audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import canonical_json
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +39,7 @@ def test_a_run_with_nothing_new_does_not_load_spark(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 3)
     audit(history, tmp_path / "out", engine="python")
     code = (
-        "import sys; from pathlib import Path; from pubsub_emulator.spark_audit.audit import audit; "
+        "import sys; from pathlib import Path; from pubsub_emulator.spark_audit.audit.run import audit; "
         "result = audit(Path(sys.argv[1]), Path(sys.argv[2])); print(result.engine, 'pyspark' in sys.modules)"
     )
     run = subprocess.run(

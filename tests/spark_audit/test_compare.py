@@ -12,16 +12,16 @@ from click.testing import CliRunner, Result
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import FixtureMaker, make_fixture, read_fixture, write_fixture
-from pubsub_emulator.emulator.records import BlockRecord
-from pubsub_emulator.emulator.scenario_file import parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.state_diff import diff_nodes, diff_states, key_name
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.parachain_system.block import Candidate
-from pubsub_emulator.runtime.storage import State
+from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.spark_audit.compare import CompareError, compare
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.trie import Trie
 
 SCENARIO = """

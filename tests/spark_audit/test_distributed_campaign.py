@@ -11,7 +11,7 @@ from pyspark import SparkContext
 
 from pubsub_emulator.cli.main import main
 from pubsub_emulator.collator.cheats import Strategy
-from pubsub_emulator.collator.fuzz import (
+from pubsub_emulator.laboratory.campaign import (
     BLOCKS_A_WORLD,
     IDLE_WORLDS,
     CampaignResult,
@@ -20,10 +20,10 @@ from pubsub_emulator.collator.fuzz import (
     corpus,
     try_world,
 )
-from pubsub_emulator.runtime.parachain_system import validate
-from pubsub_emulator.spark_audit import campaign as module
-from pubsub_emulator.spark_audit.campaign import distribute
-from pubsub_emulator.spark_audit.mapping import PythonMapper, Report, Unit, open_mapper
+from pubsub_emulator.runtime.parachain import validate
+from pubsub_emulator.spark_audit.engine import campaign as module
+from pubsub_emulator.spark_audit.engine.campaign import distribute
+from pubsub_emulator.spark_audit.engine.engine import PythonMapper, Report, Unit, open_mapper
 from pubsub_emulator.spark_audit.spark import job
 
 ALONE = ("another-set", "any-mutation")
@@ -84,7 +84,7 @@ def test_batches_follow_what_earlier_ones_gave(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_campaign_that_finds_nothing_to_try_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     never = Strategy("never", "nothing", (), on_proof=True, propose=lambda _situation, _draws: None)
-    monkeypatch.setattr("pubsub_emulator.collator.fuzz.STRATEGIES", {"never": never})
+    monkeypatch.setattr("pubsub_emulator.laboratory.campaign.STRATEGIES", {"never": never})
     plain = campaign(5, "idle", first=())
     assert (plain.cases, plain.honest) == (0, IDLE_WORLDS * BLOCKS_A_WORLD)
     assert _told(distribute(PythonMapper, 5, "idle", first=())) == _told(plain)

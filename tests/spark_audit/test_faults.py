@@ -16,13 +16,13 @@ import pytest
 from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.spark_audit import reader, schema
-from pubsub_emulator.spark_audit.audit import AuditFailed, AuditResult, audit
-from pubsub_emulator.spark_audit.commit import COMMITS, Part, canonical_json, digest_of, write_commit
-from pubsub_emulator.spark_audit.reader import History
-from pubsub_emulator.spark_audit.results import RECEIPT, REPORT, read_receipt
-from pubsub_emulator.spark_audit.schema import Table
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.spark_audit.audit.results import RECEIPT, REPORT, read_receipt
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.history import reader, schema
+from pubsub_emulator.spark_audit.history.commit import COMMITS, Part, canonical_json, digest_of, write_commit
+from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
@@ -292,7 +292,7 @@ def test_a_failed_run_leaves_the_last_report_and_what_it_names(history: Path, mo
 _LIMITED = """
 import resource, signal, sys
 from pathlib import Path
-from pubsub_emulator.spark_audit.audit import AuditFailed, audit
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
 try:
@@ -327,7 +327,7 @@ def test_an_output_without_room_is_an_infrastructure_failure(history: Path, whol
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.audit.run import audit
 
 def counted(real, left):
     def wrapper(*args, **kwargs):

@@ -20,13 +20,13 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.parachain_system.block import Candidate
-from pubsub_emulator.runtime.parachain_system.genesis import AUTHORITIES
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import audit
-from pubsub_emulator.spark_audit.evidence import EvidenceError, judge
-from pubsub_emulator.spark_audit.finding_file import FindingError, check_finding, finding_text
-from pubsub_emulator.spark_audit.findings import finding_id
+from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
+from pubsub_emulator.spark_audit.audit.finding_file import FindingError, check_finding, finding_text
+from pubsub_emulator.spark_audit.audit.findings import finding_id
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.trie import Trie
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +48,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def findings(audited: Path) -> list[Finding]:
     report = json.loads((audited / "run_report.json").read_bytes())
-    from pubsub_emulator.spark_audit.results import Results  # noqa: PLC0415  # what is tested must not need it
+    from pubsub_emulator.spark_audit.audit.results import Results  # noqa: PLC0415  # what is tested must not need it
 
     return list(Results(audited, report).rows(schema.FINDINGS))
 

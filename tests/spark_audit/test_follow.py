@@ -5,10 +5,10 @@ from threading import Event, Thread
 
 from audit_support import Slip, drop_a_node, small_network
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import audit
-from pubsub_emulator.spark_audit.follow import follow
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.spark_audit.audit.follow import follow
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 
 def test_segments_are_judged_once_as_they_land(tmp_path: Path) -> None:

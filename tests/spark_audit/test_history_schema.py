@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.canonical import digest_rows, encode_row
-from pubsub_emulator.spark_audit.commit import write_parquet
-from pubsub_emulator.spark_audit.reader import HISTORY_TABLES
-from pubsub_emulator.spark_audit.results import RESULT_TABLES, read_rows
-from pubsub_emulator.spark_audit.schema import SchemaError, Table
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, read_rows
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
+from pubsub_emulator.spark_audit.history.commit import write_parquet
+from pubsub_emulator.spark_audit.history.reader import HISTORY_TABLES
+from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 
 TABLES = {**HISTORY_TABLES, **RESULT_TABLES}
 

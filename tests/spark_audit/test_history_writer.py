@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from audit_support import SUBSCRIBER, small_network, write_history
 
-from pubsub_emulator.emulator.records import BlockRecord, CheckpointRecord
+from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.commit import COMMITS, STAGING, CommitError, Part, write_commit
-from pubsub_emulator.spark_audit.reader import Fault, History
-from pubsub_emulator.spark_audit.rows import candidate_of, state_of
-from pubsub_emulator.spark_audit.store import HistoryWriter
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import COMMITS, STAGING, CommitError, Part, write_commit
+from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.history.rows import candidate_of, state_of
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -138,7 +138,8 @@ def test_nodes_that_repeat_are_stored_once_a_segment(tmp_path: Path) -> None:
 _KILLED = """
 import os, sys
 from pathlib import Path
-from pubsub_emulator.spark_audit import commit, schema
+from pubsub_emulator.spark_audit.history import commit
+from pubsub_emulator.spark_audit.history import schema
 
 def counted(real, left):
     def wrapper(*args, **kwargs):
@@ -195,7 +196,8 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_history_or_the_new_one(tmp
 _FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from pubsub_emulator.spark_audit import commit, schema
+from pubsub_emulator.spark_audit.history import commit
+from pubsub_emulator.spark_audit.history import schema
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 import random

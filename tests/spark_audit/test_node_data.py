@@ -21,8 +21,8 @@ from node_data_support import (
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.spark_audit.attribution import TOP, attribute
-from pubsub_emulator.spark_audit.node_data import NodeDataError, read_node_data, root_of
+from pubsub_emulator.spark_audit.real_proofs.attribution import TOP, attribute
+from pubsub_emulator.spark_audit.real_proofs.node_data import NodeDataError, read_node_data, root_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MAINNET = sorted((ROOT / "examples" / "mainnet").glob("*.json"))

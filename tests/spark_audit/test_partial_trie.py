@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.spark_audit.partial_trie import PartialTrie
+from pubsub_emulator.spark_audit.audit.partial_trie import PartialTrie
 from pubsub_emulator.trie import BadNode, MissingNode, Trie
 
 KEYS = st.lists(st.sampled_from([0, 1, 16, 17, 255]), max_size=4).map(bytes)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from audit_support import write_history
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import AuditResult, audit
-from pubsub_emulator.spark_audit.commit import COMMITS, Part, canonical_json, digest_of, write_commit
-from pubsub_emulator.spark_audit.reader import Fault, History, read_file
-from pubsub_emulator.spark_audit.schema import Table
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import COMMITS, Part, canonical_json, digest_of, write_commit
+from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
+from pubsub_emulator.spark_audit.history.schema import Table
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,18 @@ import pytest
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import audit
-from pubsub_emulator.spark_audit.commit import Part, write_commit
-from pubsub_emulator.spark_audit.open_proof import ProofError, decode_node, open_proof, path_nodes
-from pubsub_emulator.spark_audit.reader import Fault, History
-from pubsub_emulator.spark_audit.relay_proofs import ImportRefused, import_relay_proofs, proof_parts, read_relay_proof
-from pubsub_emulator.spark_audit.well_known import key_name
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node, open_proof, path_nodes
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import (
+    ImportRefused,
+    import_relay_proofs,
+    proof_parts,
+    read_relay_proof,
+)
+from pubsub_emulator.spark_audit.real_proofs.well_known import key_name
 from pubsub_emulator.trie import Trie
 
 MAINNET = Path(__file__).resolve().parents[2] / "examples" / "mainnet"

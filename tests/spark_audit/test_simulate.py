@@ -12,10 +12,10 @@ from audit_support import drop_a_node, write_history
 from pyspark import SparkContext
 
 from pubsub_emulator.collator.cheats import BUILT_IN
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import AuditResult, audit
-from pubsub_emulator.spark_audit.mapping import PythonMapper, open_mapper
-from pubsub_emulator.spark_audit.reader import Fault, History
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.engine.engine import PythonMapper, open_mapper
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.simulate import population
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, SimulationRefused, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
@@ -138,8 +138,8 @@ def test_nothing_is_opened_when_every_network_is_there(small: tuple[Path, Simula
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pubsub_emulator.spark_audit import commit
-from pubsub_emulator.spark_audit.mapping import PythonMapper
+from pubsub_emulator.spark_audit.history import commit
+from pubsub_emulator.spark_audit.engine.engine import PythonMapper
 from pubsub_emulator.spark_audit.simulate import population, run
 
 population.SEGMENT = run.SEGMENT = 2

@@ -18,10 +18,10 @@ import pyspark
 import pytest
 from audit_support import drop_a_node, write_history
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import AuditResult, audit
-from pubsub_emulator.spark_audit.reader import History
-from pubsub_emulator.spark_audit.results import RECEIPT, REPORT
+from pubsub_emulator.spark_audit.audit.results import RECEIPT, REPORT
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.spark.java import find_java
 from pubsub_emulator.spark_audit.spark.ship import MOUNT, build_environment
 
@@ -121,7 +121,7 @@ def _await(condition: Callable[[], bool], what: str) -> None:
 _DRIVER = """
 import json, sys
 from pathlib import Path
-from pubsub_emulator.spark_audit.audit import audit
+from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.spark.context import start_context
 
 def where(at):

@@ -7,12 +7,12 @@ import pytest
 from audit_support import add_junk, drop_a_node, include_invalid, write_history
 from pyspark import SparkContext
 
-from pubsub_emulator.spark_audit import schema
-from pubsub_emulator.spark_audit.audit import AuditFailed, AuditResult, Progress, audit
-from pubsub_emulator.spark_audit.canonical import encode_row
-from pubsub_emulator.spark_audit.reader import History
-from pubsub_emulator.spark_audit.relay_proofs import import_relay_proofs
-from pubsub_emulator.spark_audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, Progress, audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.canonical import encode_row
+from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark import job
 from pubsub_emulator.spark_audit.spark.job import SparkMapper
 from pubsub_emulator.spark_audit.spark.ship import PACKAGE, build_archive

@@ -11,10 +11,11 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data, publisher_root_key
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.dispatch import Call
-from pubsub_emulator.runtime.dispatch import dispatch as dispatch_call
-from pubsub_emulator.runtime.events import Event, events
-from pubsub_emulator.runtime.origin import Origin, Root
+from pubsub_emulator.runtime.framework.dispatch import Call
+from pubsub_emulator.runtime.framework.dispatch import dispatch as dispatch_call
+from pubsub_emulator.runtime.framework.events import Event, events
+from pubsub_emulator.runtime.framework.origin import Origin, Root
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
@@ -24,18 +25,17 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, Subscrip
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain_system import governance
-from pubsub_emulator.runtime.parachain_system.block import (
+from pubsub_emulator.runtime.parachain import governance
+from pubsub_emulator.runtime.parachain.block import (
     Candidate,
     HorizontalMessages,
     InboundDownwardMessage,
     Inherent,
     encode_messages,
 )
-from pubsub_emulator.runtime.parachain_system.execute import BlockOutcome, execute_block, runtime_spec
-from pubsub_emulator.runtime.parachain_system.genesis import genesis
-from pubsub_emulator.runtime.parachain_system.validate import RelayContext, validate_block
-from pubsub_emulator.runtime.storage import State, Storage
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.trie import Trie
 
 ME = ParaId(3000)

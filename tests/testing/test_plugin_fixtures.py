@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import pytest
 
 from pubsub_emulator.emulator.network import Network, Step, UnknownParachain
-from pubsub_emulator.emulator.parachain import Parachain
-from pubsub_emulator.emulator.relay_chain import RelayChain
-from pubsub_emulator.emulator.scenario_file import parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import ValidFor, key_from_data
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.parachain_system.block import InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
 from pubsub_emulator.testing.actors import Cheats, Collators, NoSuchCheat, NothingToCheat
 from pubsub_emulator.testing.networks import Frozen, Networks
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.scenario_file import parse_scenario
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.testing.proof_sizes import (

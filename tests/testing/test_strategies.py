@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.parachain import Pace
+from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.storage import Storage
 from pubsub_emulator.testing.histories import Delete, Go, History, Publish, SendDownward, play
 from pubsub_emulator.testing.networks import Networks
 from pubsub_emulator.testing.setups import NetworkSetup, SubscriberSetup

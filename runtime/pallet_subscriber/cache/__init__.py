@@ -12,13 +12,13 @@ learns on the way it keeps to itself until `apply` calls `settle`. The walk neve
 from typing import Final
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import SlotCache, leaf_reference
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.storage import Storage
 
 _POLICIES: Final[dict[CachePolicy, type[Cache]]] = {
     CachePolicy.NONE: Cache,

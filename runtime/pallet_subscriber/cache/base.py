@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.storage import Storage
 
 
 class Cache:

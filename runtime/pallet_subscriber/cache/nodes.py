@@ -10,13 +10,13 @@ from typing import ClassVar, Final
 
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.storage import Storage
 from pubsub_emulator.trie.walk import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100

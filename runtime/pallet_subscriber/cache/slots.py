@@ -25,12 +25,12 @@ from typing import ClassVar, Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.storage import Storage
 
 MIN_KEYS: Final = 6
 """Below this many keys a row costs more than what it saves."""

@@ -1,0 +1,56 @@
+"""What became of upward messages that ran: on chain an event for each that did not get to its end, off chain all of it.
+
+`MessageQueue::Processed` says whether a message got to its end and what it took. Which instruction failed, and how, is
+`XcmPallet::Attempted`, deposited before it. The pallet's error behind a `PublishFailed` has no place in XCM's encoding:
+it is kept in the block's record, for whoever observes the chain (PS-21, PS-71).
+"""
+
+from typing import Final
+
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.xcm import Execution, Incomplete, Outcome
+from pubsub_emulator.xcm.schema import XcmReader
+
+PALLET: Final = "XcmPallet"
+
+
+def _read_outcome(reader: Reader) -> Outcome:
+    inner = XcmReader(reader.data, reader.pos)
+    outcome: Outcome = Outcome.codec.read(inner)
+    reader.pos = inner.pos
+    return outcome
+
+
+outcome_codec: Final[Codec[Outcome]] = Codec("Outcome", Outcome.codec.encode, _read_outcome)
+
+
+@event(PALLET, 0, outcome_codec)
+class Attempted(Event):
+    """A message ran and an instruction of it failed; the message queue's event about it comes next."""
+
+    outcome: Outcome
+
+
+@value_type
+class MessageExecution:
+    """A message that ran in this block: whose, its blake2b-256, and how it went with the causes of what failed."""
+
+    para: ParaId
+    id: Hash
+    execution: Execution
+
+
+def note_execution(storage: Storage, para: ParaId, message: Hash, execution: Execution) -> None:
+    """Keep what became of a message. Emits `Attempted` when it did not get to its end."""
+    storage.log.append(MessageExecution(para, message, execution))
+    if isinstance(execution.outcome, Incomplete):
+        deposit(storage, Attempted(execution.outcome))
+
+
+def executions(storage: Storage) -> tuple[MessageExecution, ...]:
+    """All messages that ran in this block so far, in order."""
+    return tuple(entry for entry in storage.log if isinstance(entry, MessageExecution))

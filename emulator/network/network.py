@@ -1,0 +1,380 @@
+"""A network: relay chain, parachains and collators, stepped relay block by relay block.
+
+What one step does, in order:
+
+    1. every parachain whose turn it is builds candidates on a relay parent that exists already (PS-31)
+    2. each candidate is judged; one that is refused changes nothing, and the next collator may try (PS-53, PS-79)
+    3. the relay chain builds its next block: sessions, queues, accepted candidates, their messages, calls, expiry
+    4. observers are told: the relay block, then every candidate with its verdict
+
+    >>> network = Network.of(publishers=[1000], subscribers={2000: {1000: [key]}})
+    >>> network.publish(1000, key, b"value")
+    >>> network.step(3)[-1].deliveries(2000)
+"""
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+
+from pubsub_emulator.collator.cheats import Situation
+from pubsub_emulator.emulator.network.arguments import (
+    ensure_blocks,
+    ensure_key,
+    ensure_keys,
+    ensure_message,
+    ensure_ttl,
+    ensure_value,
+)
+from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    Observer,
+    RelayRecord,
+)
+from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain, RelaySnapshot
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.network.round import Round, subscriptions
+from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
+from pubsub_emulator.emulator.scenario.seeded import secret
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
+from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.parachain.governance import set_code, transact
+from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
+
+
+class UnknownCall(PubsubError):
+    """A call that no pallet of the relay chain has, or with another number of arguments."""
+
+
+class UnknownParachain(PubsubError):
+    """A parachain id that the network does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParachainConfig:
+    """One parachain: its runtime, its collators as (strategies, rate in millionths), and when it builds blocks."""
+
+    spec: RuntimeSpec
+    collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient)."""
+
+    parachains: tuple[ParachainConfig, ...]
+    relay: RelayConfig = field(default_factory=RelayConfig)
+    publishers: tuple[ParaId, ...] = ()
+    channels: tuple[tuple[ParaId, ParaId], ...] = ()
+    seed: bytes = b"network"
+    segment_length: int = 100
+    """Relay blocks from one checkpoint of all chains to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step did: the relay block, and every candidate that was judged for it, in order."""
+
+    number: RelayBlockNumber
+    block: Block
+    records: tuple[BlockRecord, ...]
+    parachains: tuple[ParaId, ...]
+    """Every parachain of the network, whether it had a turn or not."""
+
+    def __repr__(self) -> str:
+        refused = f", {len(self.refused)} refused" if self.refused else ""
+        return f"<Step: relay block {self.number}, {len(self.records)} candidates{refused}>"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The relay block's events."""
+        return tuple(record.event for record in self.block.events)
+
+    def deliveries(self, para: int) -> tuple[Delivery, ...]:
+        """What was delivered to a parachain in this step. Raises `UnknownParachain`."""
+        if para not in self.parachains:
+            raise UnknownParachain(_no_parachain(para, self.parachains))
+        outcomes = (record.outcome for record in self.records if record.chain == para)
+        return tuple(delivery for outcome in outcomes if outcome is not None for delivery in outcome.deliveries)
+
+    @property
+    def refused(self) -> tuple[BlockRecord, ...]:
+        """The candidates that were not valid."""
+        return tuple(record for record in self.records if record.refusal is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A network at one moment; costs a few references."""
+
+    relay: RelaySnapshot
+    parachains: tuple[Parachain, ...]
+    extrinsics: tuple[Extrinsic, ...]
+
+
+class Network:
+    """Relay chain and parachains; everything that happens follows from configuration, seed and calls (PS-90)."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        """The network at genesis. Raises `PubsubError` for a configuration that cannot work."""
+        self.config = config
+        self.parachains = {
+            each.spec.para_id: Parachain.start(
+                each.spec, make_collators(config.seed, each.spec.para_id, each.collators), each.pace
+            )
+            for each in sorted(config.parachains, key=lambda each: each.spec.para_id)
+        }
+        self.relay = RelayChain.start(
+            config.relay,
+            Genesis(
+                {para: chain.header.encode() for para, chain in self.parachains.items()},
+                {para: self.manager(para) for para in self.parachains},
+                config.publishers,
+                config.channels,
+            ),
+        )
+        self._observers: list[Observer] = []
+        self._extrinsics: list[Extrinsic] = []
+        self._turns: dict[ParaId, None] = {}
+        chains = self.parachains.values()
+        slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
+        self._schedule = Schedule(slots, config.segment_length)
+
+    @staticmethod
+    def of(
+        publishers: Iterable[int],
+        subscribers: Mapping[int, Mapping[int, Iterable[PubsubKey]]],
+        seed: str = "network",
+    ) -> "Network":
+        """A small network with every default: who publishes, and who subscribes to which keys of whom."""
+        subscribed = {
+            ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
+            for para, wanted in subscribers.items()
+        }
+        relay = RelayConfig()
+        publishing = tuple(ParaId(para) for para in publishers)
+        chains = [ParachainConfig(RuntimeSpec(para, items)) for para, items in subscribed.items()]
+        chains += [
+            ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True))
+            for para in publishing
+            if para not in subscribed
+        ]
+        registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
+        return Network(NetworkConfig(tuple(chains), relay, registered, seed=seed.encode()))
+
+    def __repr__(self) -> str:
+        return f"<Network at relay block {self.number}, parachains {', '.join(map(str, self.parachains))}>"
+
+    # What a user of the network does
+
+    @property
+    def number(self) -> RelayBlockNumber:
+        """The newest relay block's height."""
+        return self.relay.number
+
+    def parachain(self, para: int) -> Parachain:
+        """A parachain by id. Raises `UnknownParachain`."""
+        found = self.parachains.get(ParaId(para))
+        if found is None:
+            raise UnknownParachain(_no_parachain(para, self.parachains))
+        return found
+
+    def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
+        """Have a parachain publish a key: sent with its next block, executed one relay block later.
+
+        Raises `UnknownParachain`, `BadRequest`, and as `Parachain.publish`.
+        """
+        chain = self.parachain(para)
+        ensure_key(key)
+        ensure_value(value)
+        ensure_ttl(ttl)
+        chain.publish(key, value, ttl)
+
+    def delete(self, para: int, keys: Iterable[PubsubKey]) -> None:
+        """Have keys of a publisher deleted in the next relay block: by root for a system para, else by its manager.
+
+        Raises `UnknownParachain`, `BadRequest`.
+        """
+        publisher = self.parachain(para).para
+        listed = ensure_keys(keys)
+        if self.config.relay.pubsub.is_system(publisher):
+            self.call(Root(), "Broadcaster", "force_delete_keys", publisher, listed)
+        else:
+            self.call(Signed(self.manager(para)), "Broadcaster", "delete_keys", publisher, listed)
+
+    def send(self, sender: int, recipient: int, data: bytes) -> None:
+        """Have a parachain send a message to another one, over a channel between them.
+
+        Raises `UnknownParachain`, `BadRequest`.
+        """
+        ensure_message(data)
+        self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
+
+    def send_downward(self, para: int, message: bytes) -> None:
+        """Have the relay chain send a parachain a message in its next block. Raises as `send`."""
+        ensure_message(message)
+        self.relay.send_downward(self.parachain(para).para, message)
+
+    def upgrade(self, spec: RuntimeSpec) -> None:
+        """Have governance change a parachain's runtime, its subscriptions for instance, by a downward message."""
+        self.send_downward(spec.para_id, transact(set_code(spec)))
+
+    def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
+        """Put a call into the next relay block.
+
+        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say: once queued, it would keep every later block
+        from being built.
+        """
+        executive = self.relay.runtime.executive
+        info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
+        if not isinstance(info, CallInfo):
+            raise UnknownCall(f"the relay chain has no call {pallet}::{name}")
+        if len(info.codecs) != len(args):
+            takes = ", ".join(codec.name for codec in info.codecs) or "no arguments"
+            raise UnknownCall(f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}")
+        extrinsic = Extrinsic(origin, Call(pallet, name, args))
+        executive.encode_extrinsic(extrinsic)
+        self._extrinsics.append(extrinsic)
+
+    def give_turn(self, para: int) -> None:
+        """Let a parachain build in the next step, whatever its pace. Raises `UnknownParachain`."""
+        self._turns[self.parachain(para).para] = None
+
+    def travel(self, slots: int) -> None:
+        """Leave out some slots of the relay chain before its next block. Raises `BadRequest` for less than none."""
+        ensure_blocks(slots)
+        self.relay.skipped_slots += slots
+
+    def manager(self, para: int) -> AccountId:
+        """The account that owns a parachain on the relay chain."""
+        return AccountId(secret(self.config.seed, f"manager/{para}"))
+
+    def step(self, blocks: int = 1) -> list[Step]:
+        """Go on by some relay blocks. Raises `BadRequest` for less than none."""
+        ensure_blocks(blocks)
+        return [self._step() for _ in range(blocks)]
+
+    def situation(self, para: int) -> Situation:
+        """What the author of a parachain's next block would have before it now: the honest block, and means to cheat.
+
+        Raises `UnknownParachain`, `CannotAuthor`.
+        """
+        return self._round().situation(self.parachain(para))
+
+    # Observers, snapshots
+
+    def observe(self, observer: Observer, *, past: bool = True) -> None:
+        """Tell an observer everything from now on, after where each chain stands now.
+
+        Without the `past` it is told of none of the relay blocks that are still kept.
+        """
+        self._observers.append(observer)
+        for kept in self.relay.blocks if past else ():
+            number = RelayBlockNumber(kept.header.number)
+            observer.relay_block(
+                RelayRecord(number, kept.header.hash(), kept.header.state_root, self._schedule.newest_slot(number))
+            )
+        for para, chain in self.parachains.items():
+            following = ParaBlockNumber(chain.header.number + 1)
+            keys = tuple(collator.key for collator in chain.collators)
+            observer.authorities(AuthorityRecord(para, following, keys))
+            observer.subscriptions(subscriptions(chain))
+        self._checkpoint(observer, self._schedule.segment(self.number + 1))
+
+    def finish(self) -> None:
+        """Tell observers where each chain stands at the end: the last segment's other end."""
+        for observer in self._observers:
+            self._checkpoint(observer, self._schedule.segment(self.number) + 1)
+
+    def dismiss(self) -> None:
+        """Tell observers nothing more: whoever restores a snapshot observes it anew."""
+        self._observers = []
+
+    def snapshot(self) -> Snapshot:
+        """This moment, to come back to or to branch from."""
+        chains = tuple(chain.copy() for chain in self.parachains.values())
+        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a moment. Observers are not told: give a network that is restored none, or new ones."""
+        self.relay.restore(snapshot.relay)
+        self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
+        self._extrinsics = list(snapshot.extrinsics)
+        self._turns = {}
+
+    def fork(self) -> "Network":
+        """A network that goes on from here by itself, with no observers; costs some references for each kept block.
+
+        Whatever is done to either, through its methods or to its states, the other never sees.
+        """
+        fork = copy(self)
+        fork.relay = self.relay.fork()
+        fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}
+        fork._observers = []  # noqa: SLF001  # of its own kind
+        fork._extrinsics = list(self._extrinsics)  # noqa: SLF001  # of its own kind
+        fork._turns = dict(self._turns)  # noqa: SLF001  # of its own kind
+        return fork
+
+    # One step
+
+    def _step(self) -> Step:
+        now = self._round()
+        if self._schedule.begins_segment(now.number):
+            for observer in self._observers:
+                self._checkpoint(observer, self._schedule.segment(now.number))
+        turns, self._turns = self._turns, {}
+        before = {
+            para: chain.copy() for para, chain in self.parachains.items() if para in turns or chain.has_turn(now.number)
+        }
+        for para in before:
+            now.turn(self.parachains[para])
+        block = self.relay.build(now.backed, self._extrinsics)
+        self._extrinsics = list(block.left_out)
+        for para in _refused(block):
+            self.parachains[para] = before[para]
+            now.drop(para)
+        self._tell(now, block)
+        return Step(now.number, block, tuple(now.records), tuple(self.parachains))
+
+    def _round(self) -> Round:
+        return Round(self.relay, self._schedule, self.config.seed)
+
+    # What observers are told
+
+    def _checkpoint(self, observer: Observer, segment: int) -> None:
+        for para, chain in self.parachains.items():
+            observer.checkpoint(CheckpointRecord(para, segment, chain.header, chain.state))
+
+    def _tell(self, now: Round, block: Block) -> None:
+        header = block.header
+        events = tuple(record.event for record in block.events)
+        slot = self._schedule.newest_slot(now.number)
+        chain = self.relay
+        relay = RelayRecord(
+            now.number, header.hash(), header.state_root, slot, events, chain.executions, chain.lost_downward
+        )
+        for observer in self._observers:
+            observer.relay_block(relay)
+            for record in now.records:
+                observer.candidate(record)
+            for change in now.changes:
+                observer.subscriptions(change)
+
+
+def _refused(block: Block) -> list[ParaId]:
+    """Parachains whose valid blocks the relay chain did not include."""
+    return [record.event.para for record in block.events if isinstance(record.event, CandidateRefused)]
+
+
+def _no_parachain(para: int, known: Iterable[ParaId]) -> str:
+    return f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}"

@@ -1,0 +1,159 @@
+"""A parachain as the network keeps it: its newest block, its collators, and what it has yet to send.
+
+A `State` that stands here is never written again: a block is executed on a fork of it. So a snapshot of a parachain is
+a copy of a few references.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE
+from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
+from pubsub_emulator.primitives.ed25519 import public_key
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
+from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.governance import CODE
+from pubsub_emulator.xcm import Publish, encode
+
+MESSAGE_BYTES: Final = 60_000
+"""What one upward message of publishes may weigh here, below the relay chain's 65,531."""
+
+
+class Unsendable(PubsubError):
+    """A message that the relay chain would never take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collator:
+    """One author: its Ed25519 seed and public key; `strategies` it cheats by, in `rate` millionths of its turns."""
+
+    seed: bytes
+    key: bytes
+    strategies: tuple[str, ...] = ()
+    rate: int = MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a parachain builds blocks, in relay blocks."""
+
+    blocks: int = 1
+    """Blocks at a turn, all on one relay parent."""
+    every: int = 1
+    """From one turn to the next."""
+    lag: int = 0
+    """How far the relay parent stands behind the newest relay block."""
+    on_demand: bool = False
+    """Build only to send something: a publisher without subscriptions."""
+
+
+@dataclass(slots=True)
+class Parachain:
+    """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` to be sent, in order."""
+
+    para: ParaId
+    header: Header
+    state: State
+    collators: tuple[Collator, ...]
+    pace: Pace
+    publishes: list[Publish] = field(default_factory=list)
+    upward: list[bytes] = field(default_factory=list)
+    horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
+    known_subscriptions: Subscriptions = field(default_factory=dict)
+    """What observers were last told."""
+
+    @staticmethod
+    def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace) -> "Parachain":
+        """A parachain at its genesis. Raises `ImpossibleConfig`."""
+        header, state = genesis(spec, tuple(collator.key for collator in collators))
+        return Parachain(spec.para_id, header, state, collators, pace, known_subscriptions=spec.subscriptions)
+
+    def spec(self) -> RuntimeSpec:
+        """The runtime that executes the next block."""
+        return decode_spec(self.state.top.get(CODE) or b"")
+
+    def note_spec(self) -> bool:
+        """Whether the subscriptions changed since this was asked last."""
+        before, self.known_subscriptions = self.known_subscriptions, self.spec().subscriptions
+        return before != self.known_subscriptions
+
+    def author_of(self, slot: int) -> Collator:
+        """Whose turn a slot is (PS-80)."""
+        return self.collators[slot % len(self.collators)]
+
+    def has_turn(self, block: RelayBlockNumber) -> bool:
+        """Whether candidates are built for relay block `block`."""
+        return block % self.pace.every == 0 and (not self.pace.on_demand or self.has_messages())
+
+    def has_messages(self) -> bool:
+        """Whether anything waits to be sent."""
+        return bool(self.publishes or self.upward or self.horizontal)
+
+    def publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
+        """Queue one key to be published.
+
+        Raises `ScaleError` for what no instruction can carry, `Unsendable` for what no message can: once queued, either
+        would stand in the way of all that is sent after it.
+        """
+        publish = Publish(key, value, ttl)
+        size = len(encode((publish,)))
+        if size > MESSAGE_BYTES:
+            raise Unsendable(f"a message of {size} bytes with one publish; at most {MESSAGE_BYTES} can be sent")
+        self.publishes.append(publish)
+
+    def send_upward(self, message: bytes) -> None:
+        """Queue a whole upward message behind all that waits."""
+        self.pack()
+        self.upward.append(message)
+
+    def pack(self) -> None:
+        """Turn the waiting publishes into upward messages, as few as instruction count and size allow."""
+        self.upward.extend(pack(self.publishes))
+        self.publishes.clear()
+
+    def abandon(self) -> None:
+        """Forget what waits to be sent: there is no relay chain to take it any more."""
+        for queue in (self.publishes, self.upward, self.horizontal):
+            queue.clear()
+
+    def copy(self) -> "Parachain":
+        """One that lives on apart from this one."""
+        return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))
+
+    def fork(self) -> "Parachain":
+        """As `copy`, with a state of its own."""
+        copied = self.copy()
+        copied.state = self.state.fork()
+        return copied
+
+
+def pack(publishes: Iterable[Publish], max_instructions: int = PUBLISHES_PER_MESSAGE) -> list[bytes]:
+    """`VersionedXcm` messages that carry these publishes in order."""
+    messages: list[bytes] = []
+    batch: list[Publish] = []
+    size = 0
+    for publish in publishes:
+        weight = 32 + len(publish.value) + 10
+        if batch and (len(batch) == max_instructions or size + weight > MESSAGE_BYTES):
+            messages.append(encode(tuple(batch)))
+            batch, size = [], 0
+        batch.append(publish)
+        size += weight
+    if batch:
+        messages.append(encode(tuple(batch)))
+    return messages
+
+
+def make_collators(seed: bytes, para: ParaId, settings: Sequence[tuple[tuple[str, ...], int]]) -> tuple[Collator, ...]:
+    """Collators with keys derived from the network's seed, one for each (strategies, rate)."""
+    out = []
+    for at, (strategies, rate) in enumerate(settings):
+        own = secret(seed, f"collator/{para}/{at}")
+        out.append(Collator(own, public_key(own), strategies, rate))
+    return tuple(out)

@@ -1,0 +1,183 @@
+"""The relay chain: its blocks, one after the other, and what parachains may know of the newest of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pubsub_emulator.collator.author import RelayBlock
+from pubsub_emulator.emulator.network.message_outcomes import MessageExecution, executions
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
+from pubsub_emulator.runtime.framework.executive import Block, Extrinsic, extrinsics_root
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.relay.babe import babe_pre_digest
+from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
+
+KEPT_BLOCKS: Final = 256
+"""How many of the newest states can be proven against; older ones are pruned, as a node prunes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Genesis:
+    """Who is there from block 0: parachains with heads and managers, publishers, channels (sender, recipient)."""
+
+    heads: dict[ParaId, bytes]
+    managers: dict[ParaId, AccountId]
+    publishers: tuple[ParaId, ...] = ()
+    channels: tuple[tuple[ParaId, ParaId], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBlock:
+    """A relay block that candidates can be built on, and which messages ran in it. Its state is never written again."""
+
+    header: Header
+    state: State
+    executions: tuple[MessageExecution, ...] = ()
+    lost_downward: int = 0
+    """Downward messages that a full queue did not take; whoever sends them from the relay chain loses them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySnapshot:
+    """A relay chain at one block."""
+
+    blocks: tuple[KeptBlock, ...]
+    downward: tuple[tuple[ParaId, bytes], ...]
+    skipped_slots: int = 0
+
+
+@dataclass(slots=True)
+class RelayChain:
+    """Blocks so far, newest last, and downward messages that wait for the next one."""
+
+    runtime: RelayRuntime
+    blocks: list[KeptBlock]
+    downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
+    skipped_slots: int = 0
+    """Slots since block 0 in which no block was built."""
+
+    @staticmethod
+    def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
+        """A relay chain at block 0. Raises `IntegrityError` or `DispatchError` for what cannot be set up."""
+        runtime = RelayRuntime(config)
+        storage = Storage(State())
+        runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
+        root = storage.commit()
+        header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), (babe_pre_digest(Slot(config.genesis_slot)),))
+        return RelayChain(runtime, [KeptBlock(header, storage.state)])
+
+    @property
+    def number(self) -> RelayBlockNumber:
+        """The newest block's height."""
+        return RelayBlockNumber(self.blocks[-1].header.number)
+
+    @property
+    def header(self) -> Header:
+        """The newest block's header."""
+        return self.blocks[-1].header
+
+    @property
+    def state(self) -> State:
+        """The newest block's state, for reading."""
+        return self.blocks[-1].state
+
+    def slot(self, number: int) -> Slot:
+        """The slot of the block with that number, if it is the next one."""
+        return Slot(self.runtime.config.genesis_slot + number + self.skipped_slots)
+
+    @property
+    def executions(self) -> tuple[MessageExecution, ...]:
+        """The messages that ran in the newest block, in order."""
+        return self.blocks[-1].executions
+
+    @property
+    def lost_downward(self) -> int:
+        """Downward messages that were lost in the newest block."""
+        return self.blocks[-1].lost_downward
+
+    def storage(self) -> Storage:
+        """Read access to the newest state through the pallets; what is written to it is lost."""
+        return Storage(self.state)
+
+    def block(self, number: int) -> KeptBlock | None:
+        """A block that is still kept, none otherwise."""
+        at = number - self.blocks[0].header.number
+        return self.blocks[at] if 0 <= at < len(self.blocks) else None
+
+    def access(self, number: int) -> RelayBlock | None:
+        """What a collator proves against; none when the block is not kept."""
+        kept = self.block(number)
+        return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
+
+    def inbound(
+        self, number: int, para: ParaId, since: RelayBlockNumber | None
+    ) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+        """Messages that a block of `para` on relay block `number` brings in: those sent after its last relay parent."""
+        kept = self.block(number)
+        if kept is None:
+            return (), ()
+        storage = Storage(kept.state)
+        last = -1 if since is None else since
+        downward = tuple(m for m in self.runtime.dmp.contents(storage, para) if m.sent_at > last)
+        channels = (
+            (sender, tuple(m for m in waiting if m.sent_at > last))
+            for sender, waiting in self.runtime.hrmp.inbound(storage, para)
+        )
+        return downward, tuple((sender, messages) for sender, messages in channels if messages)
+
+    def capacity(self, para: ParaId) -> tuple[int, int, int]:
+        """Upward messages a block may carry, and messages and bytes that the para's queue still takes."""
+        count, size = self.runtime.message_queue.remaining(self.storage(), para)
+        return self.runtime.config.host.max_upward_message_num_per_candidate, count, size
+
+    def send_downward(self, para: ParaId, message: bytes) -> None:
+        """Send a message to a parachain in the next block, unless its queue is full."""
+        self.downward.append((para, message))
+
+    def build(self, candidates: Sequence[BackedCandidate], extrinsics: Iterable[Extrinsic]) -> Block:
+        """Build the next block with these parachain blocks and calls, and keep its state."""
+        parent = self.blocks[-1]
+        number = parent.header.number + 1
+        storage = Storage(parent.state.fork())
+        lost = self._queue_downward(storage, RelayBlockNumber(number))
+        block = self.runtime.executive.build_block(
+            storage,
+            number,
+            parent.header.hash(),
+            digest=(babe_pre_digest(self.slot(number)),),
+            inherents=(Call(self.runtime.inclusion.NAME, "enter", (list(candidates),)),),
+            extrinsics=extrinsics,
+        )
+        self.downward.clear()
+        self.blocks.append(KeptBlock(block.header, storage.state, executions(storage), lost))
+        del self.blocks[:-KEPT_BLOCKS]
+        return block
+
+    def _queue_downward(self, storage: Storage, now: RelayBlockNumber) -> int:
+        """Queue what waits; how many messages were lost."""
+        lost = 0
+        for para, message in self.downward:
+            try:
+                self.runtime.dmp.queue_downward_message(storage, para, message, now)
+            except DispatchError:
+                lost += 1
+        return lost
+
+    def fork(self) -> "RelayChain":
+        """A relay chain that goes on from here by itself, with states of its own."""
+        blocks = [replace(kept, state=kept.state.fork()) for kept in self.blocks]
+        return replace(self, blocks=blocks, downward=list(self.downward))
+
+    def snapshot(self) -> RelaySnapshot:
+        """This block, to come back to."""
+        return RelaySnapshot(tuple(self.blocks), tuple(self.downward), self.skipped_slots)
+
+    def restore(self, snapshot: RelaySnapshot) -> None:
+        """Go back to a block."""
+        self.blocks = list(snapshot.blocks)
+        self.downward = list(snapshot.downward)
+        self.skipped_slots = snapshot.skipped_slots

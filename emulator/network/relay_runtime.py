@@ -1,0 +1,219 @@
+"""The relay chain's runtime: all its pallets, in order, and the one place where message queue, XCM and publishing meet.
+
+upward message ─► MessageQueue ─► XcmBinding ─► XcmProcessor: decode, barrier, executor ─► Publish ─► Broadcaster
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final
+
+from pubsub_emulator.emulator.network.message_outcomes import note_execution
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, dispatch
+from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
+from pubsub_emulator.runtime.framework.message_chains import MessageBounds
+from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
+from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
+from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
+from pubsub_emulator.runtime.relay.babe import Babe
+from pubsub_emulator.runtime.relay.configuration import Configuration
+from pubsub_emulator.runtime.relay.dmp import Dmp
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.hrmp import Hrmp
+from pubsub_emulator.runtime.relay.inclusion import ParaInclusion
+from pubsub_emulator.runtime.relay.message_queue import Config as QueueConfig
+from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageQueue, Processed, ProcessMessageError
+from pubsub_emulator.runtime.relay.paras import Paras
+from pubsub_emulator.runtime.relay.registrar import Registrar
+from pubsub_emulator.runtime.relay.session import Session
+from pubsub_emulator.xcm import (
+    AllowPublishFrom,
+    FixedWeightBounds,
+    PublishFailure,
+    XcmProcessor,
+    XcmWeights,
+    only_parachains,
+)
+from pubsub_emulator.xcm import Processed as XcmProcessed
+from pubsub_emulator.xcm.outcome import Overweight
+from pubsub_emulator.xcm.outcome import ProcessMessageError as XcmProcessMessageError
+
+PUBLISHES_PER_MESSAGE: Final = 64
+"""How many instructions the barrier lets through in one message."""
+
+_INSTRUCTION: Final = Weight(10_000_000, 0)
+_UNDECODABLE: Final = Weight(10_000_000, 0)
+"""What finding out that bytes are no message takes."""
+
+
+GENESIS_SLOT: Final = 1_000_000
+"""The relay chain's slot at block 0, unless its configuration gives another."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayConfig:
+    """What a relay chain is configured with; `session_length` and `session_delay` in blocks and sessions.
+
+    `genesis_slot` is the slot of block 0; each block takes the next one unless slots are skipped.
+    """
+
+    session_length: int = 50
+    session_delay: int = 2
+    genesis_slot: int = GENESIS_SLOT
+    pubsub: PubsubConfig = field(default_factory=PubsubConfig)
+    host: HostConfiguration = field(default_factory=HostConfiguration)
+    bounds: MessageBounds = field(default_factory=MessageBounds)
+    queue: QueueConfig = field(default_factory=QueueConfig)
+    weights: BlockWeights = field(default_factory=BlockWeights)
+
+
+class XcmBinding:
+    """The message queue's processor and the XCM executor's chain in one: what neither room may know of the other."""
+
+    def __init__(self, pubsub: PubsubConfig) -> None:
+        publish = pubsub_weights.publish(pubsub, 0)
+        weights = XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
+        barrier = AllowPublishFrom(only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
+        self._processor = XcmProcessor(self, FixedWeightBounds(weights), barrier)
+        self._broadcaster: Broadcaster | None = None
+        self._storage: Storage | None = None
+
+    def bind(self, broadcaster: Broadcaster) -> None:
+        """Say where publishes go; once, before the first message."""
+        self._broadcaster = broadcaster
+
+    # The message queue's processor
+
+    def weigh(self, para: ParaId, message: bytes) -> Weight:
+        """The most that executing takes."""
+        weight = self._processor.weigh(para, message)
+        return weight if isinstance(weight, Weight) else _UNDECODABLE
+
+    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: Hash, limit: Weight) -> Processed:
+        """Execute a message of `para` over `storage`. Emits `Attempted` when it does not get to its end."""
+        self._storage = storage
+        try:
+            result = self._processor.process(para, message, limit, message_id)
+        finally:
+            self._storage = None
+        if isinstance(result, XcmProcessed):
+            note_execution(storage, para, message_id, result.execution)
+            return Processed(result.used, success=result.success)
+        return Processed(result.used, success=False, error=_message_error(result.error))
+
+    # The executor's chain
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """A layer of the storage that the running message is executed over."""
+        if self._storage is None:
+            raise _no_message()
+        return self._storage.transaction()
+
+    def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
+        """Publish one key. Raises `PublishFailure` with the pallet's error."""
+        if self._broadcaster is None:
+            raise DefensiveFailure("no pallet to publish to")
+        if self._storage is None:
+            raise _no_message()
+        try:
+            self._broadcaster.publish(self._storage, para, key, value, ttl)
+        except DispatchError as error:
+            raise PublishFailure(error) from error
+
+
+def _no_message() -> DefensiveFailure:
+    return DefensiveFailure("no message is being executed")
+
+
+def _message_error(error: XcmProcessMessageError) -> MessageError:
+    kind = ProcessMessageError[type(error).__name__]
+    return MessageError(kind, error.inner if isinstance(error, Overweight) else None)
+
+
+class RelayRuntime:
+    """All pallets of the relay chain and the executive that runs them."""
+
+    def __init__(self, config: RelayConfig) -> None:
+        """Raises `IntegrityError` when the configuration cannot work."""
+        self.config = config
+        binding = XcmBinding(config.pubsub)
+        self.balances = Balances()
+        self.paras = Paras()
+        self.dmp = Dmp(config.bounds)
+        self.hrmp = Hrmp(config.bounds)
+        self.configuration = Configuration(config.host)
+        self.message_queue = MessageQueue(binding, config.queue)
+        self.registrar = Registrar(self.paras, self._scheduled_session)
+        self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
+        self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
+        self.session = Session(
+            config.session_length,
+            self.paras,
+            # the queue first: a message that ran after its para's data was removed would publish it again (PS-11)
+            offboarding=(
+                self.message_queue.on_offboard,
+                self.broadcaster.on_offboard,
+                self.dmp.on_offboard,
+                self.hrmp.on_offboard,
+            ),
+            on_new_session=(self.configuration.on_new_session,),
+            delay=config.session_delay,
+        )
+        binding.bind(self.broadcaster)
+        self.executive = Executive(
+            (
+                Babe(),
+                self.balances,
+                self.session,
+                self.configuration,
+                self.inclusion,
+                self.paras,
+                self.dmp,
+                self.hrmp,
+                self.registrar,
+                self.message_queue,
+                self.broadcaster,
+            ),
+            config.weights,
+        )
+        self.executive.integrity_test()
+
+    def _scheduled_session(self, storage: Storage) -> int:
+        return self.session.scheduled_session(storage)
+
+    def genesis(
+        self,
+        storage: Storage,
+        heads: dict[ParaId, bytes],
+        managers: dict[ParaId, AccountId],
+        publishers: tuple[ParaId, ...],
+        channels: tuple[tuple[ParaId, ParaId], ...],
+    ) -> None:
+        """Write block 0: parachains with their heads and managers, registered publishers, open channels.
+
+        Raises `DispatchError` or `IntegrityError` where that is not possible.
+        """
+        self.configuration.genesis(storage)
+        self.paras.genesis(storage, heads)
+        self.registrar.genesis(storage, managers)
+        endowment = 2 * self.config.pubsub.publisher_deposit + 100 * self.balances.existential_deposit
+        self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
+        self.inclusion.check_bounds(storage)
+        for para in publishers:
+            call = Call(self.broadcaster.NAME, "register_publisher", (para,))
+            outcome = dispatch(self.broadcaster, storage, Signed(managers[para]), call)
+            if outcome.error is not None:
+                raise outcome.error
+        config = self.config.host
+        capacity = min(config.hrmp_channel_max_capacity, CHANNEL_CAPACITY)
+        for sender, recipient in channels:
+            self.hrmp.open_channel(storage, sender, recipient, capacity, config.hrmp_channel_max_message_size)
+
+
+CHANNEL_CAPACITY: Final = 64
+"""Messages that a channel opened at genesis holds."""

@@ -1,0 +1,267 @@
+"""One relay block's round of candidates: who builds what on which relay parent, and what becomes of it.
+
+turn    each block of a parachain's pace, tried again by the next collator where it is refused
+author  the honest block, or what a cheating collator makes of its turn
+judge   `validate_block` on the parachain's newest block; refused, it changes nothing (PS-53, PS-79)
+enact   the parachain goes on from its valid block; the relay chain is handed what the block commits to
+"""
+
+from typing import Final
+
+from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
+from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
+from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
+from pubsub_emulator.emulator.scenario.seeded import Stream, secret
+from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.framework.dispatch import DispatchError
+from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    InvalidBlock,
+    Verdict,
+)
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
+
+REMEMBERED: Final = 8
+"""Older relay blocks that a cheating collator keeps at hand."""
+
+EQUIVOCATION: Final = "equivocation"
+
+
+@value_type
+class _Tried:
+    """A candidate as it came from its author, before it is judged."""
+
+    candidate: Candidate
+    unpruned: tuple[tuple[ParaId, int], ...]
+    strategy: str | None = None
+    due: tuple[Verdict, ...] = ()
+    twin: Candidate | None = None
+    """Another block of this author for the same slot."""
+
+
+class Round:
+    """The candidates for one relay block.
+
+    records  every candidate that was judged, in order
+    backed   the valid ones, as the relay chain includes them
+    changes  subscriptions that a parachain has from its new block on
+    """
+
+    def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes) -> None:
+        """The round for the block that comes after the relay chain's newest one."""
+        self.number = RelayBlockNumber(relay.number + 1)
+        self.records: list[BlockRecord] = []
+        self.backed: list[BackedCandidate] = []
+        self.changes: list[SubscriptionRecord] = []
+        self._relay = relay
+        self._schedule = schedule
+        self._seed = seed
+
+    def turn(self, chain: Parachain) -> None:
+        """One parachain's turn: so many blocks as its pace says, all on one relay parent."""
+        if not self._relay.runtime.paras.is_parachain(self._relay.storage(), chain.para):
+            chain.abandon()
+            return
+        slot = self._schedule.first_slot(self.number, len(chain.collators))
+        for at in range(chain.pace.blocks):
+            for _attempt in range(ATTEMPTS):
+                record = self._try(chain, slot, first=at == 0)
+                slot = Slot(slot + 1)
+                if record is None:
+                    return
+                if record.outcome is not None:
+                    break
+
+    def drop(self, para: ParaId) -> None:
+        """The relay chain did not include this parachain's blocks: they have not happened, nor what came on top."""
+        kept = []
+        happened = True
+        for record in self.records:
+            if record.chain == para:
+                happened = happened and record.outcome is None
+            if record.chain != para or happened:
+                kept.append(record)
+        self.records = kept
+        self.changes = [each for each in self.changes if each.chain != para]
+
+    def situation(self, chain: Parachain) -> Situation:
+        """What the author of a parachain's first block of this round would have before it. Raises `CannotAuthor`."""
+        relay, last = self._relay_parent(chain)
+        if relay is None:
+            raise CannotAuthor(
+                f"relay block {last}, the least that parachain {chain.para} can build on, is not kept any more"
+            )
+        downward, horizontal = self._relay.inbound(relay.number, chain.para, last)
+        return self._situation(
+            chain, relay, downward, horizontal, self._schedule.first_slot(self.number, len(chain.collators))
+        )
+
+    # Of one candidate
+
+    def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord | None:
+        """Have the slot's author build a candidate, judge it, and go on from it if it is valid.
+
+        None when there is no relay parent to build on.
+        """
+        relay, last = self._relay_parent(chain)
+        if relay is None:
+            return None
+        tried = self._author(chain, relay, last, slot)
+        record = self._judge(chain, tried)
+        if record.outcome is not None:
+            self._enact(chain, record.candidate, record.outcome, first=first)
+        if tried.twin is not None:
+            self._judge(chain, self._second(chain, relay, slot, tried.twin, tried.unpruned))
+        return record
+
+    def _judge(self, chain: Parachain, tried: _Tried) -> BlockRecord:
+        """Judge a candidate on the parachain's newest block, and record it."""
+        claimed = self._relay.block(tried.candidate.inherent.relay_parent_number)
+        root = None if claimed is None else claimed.header.state_root
+        slot_now = self._schedule.newest_slot(self.number)
+        context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
+        outcome, refusal = None, None
+        try:
+            outcome = validate_block(chain.header, chain.state, tried.candidate, context)
+        except InvalidBlock as invalid:
+            refusal = invalid
+        record = BlockRecord(
+            chain.para,
+            self._schedule.segment(self.number),
+            tried.candidate,
+            self.number,
+            slot_now,
+            root,
+            tried.unpruned,
+            outcome,
+            refusal,
+            tried.strategy,
+            tried.due,
+        )
+        self.records.append(record)
+        return record
+
+    def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
+        """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
+        collator = chain.author_of(slot)
+        downward, horizontal = self._relay.inbound(relay.number, chain.para, last)
+        stream = Stream(self._seed, f"cheat/{chain.para}/{slot}")
+        if collator.strategies and stream.chance(collator.rate):
+            situation = self._situation(chain, relay, downward, horizontal, slot)
+            attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))
+            if attempted is not None:
+                name = "+".join(attempted.strategies)
+                keys = tuple(each.key for each in chain.collators)
+                two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
+                twin = situation.honest if two else None
+                # a strategy that ends in a valid block is no cheat (PS-52)
+                cheat = name if attempted.expected else None
+                return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
+            return _Tried(situation.honest, situation.proof.unpruned)
+        authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
+        return _Tried(authored.candidate, authored.unpruned)
+
+    def _second(
+        self, chain: Parachain, relay: RelayBlock, slot: Slot, twin: Candidate, unpruned: tuple[tuple[ParaId, int], ...]
+    ) -> _Tried:
+        """An author's other block for the same slot, now that the first one was judged."""
+        last = LAST_RELAY_PARENT.get(Storage(chain.state))
+        situation = self._situation(chain, relay, *self._relay.inbound(relay.number, chain.para, last), slot)
+        return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
+
+    def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock | None, RelayBlockNumber | None]:
+        """The relay parent of a parachain's next block, none when it is not kept, and the last block's."""
+        last = LAST_RELAY_PARENT.get(Storage(chain.state))
+        return self._relay.access(max(self._relay.number - chain.pace.lag, 0, last or 0)), last
+
+    def _situation(
+        self,
+        chain: Parachain,
+        relay: RelayBlock,
+        downward: tuple[InboundDownwardMessage, ...],
+        horizontal: HorizontalMessages,
+        slot: Slot,
+    ) -> Situation:
+        """What a collator has before it that could cheat."""
+        return Situation(
+            chain.header,
+            chain.state,
+            relay,
+            downward,
+            horizontal,
+            slot,
+            self._schedule.newest_slot(self.number),
+            tuple(each.seed for each in chain.collators),
+            secret(self._seed, "stranger"),
+            self._other_relay_blocks(relay),
+            _foreign(relay),
+        )
+
+    def _other_relay_blocks(self, relay: RelayBlock) -> tuple[RelayBlock, ...]:
+        """Older relay blocks that a cheat could build on, newest first."""
+        numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
+        return tuple(found for number in numbers if (found := self._relay.access(number)) is not None)
+
+    def _enact(self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool) -> None:
+        """Let the parachain go on from a valid block; its first one at a turn takes along what waits to be sent."""
+        inherent = candidate.inherent
+        chain.header, chain.state = candidate.header, outcome.state
+        if chain.note_spec():
+            self.changes.append(subscriptions(chain))
+        upward, horizontal = self._outbound(chain) if first else ((), ())
+        commitments = CandidateCommitments(
+            upward, horizontal, candidate.header.encode(), len(inherent.downward), inherent.relay_parent_number
+        )
+        self.backed.append(BackedCandidate(chain.para, inherent.relay_parent_number, commitments))
+
+    def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
+        """Take what the relay chain has room for off the parachain's queues; what it has not waits (PS-23)."""
+        storage, runtime = self._relay.storage(), self._relay.runtime
+        if runtime.paras.is_offboarding(storage, chain.para):
+            return (), ()
+        chain.pack()
+        most, count, size = self._relay.capacity(chain.para)
+        taken = 0
+        for message in chain.upward[: min(most, count)]:
+            if len(message) > size:
+                break
+            size -= len(message)
+            taken += 1
+        upward = tuple(chain.upward[:taken])
+        del chain.upward[:taken]
+        horizontal: dict[ParaId, OutboundHrmpMessage] = {}
+        most_horizontal = runtime.config.host.hrmp_max_message_num_per_candidate
+        for waiting in list(chain.horizontal):
+            if waiting.recipient in horizontal or len(horizontal) == most_horizontal:
+                continue
+            try:
+                runtime.hrmp.check_outbound(storage, chain.para, (waiting,))
+            except DispatchError:
+                continue
+            horizontal[waiting.recipient] = waiting
+            chain.horizontal.remove(waiting)
+        return upward, tuple(horizontal[recipient] for recipient in sorted(horizontal))
+
+
+def subscriptions(chain: Parachain) -> SubscriptionRecord:
+    """What a parachain subscribes to from its next block on."""
+    items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
+    return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)
+
+
+def _foreign(relay: RelayBlock) -> RelayBlock:
+    """A relay state that is no block's: the relay parent's with one more entry."""
+    state = relay.state.fork()
+    state.apply({b"foreign": b"state"}, {})
+    return RelayBlock(relay.number, state)

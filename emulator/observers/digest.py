@@ -1,0 +1,72 @@
+"""One hash over all that a run decided: equal for equal runs, on any machine (PS-90).
+
+digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero bytes on
+
+0 relay block   hash ++ storage root
+1 candidate     u32 chain ++ block hash ++ Vec<Vec<u8>> proof ++ Option<post-state root> ++ Vec<u8> verdict
+2 delivery      u32 publisher ++ key ++ entry hash ++ bool removed
+3 checkpoint    u32 chain ++ u32 segment ++ state root
+"""
+
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes, encode_bytes_list
+from pubsub_emulator.primitives.types import Hash
+
+
+class RunDigest:
+    """An observer that hashes what it is told."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = Hash(bytes(32))
+
+    def _add(self, kind: int, *content: bytes) -> None:
+        self.value = blake2_256(b"".join((self.value, bytes((kind,)), *content)))
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Every relay block, genesis included."""
+        self._add(0, record.hash, record.storage_root)
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Authorities stand in the state that a checkpoint commits to."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Subscriptions stand in the state that a checkpoint commits to."""
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """The state of a chain where a segment starts."""
+        place = record.chain.to_bytes(4, "little") + record.segment.to_bytes(4, "little")
+        self._add(3, place, record.header.state_root)
+
+    def candidate(self, record: BlockRecord) -> None:
+        """A candidate with its proof and what became of it."""
+        outcome, refusal = record.outcome, record.refusal
+        self._add(
+            1,
+            record.chain.to_bytes(4, "little"),
+            record.candidate.hash(),
+            encode_bytes_list(record.candidate.inherent.proof),
+            b"\x00" if outcome is None else b"\x01" + outcome.state_root,
+            encode_bytes(b"" if refusal is None else refusal.verdict.value.encode()),
+        )
+        for delivery in () if outcome is None else outcome.deliveries:
+            self._add(
+                2,
+                delivery.publisher.to_bytes(4, "little"),
+                delivery.key,
+                delivery.entry_hash,
+                bytes((delivery.value is None,)),
+            )
+
+
+def combine(*digests: bytes) -> Hash:
+    """One digest of several, in order."""
+    return blake2_256(b"".join(digests))

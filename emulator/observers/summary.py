@@ -1,0 +1,175 @@
+"""What a run came to, in figures: an observer that only counts, and keeps nothing that grows with the run."""
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+    SubscriptionRecord,
+)
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
+from pubsub_emulator.xcm import Incomplete
+from pubsub_emulator.xcm.outcome import InstructionError
+
+
+@dataclass(slots=True)
+class ChainSummary:
+    """One parachain; sizes in bytes."""
+
+    blocks: int = 0
+    refused: int = 0
+    delivered: int = 0
+    removed: int = 0
+    messages_bytes: int = 0
+    proof_bytes: int = 0
+    unpruned_bytes: int = 0
+    budget_bytes: int = 0
+    used_bytes: int = 0
+    own_state_bytes: int = 0
+    cache_state_bytes: int = 0
+    stops: int = 0
+    """Blocks in which the walk stopped at the budget."""
+    unchanged: int = 0
+    """Publishers met whose root was the one processed."""
+    largest_proof: int = 0
+
+
+@dataclass(slots=True)
+class PublisherSummary:
+    """What became of one parachain's publishes; counts of keys, `failed` by the error that refused one."""
+
+    published: int = 0
+    expired: int = 0
+    deleted: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    cut_short: int = 0
+    """Messages that ended at an instruction that failed: what stood behind it was lost (PS-21)."""
+
+    def json(self) -> dict[str, Any]:
+        """As written to `summary.json`."""
+        return {**_fields(self), "failed": dict(sorted(self.failed.items()))}
+
+
+@dataclass(slots=True)
+class Summary:
+    """Everything, by chain; `verdicts` by what was found, `cheats` by (strategy, verdict)."""
+
+    relay_blocks: int = 0
+    relay_root: bytes = b""
+    chains: dict[ParaId, ChainSummary] = field(default_factory=dict)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    cheats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
+    failed_calls: Counter[str] = field(default_factory=Counter)
+    """Calls on the relay chain that were refused, by their error."""
+    lost_downward: int = 0
+    """Downward messages that a full queue did not take."""
+    undetected: int = 0
+    """Blocks by a cheat that was told to cheat, and were valid: none, if the verifier is right."""
+
+    # An observer
+
+    def relay_block(self, record: RelayRecord) -> None:
+        """Count it."""
+        self.relay_blocks = record.number
+        self.relay_root = record.storage_root
+        for event in record.events:
+            self._event(event)
+        self.lost_downward += record.lost_downward
+        for each in record.executions:
+            if each.execution.failures:
+                publisher = self._publisher(each.para)
+                publisher.cut_short += isinstance(each.execution.outcome, Incomplete)
+                publisher.failed.update(_cause(failure) for failure in each.execution.failures)
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case DataPublished(publisher):
+                self._publisher(publisher).published += 1
+            case KeyExpired(publisher):
+                self._publisher(publisher).expired += 1
+            case KeysDeleted(publisher, count) | KeysForcedDeleted(publisher, count):
+                self._publisher(publisher).deleted += count
+            case ExtrinsicFailed(error):
+                self.failed_calls[_error(error)] += 1
+
+    def _publisher(self, para: ParaId) -> PublisherSummary:
+        return self.publishers.setdefault(para, PublisherSummary())
+
+    def authorities(self, record: AuthorityRecord) -> None:
+        """Nothing to count."""
+
+    def subscriptions(self, record: SubscriptionRecord) -> None:
+        """Nothing to count."""
+
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        """Nothing to count."""
+
+    def candidate(self, record: BlockRecord) -> None:
+        """Count a candidate."""
+        chain = self.chains.setdefault(record.chain, ChainSummary())
+        if record.refusal is not None:
+            chain.refused += 1
+            verdict = record.refusal.verdict.value
+            self.verdicts[verdict] += 1
+            if record.strategy is not None:
+                self.cheats[record.strategy, verdict] += 1
+        if record.outcome is None:
+            return
+        self.undetected += record.strategy is not None
+        ledger = record.outcome.ledger
+        chain.blocks += 1
+        for delivery in record.outcome.deliveries:
+            if delivery.value is None:
+                chain.removed += 1
+            else:
+                chain.delivered += 1
+        chain.messages_bytes += ledger.messages_bytes
+        chain.proof_bytes += ledger.proof_bytes
+        chain.unpruned_bytes += ledger.static_bytes + sum(size for _, size in record.unpruned)
+        chain.budget_bytes += ledger.budget
+        chain.used_bytes += ledger.used
+        chain.own_state_bytes += ledger.own_state_bytes
+        chain.cache_state_bytes += ledger.cache_state_bytes
+        chain.stops += record.outcome.plan.cursor is not None
+        chain.unchanged += sum(publisher.unchanged for publisher in ledger.publishers)
+        chain.largest_proof = max(chain.largest_proof, ledger.proof_bytes)
+
+    def json(self) -> dict[str, Any]:
+        """As written to `summary.json`."""
+        return {
+            "relay_blocks": self.relay_blocks,
+            "relay_root": "0x" + self.relay_root.hex(),
+            "verdicts": dict(sorted(self.verdicts.items())),
+            "cheats": [
+                {"strategy": strategy, "verdict": verdict, "blocks": count}
+                for (strategy, verdict), count in sorted(self.cheats.items())
+            ],
+            "undetected": self.undetected,
+            "publishers": {str(para): each.json() for para, each in sorted(self.publishers.items())},
+            "failed_calls": dict(sorted(self.failed_calls.items())),
+            "lost_downward": self.lost_downward,
+            "chains": {str(para): _fields(chain) for para, chain in sorted(self.chains.items())},
+        }
+
+
+def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, Any]:
+    return {each.name: getattr(summary, each.name) for each in fields(summary)}
+
+
+def _cause(failure: InstructionError) -> str:
+    return failure.error.kind.name if failure.cause is None else _error(failure.cause)
+
+
+def _error(error: PubsubError) -> str:
+    """A refusal by the pallet's own name for it."""
+    return error.name if isinstance(error, ModuleError) else type(error).__name__

@@ -1,0 +1,192 @@
+"""Whether the parts of a scenario go together: what each field alone cannot know.
+
+What would only be ignored (an order after the last block, keys that a publisher does not hold) is refused like what
+cannot work: whoever wrote it meant something else. All that is wrong is found at once.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
+from pubsub_emulator.emulator.network.relay_chain import KEPT_BLOCKS
+from pubsub_emulator.emulator.network.relay_runtime import RelayRuntime
+from pubsub_emulator.emulator.scenario.model import PublisherGroup, RelaySettings, Scenario, Subscriber, Subscription
+from pubsub_emulator.emulator.scenario.network import HOST, pubsub_config, relay_config, runtime_spec, subscriber_spec
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
+from pubsub_emulator.runtime.parachain.governance import check_runtime
+
+Location = tuple[str | int, ...]
+
+_PUBLISH_OVERHEAD: Final = 64
+"""What a message with one publish weighs beside the value, generously."""
+
+_SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """A field that is well-formed and does not go with another part of the scenario."""
+
+    location: Location
+    reason: str
+
+    def field(self) -> str:
+        """The location in words; elements of lists count from 1."""
+        return ".".join(str(part + 1) if isinstance(part, int) else part for part in self.location)
+
+
+def check(scenario: Scenario) -> list[Misplaced]:
+    """All that does not go together, in the order of the file; nothing when the scenario can run."""
+    found = [*_listed_once(scenario), *_publishers(scenario)]
+    for at, subscriber in enumerate(scenario.subscribers):
+        found += _subscriber(scenario, ("subscribers", at), subscriber)
+    # runtimes are built from subscriptions, and those only from publishers that are there
+    return found or [*_runtimes(scenario)]
+
+
+def _listed_once(scenario: Scenario) -> Iterator[Misplaced]:
+    seen: set[ParaId] = set()
+    for at, group in enumerate(scenario.publishers):
+        for para in group.paras:
+            if para in seen:
+                yield Misplaced(("publishers", at, "paras"), f"para {para} stands there more than once")
+            seen.add(para)
+    known: set[ParaId] = set()
+    names = Counter(each.name for each in scenario.subscribers if "name" in each.model_fields_set)
+    for at, subscriber in enumerate(scenario.subscribers):
+        if subscriber.para in known:
+            yield Misplaced(("subscribers", at, "para"), f"para {subscriber.para} stands there more than once")
+        known.add(subscriber.para)
+        if names[subscriber.name] > 1:
+            yield Misplaced(("subscribers", at, "name"), f"{names[subscriber.name]} subscribers are called that")
+
+
+def _publishers(scenario: Scenario) -> Iterator[Misplaced]:
+    limit = pubsub_config(scenario.relay).max_value_length
+    for at, group in enumerate(scenario.publishers):
+        place = ("publishers", at)
+        yield from _in_time(scenario, (*place, "first_block"), group.first_block)
+        yield from _in_time(scenario, (*place, "offboard_at"), group.offboard_at)
+        if group.last_block is not None and group.last_block < group.first_block:
+            yield Misplaced((*place, "last_block"), f"comes before first_block {group.first_block}")
+        largest = group.sizes().max
+        if largest > limit:
+            yield Misplaced(
+                (*place, "value_size"),
+                f"values of {largest:,} bytes, and the relay chain takes up to {limit:,} (relay.max_value_length)",
+            )
+        elif largest > MESSAGE_BYTES - _PUBLISH_OVERHEAD:
+            most = MESSAGE_BYTES - _PUBLISH_OVERHEAD
+            yield Misplaced(
+                (*place, "value_size"), f"values of {largest:,} bytes, and a message carries up to {most:,}"
+            )
+    registered = sum(para >= scenario.relay.system_para_threshold for para in scenario.publisher_ids())
+    most = pubsub_config(scenario.relay).max_publishers
+    if registered > most:
+        yield Misplaced(("relay", "max_publishers"), f"{registered} publishers are to be registered, and it is {most}")
+
+
+def _in_time(scenario: Scenario, place: Location, block: int | None) -> Iterator[Misplaced]:
+    if block is not None and block > scenario.relay_blocks:
+        last = scenario.relay_blocks
+        yield Misplaced(place, f"relay block {block} never comes: the scenario ends with {last} (relay_blocks)")
+
+
+def _subscriber(scenario: Scenario, place: Location, subscriber: Subscriber) -> Iterator[Misplaced]:
+    yield from _subscriptions(scenario, (*place, "subscribe"), subscriber.subscribe)
+    for number, change in enumerate(subscriber.changes):
+        here = (*place, "changes", number)
+        yield from _in_time(scenario, (*here, "at_block"), change.at_block)
+        yield from _subscriptions(scenario, (*here, "subscribe"), change.subscribe)
+    for number, load in enumerate(subscriber.load):
+        here = (*place, "load", number)
+        yield from _in_time(scenario, (*here, "first_block"), load.first_block)
+        yield from _known(scenario, (*here, "senders"), load.senders)
+        limits = (
+            ("downward_size", load.downward_size, HOST.max_downward_message_size),
+            ("horizontal_size", load.horizontal_size, HOST.hrmp_channel_max_message_size),
+        )
+        for name, size, most in limits:
+            if size > most:
+                yield Misplaced((*here, name), f"messages of {size:,} bytes, and the relay chain takes up to {most:,}")
+    for number, order in enumerate(subscriber.orders):
+        here = (*place, "orders", number)
+        yield from _in_time(scenario, (*here, "at_block"), order.at_block)
+        yield from _known(scenario, (*here, "publisher"), (order.publisher,))
+    yield from _in_time(scenario, (*place, "every"), subscriber.every)
+    if subscriber.relay_parent_lag >= KEPT_BLOCKS:
+        yield Misplaced(
+            (*place, "relay_parent_lag"), f"the relay chain keeps {KEPT_BLOCKS} blocks: the lag has to be less"
+        )
+
+
+def _known(scenario: Scenario, place: Location, paras: Iterable[ParaId]) -> Iterator[Misplaced]:
+    known = scenario.publisher_ids()
+    for para in paras:
+        if para not in known:
+            there = ", ".join(map(str, known)) or "none"
+            yield Misplaced(place, f"{para} is no publisher of this scenario; there are {there}")
+
+
+def _subscriptions(scenario: Scenario, place: Location, subscriptions: tuple[Subscription, ...]) -> Iterator[Misplaced]:
+    for number, wanted in enumerate(subscriptions):
+        here = (*place, number)
+        if isinstance(wanted.publishers, tuple):
+            unknown = list(_known(scenario, (*here, "publishers"), wanted.publishers))
+            yield from unknown
+            if unknown:
+                continue
+        groups = {para: group for para in scenario.select(wanted.publishers) if (group := scenario.group_of(para))}
+        if not groups:
+            yield Misplaced((*here, "publishers"), f"the scenario has no publishers that are {wanted.publishers!r}")
+        else:
+            yield from _keys(here, wanted, groups)
+
+
+def _keys(place: Location, wanted: Subscription, groups: dict[ParaId, PublisherGroup]) -> Iterator[Misplaced]:
+    """Keys that are not there; of `all`, `system` and `public`, those who hold fewer give what they hold."""
+    each = isinstance(wanted.publishers, tuple)
+    last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)
+    short = {para: group.keys for para, group in groups.items() if group.keys < last}
+    if short and (each or len(short) == len(groups)):
+        name = "first_key" if wanted.keys == "all" or wanted.first_key >= min(short.values()) else "keys"
+        held = ", ".join(f"{para} holds {keys}" for para, keys in short.items())
+        yield Misplaced((*place, name), f"reaches to key {last} (counted from 1), and {held}")
+
+
+def _runtimes(scenario: Scenario) -> Iterator[Misplaced]:
+    """Configurations that the runtimes themselves refuse."""
+    try:
+        check_runtime(runtime_spec(scenario.relay, RuntimeSpec(ParaId(0), {})))
+    except ImpossibleConfig as error:
+        yield Misplaced(_relay_field(str(error)), str(error))
+        return
+    specs = {}
+    for at, subscriber in enumerate(scenario.subscribers):
+        specs[subscriber.para] = subscriber_spec(scenario, subscriber)
+        wanted = (subscriber.subscribe, *(change.subscribe for change in subscriber.changes))
+        for subscriptions in wanted:
+            try:
+                check_runtime(subscriber_spec(scenario, subscriber, scenario.items(subscriptions)))
+            except ImpossibleConfig as error:
+                name = next((name for name in _SPEC_FIELDS if name in str(error)), "")
+                yield Misplaced(("subscribers", at, name) if name else ("subscribers", at), str(error))
+                break
+    try:
+        RelayRuntime(relay_config(scenario, specs))
+    except PubsubError as error:
+        yield Misplaced(_relay_field(str(error)), str(error))
+
+
+def _relay_field(message: str) -> Location:
+    """The field that a runtime's complaint names first, as Rust or as Python writes it."""
+    for word in re.findall(r"[A-Za-z_]+", message):
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", word).lower()
+        if name in RelaySettings.model_fields:
+            return ("relay", name)
+    return ("relay",)

@@ -1,0 +1,320 @@
+"""What a scenario says: who publishes what how often, who subscribes to it, who cheats, how full the blocks are.
+
+Frozen models, checked on construction; `emulator.scenario_file` reads them from TOML. Sizes are bytes, times are relay
+blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no rounding depends on a machine. Each
+field's docstring says what it means; with bounds and defaults it is what docs/scenarios.md is held against.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
+
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+
+SYSTEM_PARA_THRESHOLD: Final = 2000
+"""Ids below it are system parachains unless the scenario says otherwise (PS-7)."""
+
+
+def _millionths(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("a share is a number from 0 to 1")  # noqa: TRY004  # pydantic reports ValueError as a finding
+    if not 0 <= value <= 1:
+        raise ValueError(f"a share is a number from 0 to 1, not {value}")
+    return round(value * MILLION)
+
+
+def _share(millionths: int) -> float:
+    return millionths / MILLION
+
+
+def _network_name(name: str) -> str:
+    if not all(letter.isalnum() or letter in "-_." for letter in name) or name.startswith("."):
+        raise ValueError(f"a scenario's name is made of letters, digits, '-', '_' and '.', not {name!r}")
+    return name
+
+
+Share = Annotated[int, BeforeValidator(_millionths), PlainSerializer(_share, when_used="json")]
+Count = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=U32_MAX)]
+Block = Annotated[RelayBlockNumber, Field(strict=True, ge=1, le=U32_MAX)]
+Para = Annotated[ParaId, Field(strict=True, ge=1, le=U32_MAX)]
+Text = Annotated[str, Field(strict=True, min_length=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Name = Annotated[Text, AfterValidator(_network_name)]
+
+
+class Model(BaseModel):
+    """Closed and frozen: an unknown field is a typing error of the author's, never ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Span(Model):
+    """A range of sizes in bytes, both ends included."""
+
+    min: Count
+    """Bytes of the smallest."""
+    max: Count
+    """Bytes of the largest."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Span":
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} exceeds max {self.max}")
+        return self
+
+
+class RelaySettings(Model):
+    """The relay chain's configuration; what is not given keeps the runtime's default (PS-8, PS-15, PS-19)."""
+
+    session_length: Positive = 50
+    """Relay blocks per session."""
+    system_para_threshold: Count = SYSTEM_PARA_THRESHOLD
+    """Publishers with ids below it are system parachains and need no registration (PS-7)."""
+    ttl_policy: Literal["scan", "expiry_index"] = "scan"
+    """How expired entries are found: by going through all of them, or by an index over their expiry (PS-19)."""
+    max_value_length: Positive | None = None
+    """Bytes of the longest value that is published; 2,048 unless given (PS-8)."""
+    max_stored_keys: Positive | None = None
+    """Keys that one publisher may store; 1,024 unless given (PS-8)."""
+    max_total_storage_size: Positive | None = None
+    """Bytes that one publisher may store, each key counting 32 and its value; 1,048,576 unless given (PS-8)."""
+    max_publishers: Positive | None = None
+    """Publishers that may be registered, system parachains not counted; 1,000 unless given."""
+    publisher_deposit: Count | None = None
+    """What a registration holds of its manager's balance, in the smallest unit; 1,000,000,000,000 unless given."""
+    max_ttl_scans_per_idle: Positive | None = None
+    """Entries that are looked at for expiry in one block; 500 unless given (PS-19)."""
+
+
+class PublisherGroup(Model):
+    """Parachains that publish in the same manner, each keys of its own."""
+
+    paras: Annotated[tuple[Para, ...], Field(min_length=1)]
+    """Their ids; each stands in one group only."""
+    keys: Positive
+    """How many keys each of them holds; key i of para p is `key_from_data(b"p/i")`."""
+    value_size: Span | Count = 64
+    """Bytes of each value: one size, or a range that each publish draws from."""
+    update_rate: Share = 0
+    """Share of the keys that is published anew in each relay block."""
+    delete_rate: Share = 0
+    """Share of the keys that is deleted in each relay block; a deleted key comes back with its next update."""
+    ttl: Count | Annotated[tuple[Count, ...], Field(min_length=1)] = 0
+    """Relay blocks that an entry is valid for, 0 for ever; of several, each publish draws one."""
+    first_block: Block = RelayBlockNumber(1)
+    """The relay block with which it begins to publish."""
+    last_block: Block | None = None
+    """The relay block after which it is silent; none: never."""
+    fill_per_block: Positive = 50
+    """How many keys are published for the first time in each relay block, from `first_block` on."""
+    offboard_at: Block | None = None
+    """The relay block in which the para is scheduled to be offboarded, at the next session change (PS-11)."""
+
+    def sizes(self) -> Span:
+        """The value sizes as a range."""
+        return self.value_size if isinstance(self.value_size, Span) else Span(min=self.value_size, max=self.value_size)
+
+    def ttls(self) -> tuple[int, ...]:
+        """The lifetimes to draw from."""
+        return self.ttl if isinstance(self.ttl, tuple) else (self.ttl,)
+
+
+class Subscription(Model):
+    """Keys of some publishers."""
+
+    publishers: Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
+    """Whose keys: ids, or all of them, the system parachains, or the others."""
+    keys: Positive | Literal["all"] = "all"
+    """How many of each publisher's keys; of `all`, `system` and `public` those who hold fewer give what they hold."""
+    first_key: Count = 0
+    """The first of them, by index."""
+    missing_keys: Count = 0
+    """Keys beside them that nobody ever publishes: their absence has to be proven."""
+
+
+class CollatorSettings(Model):
+    """A collator; honest unless it has strategies."""
+
+    strategies: tuple[Text, ...] = ()
+    """What it tries when it cheats, one drawn each time; names as in `pubsub_emulator.collator.cheats`."""
+    rate: Share = MILLION
+    """How often it cheats when it is its turn."""
+
+    @field_validator("strategies")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in STRATEGIES:
+                near = get_close_matches(name, STRATEGIES, n=3, cutoff=0)
+                raise ValueError(f"no strategy is called {name!r}; near to it are {', '.join(near)}")
+        return names
+
+
+class Load(Model):
+    """Messages that a subscriber receives in each relay block of a period."""
+
+    first_block: Block
+    """The first relay block of the period."""
+    last_block: Block
+    """The last relay block of the period."""
+    downward_messages: Count = 0
+    """How many the relay chain sends it in each relay block."""
+    downward_size: Count = 1024
+    """Bytes of each of them."""
+    senders: tuple[Para, ...] = ()
+    """Publishers that send one horizontal message each: the relay chain takes no more from a parachain block."""
+    horizontal_size: Count = 1024
+    """Bytes of each of those."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Load":
+        if self.first_block > self.last_block:
+            raise ValueError(f"first_block {self.first_block} exceeds last_block {self.last_block}")
+        return self
+
+
+class SubscriptionChange(Model):
+    """New subscriptions in place of the old ones, from a relay block on (PS-63)."""
+
+    at_block: Block
+    """The relay block that sends the change."""
+    subscribe: tuple[Subscription, ...]
+    """All that it subscribes to from then on."""
+
+
+class Order(Model):
+    """A root call that governance sends a subscriber, about one publisher (PS-67)."""
+
+    at_block: Block
+    """The relay block that sends it."""
+    call: Literal["clear_publisher_cache", "redeliver", "enable_publisher"]
+    """The call."""
+    publisher: Para
+    """The publisher that it is about."""
+
+
+class Subscriber(Model):
+    """A parachain that reads what others publish."""
+
+    para: Para
+    """Its id."""
+    name: Text = "subscriber"
+    """What tables call it; no two that are given a name may have the same."""
+    subscribe: tuple[Subscription, ...]
+    """What it reads from the start."""
+    changes: tuple[SubscriptionChange, ...] = ()
+    """What it reads later, ascending by `at_block`."""
+    collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = (CollatorSettings(), CollatorSettings())
+    """Who authors its blocks, in turn; two honest ones unless given."""
+    load: tuple[Load, ...] = ()
+    """Messages it receives, which leave less room for proofs."""
+    orders: tuple[Order, ...] = ()
+    """Calls that governance sends it."""
+    cache: Literal["nodes", "none", "slots"] = "slots"
+    """The cache policy (PS-69)."""
+    handler: Literal["observe", "store"] = "observe"
+    """What is done with deliveries: nothing more, or the newest value is kept in its own storage."""
+    max_pov_size: Positive = 10 * 1024 * 1024
+    """Bytes of the largest block, 85 % of them for messages and proofs (PS-50)."""
+    reserve_minimum: Flag = False
+    """Whether messages leave 1 MiB of that free for proofs, as small blocks need it (PS-50)."""
+    max_cache_bytes: Positive | None = None
+    """Bytes that policy `nodes` caches of one publisher; 4,194,304 unless given (PS-62)."""
+    meter_cache_reads: Flag = True
+    """Whether reading cached nodes is charged (PS-45)."""
+    max_trie_depth: Count | None = 16
+    """Child nodes on a path before a publisher is disabled; 0 switches the limit off (PS-68)."""
+    blocks_per_relay_block: Positive = 1
+    """Parachain blocks between two relay blocks; all but the first share their relay parent."""
+    every: Positive = 1
+    """Relay blocks from one turn of the parachain to the next."""
+    relay_parent_lag: Count = 0
+    """Relay blocks that the relay parent stands behind the newest one."""
+
+    @model_validator(mode="after")
+    def _changes_ascend(self) -> "Subscriber":
+        blocks = [change.at_block for change in self.changes]
+        if any(later <= earlier for earlier, later in pairwise(blocks)):
+            raise ValueError("changes must ascend by at_block, each block once")
+        return self
+
+
+class Scenario(Model):
+    """A whole network and what happens in it."""
+
+    name: Name
+    """What its history calls the network: letters, digits, `-`, `_` and `.`."""
+    description: str = ""
+    """For readers."""
+    seed: Text
+    """Every draw follows from it: another seed is another network."""
+    relay_blocks: Positive
+    """How long it runs."""
+    segment_length: Positive = 100
+    """Relay blocks per segment of the history: each starts at a checkpoint of every chain and can be verified alone."""
+    relay: RelaySettings = RelaySettings()
+    """The relay chain."""
+    publishers: tuple[PublisherGroup, ...] = ()
+    """Who publishes."""
+    subscribers: tuple[Subscriber, ...] = ()
+    """Who reads."""
+
+    def document(self) -> dict[str, Any]:
+        """What a file that describes this scenario holds, without what says no more than a default."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def group_of(self, para: ParaId) -> PublisherGroup | None:
+        """The group that a publisher belongs to."""
+        return next((group for group in self.publishers if para in group.paras), None)
+
+    def publisher_ids(self) -> tuple[ParaId, ...]:
+        """Every publisher, ascending."""
+        return tuple(sorted(para for group in self.publishers for para in group.paras))
+
+    def items(self, subscriptions: Iterable[Subscription]) -> dict[ParaId, tuple[PubsubKey, ...]]:
+        """What subscriptions ask for: publishers ascending, keys ascending and each once (PS-30)."""
+        found: dict[ParaId, set[PubsubKey]] = {}
+        for subscription in subscriptions:
+            for para in self.select(subscription.publishers):
+                group = self.group_of(para)
+                held = group.keys if group is not None else 0
+                wanted = held if subscription.keys == "all" else subscription.keys
+                indexes = range(subscription.first_key, min(subscription.first_key + wanted, held))
+                keys = found.setdefault(para, set())
+                keys.update(published_key(para, index) for index in indexes)
+                keys.update(missing_key(para, index) for index in range(subscription.missing_keys))
+        return {para: tuple(sorted(found[para])) for para in sorted(found)}
+
+    def select(self, publishers: tuple[ParaId, ...] | str) -> tuple[ParaId, ...]:
+        """The publishers that a subscription names."""
+        if isinstance(publishers, tuple):
+            return publishers
+        threshold = self.relay.system_para_threshold
+        wanted = {"all": (True, False), "system": (True,), "public": (False,)}[publishers]
+        return tuple(para for para in self.publisher_ids() if (para < threshold) in wanted)
+
+
+def published_key(para: ParaId, index: int) -> PubsubKey:
+    """Key `index` of a scenario's publisher."""
+    return key_from_data(b"%d/%d" % (para, index))
+
+
+def missing_key(para: ParaId, index: int) -> PubsubKey:
+    """A key that no publisher of a scenario ever writes."""
+    return key_from_data(b"%d/never/%d" % (para, index))

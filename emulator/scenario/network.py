@@ -1,0 +1,125 @@
+"""The network that a scenario describes: configurations of the relay chain and of every parachain."""
+
+from dataclasses import replace
+from typing import Final
+
+from pubsub_emulator.emulator.network import NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.network.relay_runtime import CHANNEL_CAPACITY, RelayConfig
+from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario, Subscriber
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.message_chains import MessageBounds
+from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
+from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, Subscriptions
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.hrmp import channel_weight
+
+_MEBIBYTE: Final = 1_048_576
+HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)
+"""What a scenario's relay chain lets parachains send and receive."""
+
+
+def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> NetworkConfig:
+    """The network that a scenario describes, `specs` being its subscribers' runtimes."""
+    relay = relay_config(scenario, specs)
+    chains = [
+        ParachainConfig(
+            specs[subscriber.para],
+            tuple((collator.strategies, collator.rate) for collator in subscriber.collators),
+            Pace(subscriber.blocks_per_relay_block, subscriber.every, subscriber.relay_parent_lag),
+        )
+        for subscriber in scenario.subscribers
+    ]
+    publishers = scenario.publisher_ids()
+    chains += [
+        ParachainConfig(runtime_spec(scenario.relay, RuntimeSpec(para, {})), (((), 0),), Pace(on_demand=True))
+        for para in publishers
+        if para not in specs
+    ]
+    return NetworkConfig(
+        tuple(chains),
+        relay,
+        tuple(para for para in publishers if para >= scenario.relay.system_para_threshold),
+        channels(scenario),
+        scenario.seed.encode(),
+        scenario.segment_length,
+    )
+
+
+def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
+    """Every channel that the scenario's loads need, as (sender, recipient)."""
+    wanted = {
+        (sender, subscriber.para)
+        for subscriber in scenario.subscribers
+        for load in subscriber.load
+        for sender in load.senders
+    }
+    return tuple(sorted(wanted))
+
+
+def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
+    """The relay chain of a scenario: what waits for a parachain at most must fit the smallest of its blocks (PS-50)."""
+    smallest = min((spec.allowed_pov for spec in specs.values()), default=HOST.max_pov_size)
+    channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
+    recipients = [recipient for _, recipient in channels(scenario)]
+    horizontal = channel * max((recipients.count(recipient) for recipient in recipients), default=0)
+    downward = min(_MEBIBYTE, max(smallest - horizontal - 8, 1))
+    return RelayConfig(
+        session_length=scenario.relay.session_length,
+        pubsub=pubsub_config(scenario.relay),
+        host=HOST,
+        bounds=MessageBounds(downward, horizontal),
+    )
+
+
+def pubsub_config(settings: RelaySettings) -> PubsubConfig:
+    """The publishing pallet's constants: the runtime's own where the scenario gives none."""
+    limits = {
+        name: value
+        for name in (
+            "max_value_length",
+            "max_stored_keys",
+            "max_total_storage_size",
+            "max_publishers",
+            "publisher_deposit",
+            "max_ttl_scans_per_idle",
+        )
+        if (value := getattr(settings, name)) is not None
+    }
+    return PubsubConfig(
+        system_para_threshold=ParaId(settings.system_para_threshold),
+        ttl_policy=TtlPolicy(settings.ttl_policy),
+        **limits,
+    )
+
+
+def subscriber_spec(
+    scenario: Scenario,
+    subscriber: Subscriber,
+    items: Subscriptions | None = None,
+    version: int = 1,
+) -> RuntimeSpec:
+    """A subscriber's runtime; `items` are its subscriptions, those it starts with unless given."""
+    spec = RuntimeSpec(
+        subscriber.para,
+        scenario.items(subscriber.subscribe) if items is None else items,
+        version,
+        subscriber.max_pov_size,
+        subscriber.reserve_minimum,
+        CachePolicy(subscriber.cache),
+        meter_cache_reads=subscriber.meter_cache_reads,
+        max_trie_depth=subscriber.max_trie_depth or None,
+        handler=subscriber.handler,
+    )
+    return runtime_spec(scenario.relay, spec, subscriber.max_cache_bytes)
+
+
+def runtime_spec(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
+    """The runtime with the relay chain's limits, which it has to know."""
+    return replace(
+        spec,
+        max_value_length=settings.max_value_length or spec.max_value_length,
+        max_stored_keys=settings.max_stored_keys or spec.max_stored_keys,
+        max_cache_bytes=max_cache_bytes or spec.max_cache_bytes,
+    )

@@ -1,0 +1,90 @@
+"""A scenario as a network in motion: built from it, fed with its traffic, stepped to its end."""
+
+from collections.abc import Callable, Iterable
+from copy import copy
+
+from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.scenario.check import check
+from pubsub_emulator.emulator.scenario.file import Problem, ScenarioError
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec
+from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message, publications
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.runtime.framework.origin import Root
+from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
+
+
+class Simulation:
+    """A scenario's network. Each step first does what the scenario says happens in that relay block."""
+
+    def __init__(self, scenario: Scenario, observers: Iterable[Observer] = ()) -> None:
+        """The network at genesis. Raises `ScenarioError` when it cannot work."""
+        self.scenario = scenario
+        found = check(scenario)
+        if found:
+            raise ScenarioError(scenario.name, tuple(Problem(None, each.field(), each.reason) for each in found))
+        self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
+        try:
+            self.network = Network(network_config(scenario, self._specs))
+        except PubsubError as error:
+            raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error
+        for observer in observers:
+            self.network.observe(observer)
+
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
+        """Step to the scenario's end and tell observers that it is over."""
+        while self.network.number < self.scenario.relay_blocks:
+            self.step()
+            if progress is not None:
+                progress(self.network.number)
+        self.network.finish()
+
+    def step(self) -> Step:
+        """One relay block with its traffic."""
+        block = RelayBlockNumber(self.network.number + 1)
+        self._publish(block)
+        self._load(block)
+        self._govern(block)
+        return self.network.step()[0]
+
+    def fork(self) -> "Simulation":
+        """A simulation that goes on from here by itself, with no observers; as `Network.fork`."""
+        fork = copy(self)
+        fork.network = self.network.fork()
+        return fork
+
+    def _publish(self, block: RelayBlockNumber) -> None:
+        network, scenario = self.network, self.scenario
+        for group in scenario.publishers:
+            for para in group.paras:
+                for publication in publications(scenario, group, para, block):
+                    network.publish(para, publication.key, publication.value, publication.ttl)
+                keys = deletions(scenario, group, para, block)
+                if keys:
+                    network.delete(para, keys)
+                if group.offboard_at == block:
+                    network.call(Root(), "Registrar", "deregister", para)
+
+    def _load(self, block: RelayBlockNumber) -> None:
+        for subscriber in self.scenario.subscribers:
+            for load in loads(subscriber.load, block):
+                for at in range(load.downward_messages):
+                    body = message(self.scenario, f"downward/{subscriber.para}/{block}/{at}", load.downward_size)
+                    self.network.send_downward(subscriber.para, body)
+                for sender in load.senders:
+                    label = f"horizontal/{sender}/{subscriber.para}/{block}"
+                    body = message(self.scenario, label, load.horizontal_size)
+                    self.network.send(sender, subscriber.para, body)
+
+    def _govern(self, block: RelayBlockNumber) -> None:
+        for subscriber in self.scenario.subscribers:
+            for order in subscriber.orders:
+                if order.at_block == block:
+                    call = subscriber_call(order.call, order.publisher)
+                    self.network.send_downward(subscriber.para, transact(call))
+            for number, change in enumerate(subscriber.changes):
+                if change.at_block == block:
+                    items = self.scenario.items(change.subscribe)
+                    self.network.upgrade(subscriber_spec(self.scenario, subscriber, items, version=number + 2))

@@ -1,0 +1,67 @@
+"""What the publishers and senders of a scenario do in a relay block: a pure function of scenario and block number.
+
+Nothing is remembered between blocks, so a network restored from a snapshot meets the same traffic again.
+"""
+
+from dataclasses import dataclass
+
+from pubsub_emulator.emulator.scenario.model import Load, PublisherGroup, Scenario, published_key
+from pubsub_emulator.emulator.scenario.seeded import Stream
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """One key that a publisher sends to the relay chain."""
+
+    key: PubsubKey
+    value: bytes
+    ttl: int
+
+
+def publications(scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber) -> list[Publication]:
+    """What a publisher sends while `block` is being built: keys for the first time, then updates of those before."""
+    if not _active(group, block):
+        return []
+    stream = Stream(scenario.seed.encode(), f"publisher/{para}/block/{block}")
+    filled = _filled(group, block)
+    first = range(filled, min(filled + group.fill_per_block, group.keys))
+    updated = stream.places(filled, stream.share(filled, group.update_rate))
+    sizes, lifetimes = group.sizes(), group.ttls()
+    return [
+        Publication(
+            published_key(para, index),
+            stream.take(stream.between(sizes.min, sizes.max)),
+            stream.choice(lifetimes),
+        )
+        for index in (*first, *updated)
+    ]
+
+
+def deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber) -> list[PubsubKey]:
+    """Keys that a publisher deletes in `block`."""
+    filled = _filled(group, block)
+    if not _active(group, block) or not group.delete_rate:
+        return []
+    stream = Stream(scenario.seed.encode(), f"publisher/{para}/deletes/{block}")
+    return [published_key(para, index) for index in stream.places(filled, stream.share(filled, group.delete_rate))]
+
+
+def loads(load: tuple[Load, ...], block: RelayBlockNumber) -> list[Load]:
+    """The loads that hold in `block`."""
+    return [each for each in load if each.first_block <= block <= each.last_block]
+
+
+def message(scenario: Scenario, label: str, size: int) -> bytes:
+    """A message of `size` bytes that means nothing to its receiver: one hash, repeated."""
+    word = Stream(scenario.seed.encode(), label).take(32)
+    return (word * (size // 32 + 1))[:size]
+
+
+def _active(group: PublisherGroup, block: RelayBlockNumber) -> bool:
+    return group.first_block <= block and (group.last_block is None or block <= group.last_block)
+
+
+def _filled(group: PublisherGroup, block: RelayBlockNumber) -> int:
+    """How many keys were published before `block`."""
+    return min(max(block - group.first_block, 0) * group.fill_per_block, group.keys)

@@ -1,0 +1,182 @@
+"""What cheating is worth: what a refused block would have won, and how long cheats can hold a delivery up.
+
+Every cheat is refused, so what its author wins in the end is a lost slot (PS-53, PS-79). `cheat_gains` says what each
+strategy was after in bytes and deliveries, had it been believed; `delays` what lost slots do to delivery when a share
+of the collators cheats at every turn at which there is something to withhold.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final
+
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.worlds import World
+from pubsub_emulator.primitives.pubsub import key_from_data, node_cost
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain.block import Candidate
+
+PUBLISHER: Final = ParaId(1000)
+SUBSCRIBER: Final = ParaId(3000)
+COLLATORS: Final = 10
+WITHHOLD: Final = "withheld-delivery"
+
+OnStep = Callable[[str], None]
+"""Told what is measured next."""
+
+
+@dataclass(slots=True)
+class Gain:
+    """One strategy over many blocks: what it would have won at most, and what became of it.
+
+    Bytes are costs of proof nodes. `withheld` are callbacks of the honest block, which the refused one does not make.
+    """
+
+    strategy: str
+    blocks: int = 0
+    refused: int = 0
+    believed: int = 0
+    """Blocks that ended in the canonical set after all: no cheat any more (PS-52)."""
+    wrongly_accepted: int = 0
+    bytes_left_out: int = 0
+    bytes_added: int = 0
+    withheld: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+    def row(self) -> dict[str, int | float | str]:
+        """Flat, for a table."""
+        return {
+            "strategy": self.strategy,
+            "blocks": self.blocks,
+            "refused": self.refused,
+            "canonical after all": self.believed,
+            "wrongly accepted": self.wrongly_accepted,
+            "most bytes left out": self.bytes_left_out,
+            "most bytes added": self.bytes_added,
+            "most callbacks withheld": self.withheld,
+            "verdicts": ", ".join(name for name, _ in self.verdicts.most_common()),
+        }
+
+
+def cheat_gains(worlds: int = 30, seed: bytes = b"attacker", on_step: OnStep | None = None) -> list[Gain]:
+    """Try every strategy on some blocks of `worlds` generated worlds."""
+    gains = {name: Gain(name) for name in STRATEGIES}
+    for number in range(worlds):
+        if on_step is not None:
+            on_step(f"world {number + 1} of {worlds}")
+        world = World(Draws(seed, f"world/{number}").take(32), alone=False)
+        for block in range(3):
+            _try_all(world.situation(), gains, Draws(seed, f"cheats/{number}/{block}"))
+            world.advance()
+    return list(gains.values())
+
+
+def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
+    bench = Bench.of(now)
+    honest = _weights(now.honest)
+    for name, gain in gains.items():
+        attempted = attempt(now, (STRATEGIES[name],), draws.take(16))
+        if attempted is None:
+            continue
+        gain.blocks += 1
+        found = bench.judge(attempted.candidate)
+        if not found:
+            gain.believed += not attempted.expected
+            gain.wrongly_accepted += bool(attempted.expected)
+            continue
+        gain.refused += 1
+        gain.verdicts[found[0]] += 1
+        mine = _weights(attempted.candidate)
+        gain.bytes_left_out = max(gain.bytes_left_out, (honest - mine).total())
+        gain.bytes_added = max(gain.bytes_added, (mine - honest).total())
+        gain.withheld = max(gain.withheld, len(now.walked.changes))
+
+
+def _weights(candidate: Candidate) -> Counter[bytes]:
+    """What each node costs in a proof, repetitions counted."""
+    weights: Counter[bytes] = Counter()
+    for node in candidate.inherent.proof:
+        weights[node] += node_cost(len(node))
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """What a share of cheating collators does: relay blocks from publish to delivery, and slots that were lost."""
+
+    cheating: int
+    """Of ten collators."""
+    placement: str
+    delivered: int
+    undelivered: int
+    lost_slots: int
+    median: float
+    most: int
+
+    def row(self) -> dict[str, int | float | str]:
+        """Flat, for a table."""
+        return {
+            "cheating %": 100 * self.cheating // COLLATORS,
+            "placement": self.placement,
+            "delivered": self.delivered,
+            "undelivered": self.undelivered,
+            "lost slots": self.lost_slots,
+            "median delay": self.median,
+            "longest delay": self.most,
+        }
+
+
+def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
+    """Ten collators, none to nine of which withhold: side by side in turn order, or as far apart as can be."""
+    for cheating in range(COLLATORS):
+        for placement in ("side by side", "spread"):
+            if on_step is not None:
+                on_step(f"{cheating} of {COLLATORS} collators cheat, {placement}")
+            if placement == "spread":
+                bad = {at * COLLATORS // max(cheating, 1) for at in range(cheating)}
+            else:
+                bad = set(range(cheating))
+            yield _delay(cheating, placement, bad, blocks)
+
+
+def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
+    keys = tuple(sorted(key_from_data(f"{at}".encode()) for at in range(8)))
+    collators = tuple((((WITHHOLD,) if at in bad else ()), MILLION) for at in range(COLLATORS))
+    network = Network(
+        NetworkConfig(
+            (
+                ParachainConfig(RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}), collators),
+                ParachainConfig(RuntimeSpec(PUBLISHER, {}), (((), 0),), Pace(on_demand=True)),
+            ),
+            seed=b"delays",
+        )
+    )
+    waiting: dict[PubsubKey, int] = {}
+    found: list[int] = []
+    lost = 0
+    for at in range(blocks + 2 * COLLATORS):
+        if at < blocks:
+            network.publish(PUBLISHER, keys[at % len(keys)], at.to_bytes(40, "little"))
+        step = network.step()[0]
+        lost += len(step.refused)
+        found += [step.number - waiting.pop(delivery.key) for delivery in step.deliveries(SUBSCRIBER)]
+        for event in step.events:
+            if isinstance(event, DataPublished):
+                waiting.setdefault(event.key, step.number)
+    return Delay(
+        cheating,
+        placement,
+        len(found),
+        len(waiting),
+        lost,
+        median(found) if found else 0,
+        max(found, default=0),
+    )

@@ -1,0 +1,349 @@
+"""The campaign: many small worlds, many cheats in each, and every verdict compared with the one that was due.
+
+    world ──situation──► honest block    must be accepted
+                      ──► strategies     must meet exactly the verdicts that a comparison of sets says (PS-52)
+                      ──► afterwards     the parent's state must be what it was (PS-53)
+          ──advance──► next situation
+
+A world is built once and serves many cases, and what only touches the list of nodes is judged without executing the
+block again: a walk of the same taken nodes leads to the same state. A surprise is shrunk and kept as a `Case`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.collator.cheats import (
+    STRATEGIES,
+    Situation,
+    Strategy,
+    carry_out,
+    expected,
+    expected_of_proof,
+    propose,
+)
+from pubsub_emulator.collator.cheats.mutations import MUTATIONS
+from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.laboratory.cases import Bench, Case, Found, read_case, write_case
+from pubsub_emulator.laboratory.worlds import World, fresh_state
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.runtime.pallet_subscriber.plan import plan
+from pubsub_emulator.runtime.parachain.block import Verdict
+
+Progress = Callable[[int, int], None]
+"""Called with the cases done and the cases wanted."""
+
+BLOCKS_A_WORLD: Final = 8
+CASES_ALONE: Final = 60
+"""Cases a situation whose proof is judged alone."""
+
+CASES_A_BLOCK: Final = 12
+"""Cases a situation in which whole blocks are judged; some fifty times as expensive."""
+
+
+IDLE_WORLDS: Final = 50
+"""Worlds in a row without a case after which a campaign gives up."""
+
+
+class UnknownStrategy(PubsubError):
+    """No strategy has this name."""
+
+
+@dataclass(slots=True)
+class CampaignResult:
+    """What a campaign found.
+
+    `accepted_equal` counts the blocks that were valid because they ended in the canonical set, `by_strategy` the cases
+    by strategy and first verdict (`Accepted` for none), `surprises` holds every case that was not as expected and
+    `files` where it was written to.
+    """
+
+    cases: int = 0
+    honest: int = 0
+    rejected: int = 0
+    accepted_equal: int = 0
+    stopped: int = 0
+    surprises: list[Case] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    by_strategy: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def count(self, names: Iterable[str], found: Found) -> None:
+        """Add a case."""
+        self.cases += 1
+        if found:
+            self.rejected += 1
+        else:
+            self.accepted_equal += 1
+        verdict = found[0] if found else "Accepted"
+        row = self.by_strategy.setdefault("+".join(names), {})
+        row[verdict] = row.get(verdict, 0) + 1
+
+    def add(self, later: "CampaignResult") -> None:
+        """Add what comes after: another part of the same campaign."""
+        self.cases += later.cases
+        self.honest += later.honest
+        self.rejected += later.rejected
+        self.accepted_equal += later.accepted_equal
+        self.stopped += later.stopped
+        self.surprises += later.surprises
+        self.files += later.files
+        for names, verdicts in later.by_strategy.items():
+            row = self.by_strategy.setdefault(names, {})
+            for verdict, count in verdicts.items():
+                row[verdict] = row.get(verdict, 0) + count
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A case played again: what was due and what was found, for the full sequence of steps and for the shrunk one."""
+
+    case: Case
+    full: Found
+    shrunk: Found
+
+    @property
+    def surprising(self) -> bool:
+        """Whether the verdicts still are not those that were due."""
+        return self.shrunk != self.case.expected
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the verdicts are those that the file records."""
+        return self.shrunk == self.case.verdicts
+
+
+def replay(path: Path | str) -> ReplayResult:
+    """Play the case in a file again. Raises `BadCase`, `OSError`."""
+    return replay_case(read_case(Path(path)))
+
+
+def replay_case(case: Case) -> ReplayResult:
+    """As `replay`, of a case at hand."""
+    return ReplayResult(case, case.play(case.steps), case.play(case.shrunk))
+
+
+def corpus() -> list[tuple[str, Case]]:
+    """The cases that are kept, by file name: one for every strategy, and all that once were surprises."""
+    folder = resources.files("pubsub_emulator.laboratory.corpus")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
+    return [(name, Case.from_json((folder / name).read_text(encoding="utf-8"))) for name in names]
+
+
+def campaign(  # noqa: PLR0917  # the order in which the command line has them
+    cases: int,
+    seed: bytes | int | str,
+    strategies: Sequence[str] | None = None,
+    on_progress: Progress | None = None,
+    out: Path | None = None,
+    first: Iterable[Case] | None = None,
+) -> CampaignResult:
+    """Try `cases` cheats, by the named strategies or all of them; the same for the same arguments.
+
+    The cases in `first`, by default the corpus, are played before. With `out`, every surprise is written into that
+    folder. Raises `UnknownStrategy`.
+    """
+    run = _Campaign(cases, _seed(seed), strategies, on_progress, out)
+    run.replay(first)
+    number = idle = 0
+    while run.result.cases < cases and idle < IDLE_WORLDS:
+        before = run.result.cases
+        run.world(number)
+        idle = idle + 1 if run.result.cases == before else 0
+        number += 1
+    return run.result
+
+
+def replay_kept(
+    seed: bytes | int | str, strategies: Sequence[str] | None, out: Path | None, first: Iterable[Case] | None
+) -> CampaignResult:
+    """How every campaign begins: the cases in `first`, by default the corpus; raises and writes as `campaign`."""
+    run = _Campaign(0, _seed(seed), strategies, None, out)
+    run.replay(first)
+    return run.result
+
+
+def try_world(seed: bytes | int | str, number: int, strategies: Sequence[str] | None, most: int) -> CampaignResult:
+    """World `number` of the campaign with this seed, as long as fewer than `most` cases were tried in it.
+
+    A campaign is its worlds one after the other, until all cases are tried or `IDLE_WORLDS` in a row gave none.
+    """
+    run = _Campaign(most, _seed(seed), strategies, None, None)
+    run.world(number)
+    return run.result
+
+
+def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False) -> dict[str, Case]:
+    """The smallest case found of every strategy, used by itself: what the corpus is made of.
+
+    With `alone`, of proofs judged alone, where the walk stopped.
+    """
+    best: dict[str, tuple[int, Case]] = {}
+    for number in range(worlds):
+        run = _Campaign(0, _seed(seed), None, None, None)
+        world = World(run.seed_of(f"specimens/{number}"), alone=alone)
+        for block in range(4):
+            world.advance()
+            now = world.situation()
+            bench = Bench.of(now)
+            if alone and now.walked.cursor is None:
+                continue
+            for name, strategy in STRATEGIES.items():
+                if alone and not strategy.on_proof:
+                    continue
+                names, steps = propose(now, (strategy,), run.seed_of(f"{number}/{block}/{name}"))
+                if steps:
+                    label = f"specimens/{number}/{block}"
+                    case = run.case(now, bench, label, names, steps, steps, run.judge(now, bench, steps))
+                    size = len(case.to_json())
+                    if name not in best or size < best[name][0]:
+                        best[name] = (size, case)
+    return {name: case for name, (_, case) in best.items()}
+
+
+def _seed(seed: bytes | int | str) -> bytes:
+    if isinstance(seed, bytes):
+        return seed
+    return str(seed).encode()
+
+
+class _Campaign:
+    """One run."""
+
+    def __init__(
+        self,
+        wanted: int,
+        seed: bytes,
+        strategies: Sequence[str] | None,
+        on_progress: Progress | None,
+        out: Path | None,
+    ) -> None:
+        """Raises `UnknownStrategy`."""
+        unknown = [name for name in strategies or () if name not in STRATEGIES]
+        if unknown:
+            raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
+        self.wanted = wanted
+        self.seed = seed
+        self.strategies = [STRATEGIES[name] for name in strategies or STRATEGIES]
+        self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
+        self.on_progress = on_progress
+        self.out = out
+        self.result = CampaignResult()
+
+    def replay(self, first: Iterable[Case] | None) -> None:
+        """Play the kept cases."""
+        for case in (case for _, case in corpus()) if first is None else first:
+            again = replay_case(case)
+            if again.surprising:
+                self.keep(replace(case, verdicts=again.shrunk))
+
+    def world(self, number: int) -> None:
+        """Try cheats in one world, until as many as wanted are tried."""
+        # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
+        alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
+        world = World(self.seed_of(f"world/{number}"), alone=alone)
+        for block in range(BLOCKS_A_WORLD):
+            if self.result.cases >= self.wanted:
+                break
+            self.situation(world.situation(), f"{number}/{block}", self.alone if alone else self.strategies)
+            world.advance()
+
+    def seed_of(self, label: str) -> bytes:
+        """A seed for one part of the run."""
+        return Draws(self.seed, label).take(32)
+
+    def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
+        """Try the honest block and a number of cheats in one situation."""
+        bench = Bench.of(now)
+        before = _digest(now)
+        self.result.stopped += now.walked.cursor is not None
+        honest = self.judge(now, bench, ()) or _same_walk(now)
+        self.result.honest += 1
+        if honest:
+            self.keep(self.case(now, bench, f"{label}/honest", (), (), (), honest))
+        draws = Draws(self.seed, f"cases/{label}")
+        cheap = [strategy for strategy in strategies if strategy in MUTATIONS]  # no idea, no second walk: many a second
+        for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
+            if self.result.cases >= self.wanted:
+                break
+            count = draws.choice((1, 1, 1, 1, 2, 3))
+            picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
+            names, steps = propose(now, picked, draws.take(16))
+            if steps:
+                self._try(now, bench, f"{label}/{at}", names, steps)
+        if _digest(now) != before:
+            self.keep(self.case(now, bench, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
+
+    def _try(self, now: Situation, bench: Bench, label: str, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+        due = _due(now, steps)
+        found = self.judge(now, bench, steps)
+        self.result.count(names, found)
+        if self.on_progress is not None and self.result.cases % 256 == 0:
+            self.on_progress(self.result.cases, self.wanted)
+        if found != due:
+            shrunk = shrink(steps, lambda fewer: self.judge(now, bench, fewer) == found != _due(now, fewer))
+            self.keep(self.case(now, bench, label, names, steps, shrunk, found))
+
+    def judge(self, now: Situation, bench: Bench, steps: tuple[Step, ...]) -> Found:
+        """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
+        if now.budget is not None:
+            return bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
+        return bench.judge(carry_out(now, steps) if steps else now.honest)
+
+    def case(  # noqa: PLR0917  # a case has this many parts
+        self,
+        now: Situation,
+        bench: Bench,
+        label: str,
+        names: tuple[str, ...],
+        steps: tuple[Step, ...],
+        shrunk: tuple[Step, ...],
+        found: Found,
+    ) -> Case:
+        """The case as it would be kept."""
+        block = None if now.budget is not None else now.honest
+        label = f"{self.seed.hex()}/{label}"
+        return Case(label, names, bench, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
+
+    def keep(self, case: Case) -> None:
+        """Note a surprise, and write it where surprises go."""
+        self.result.surprises.append(case)
+        if self.out is not None:
+            self.out.mkdir(parents=True, exist_ok=True)
+            self.result.files.append(write_case(case, self.out))
+
+
+def _same_walk(now: Situation) -> Found:
+    """The walk over the canonical proof stops, charges and finds what the one over the whole relay state did."""
+    source = {blake2_256(node): node for node in now.canonical}
+    over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed), now.walked
+    same = (
+        over_proof.missing is None
+        and over_proof.cursor == over_state.cursor
+        and over_proof.used == over_state.used
+        and over_proof.changes == over_state.changes
+        and list(over_proof.taken) == list(over_state.taken)
+    )
+    return () if same else ("!the walk over the proof is another than over the relay state",)
+
+
+def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
+    """The verdicts that must be found."""
+    if not steps:
+        return ()
+    if now.budget is not None:
+        return _names(expected_of_proof(now, apply_to_proof(now.canonical, steps)))
+    return _names(expected(now, carry_out(now, steps)))
+
+
+def _names(verdicts: tuple[Verdict, ...]) -> Found:
+    return tuple(verdict.value for verdict in verdicts)
+
+
+def _digest(now: Situation) -> bytes:
+    """A hash of all entries of the parent's state, and its root, computed without anything remembered."""
+    rows = (part for key, value in now.state.top_entries() for part in (blake2_256(key), blake2_256(value)))
+    return blake2_256(b"".join(rows) + now.state.root() + fresh_state(now.state).root())

@@ -1,0 +1,1 @@
+"""Cases that every campaign plays first; `pubsub_emulator.laboratory.cases` describes the files."""

@@ -1,0 +1,1 @@
+"""Experiments: one workload each, and where its bytes went."""

@@ -1,0 +1,313 @@
+"""Experiments: one workload, one subscriber, many blocks, and where their bytes went.
+
+A workload fixes how many publishers there are, how many keys of each are subscribed and how many are not, and which
+share of them is written anew in each relay block. The subscriber builds a block on every relay block with the honest
+author; what the ledgers say is summed up. `sweep` varies one field of the workload and the cache policy.
+
+    pov        what a block weighs: relay nodes in the proof without the static keys', and all that reading the
+               parachain's own state adds to its storage proof
+    charged    what the rules bill of the budget
+    latency    relay blocks from a publish to its delivery
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal, InvalidOperation
+from statistics import median
+from typing import Final, TypeVar
+
+from pubsub_emulator.collator.author import RelayBlock, author
+from pubsub_emulator.emulator.scenario.seeded import MILLION, Stream, secret
+from pubsub_emulator.primitives.ed25519 import public_key
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
+from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, message_chain
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES
+
+T = TypeVar("T")
+
+SUBSCRIBER: Final = ParaId(3000)
+FIRST_PUBLISHER: Final = 2000
+_SHARE: Final = "_rate"
+"""What the names of shares end in."""
+
+
+class UnknownParameter(PubsubError):
+    """A field that a workload does not have, or a value that the field does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Sizes in bytes. Shares are kept as millionths; where a person writes or reads one, it is a number from 0 to 1."""
+
+    publishers: int = 1
+    keys: int = 256
+    """Subscribed keys of each publisher."""
+    others: int = 0
+    """Keys of each publisher that are not subscribed."""
+    value_size: int = 64
+    update_rate: int = 10_000
+    """Share of the subscribed keys that changes in each relay block, at least one key of a publisher unless zero."""
+    other_update_rate: int = 0
+    """The same, of those not subscribed."""
+    active_rate: int = MILLION
+    """Share of the publishers of whose keys any change in a relay block, at least one."""
+    equal_values: bool = False
+    """Whether all entries written in one relay block are the same."""
+    key_shape: str = "random"
+    """`random`: as hashes give them; `binary`: keys part two ways only; `chain`: each level parts off one key."""
+    spread: int = 8
+    """Blocks measured after everything was delivered once."""
+    max_pov_size: int = 10 * 1_048_576
+    message_bytes: int = 0
+    """Size of the one downward message in each block, none if zero."""
+    cache: CachePolicy = CachePolicy.SLOTS
+    meter_cache_reads: bool = True
+    seed: str = "experiment"
+
+    def told(self, name: str) -> int | float | str:
+        """A field as a person reads it."""
+        value: int | str = getattr(self, name)
+        return value / MILLION if name.endswith(_SHARE) and isinstance(value, int) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a workload cost.
+
+    Bytes are medians over the measured blocks, the first delivery of everything not among them; what a stop left unused
+    is taken over all blocks that stopped. Latencies are relay blocks from the one that holds a publish to the one that
+    takes the parachain block that delivers it.
+    """
+
+    workload: Workload
+    catch_up_blocks: int
+    """Blocks until everything was delivered once."""
+    pov: float
+    relay_bytes: float
+    own_state_bytes: float
+    cache_state_bytes: float
+    charged: float
+    budget: float
+    unused: float
+    stops: int
+    unused_at_stop: float
+    unused_at_stop_max: int
+    latency_median: float
+    latency_max: int
+    undelivered: int
+    """Changed keys that wait even after the time it took to deliver everything twice."""
+
+    def row(self) -> dict[str, int | float | str]:
+        """Workload and figures, flat."""
+        fixed = {field.name: self.workload.told(field.name) for field in fields(Workload)}
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workload"}
+        return {**fixed, "cache": self.workload.cache.value, **found}
+
+
+def measure(workload: Workload) -> Measurement:
+    """Run a workload: deliver everything once, then `spread` blocks of updates, then what still waits."""
+    world = _World(workload)
+    world.idle()
+    catch_up = [world.block()]
+    while catch_up[-1].plan.cursor is not None:
+        world.idle()
+        catch_up.append(world.block())
+    outcomes = []
+    for number in range(workload.spread):
+        world.update(number)
+        outcomes.append(world.block())
+    for _ in range(2 * len(catch_up) + 2):
+        if not world.waiting:
+            break
+        world.idle()
+        world.block()
+    relay = [outcome.ledger.proof_bytes - outcome.ledger.static_bytes for outcome in outcomes]
+    own = [outcome.ledger.own_state_bytes for outcome in outcomes]
+    left = [each.ledger.unused for each in (*catch_up, *outcomes) if each.plan.cursor is not None]
+    return Measurement(
+        workload,
+        len(catch_up),
+        pov=median(map(sum, zip(relay, own, strict=True))),
+        relay_bytes=median(relay),
+        own_state_bytes=median(own),
+        cache_state_bytes=median(outcome.ledger.cache_state_bytes for outcome in outcomes),
+        charged=median(outcome.ledger.used for outcome in outcomes),
+        budget=median(outcome.ledger.budget for outcome in outcomes),
+        unused=median(outcome.ledger.unused for outcome in outcomes),
+        stops=len(left),
+        unused_at_stop=median(left) if left else 0,
+        unused_at_stop_max=max(left, default=0),
+        latency_median=median(world.latencies) if world.latencies else 0,
+        latency_max=max(world.latencies, default=0),
+        undelivered=len(world.waiting),
+    )
+
+
+def sweep(
+    parameter: str,
+    values: Sequence[int | str],
+    policies: Sequence[CachePolicy] = tuple(CachePolicy),
+    base: Workload | None = None,
+    on_step: Callable[[Workload], None] | None = None,
+) -> Iterator[Measurement]:
+    """Measure `base` with one field at each of `values`, under each policy. Raises `UnknownParameter`."""
+    for value in values:
+        at_value = with_field(base or Workload(), parameter, value)
+        for policy in policies:
+            workload = replace(at_value, cache=policy)
+            if on_step is not None:
+                on_step(workload)
+            yield measure(workload)
+
+
+def with_field(workload: Workload, name: str, value: int | str) -> Workload:
+    """The workload with one field at a value, which may be text as a person writes it. Raises `UnknownParameter`."""
+    if name == "cache" or name not in {field.name for field in fields(Workload)}:
+        known = ", ".join(field.name for field in fields(Workload) if field.name != "cache")
+        raise UnknownParameter(f"a workload has no field {name!r}; there are {known}")
+    before = getattr(workload, name)
+    if name == "key_shape" and value not in _SHAPES:
+        raise UnknownParameter(f"key_shape is one of {', '.join(_SHAPES)}, not {value!r}")
+    if isinstance(before, str):
+        return replace(workload, **{name: str(value)})  # type: ignore[arg-type]  # a field of text, as it was
+    if name.endswith(_SHARE):
+        return replace(workload, **{name: _millionths(name, str(value))})  # type: ignore[arg-type]  # an int, as it was
+    text = str(value).replace("_", "").lower()
+    if isinstance(before, bool):
+        text = {"true": "1", "false": "0"}.get(text, text)
+    least = {"publishers": 1, "keys": 1, "spread": 1, "max_pov_size": 1}.get(name, 0)
+    if not text.isdecimal() or int(text) < least or (isinstance(before, bool) and int(text) > 1):
+        raise UnknownParameter(
+            f"{name} is {'true or false' if isinstance(before, bool) else f'a number from {least} on'}, not {value!r}"
+        )
+    return replace(workload, **{name: type(before)(int(text))})
+
+
+def _millionths(name: str, text: str) -> int:
+    try:
+        share = Decimal(text)
+    except InvalidOperation:
+        share = Decimal(-1)
+    if not 0 <= share <= 1:
+        raise UnknownParameter(f"{name} is a share from 0 to 1, not {text!r}")
+    return int((share * MILLION).to_integral_value())
+
+
+class _World:
+    """One relay state, one subscriber."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
+        self.latencies: list[int] = []
+        self.number = 1
+        self.inbox: tuple[InboundDownwardMessage, ...] = ()
+        self.dmq_head = NO_MESSAGES
+        paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
+        self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
+        self.unsubscribed = {para: self._keys(para, workload.keys, workload.others) for para in paras}
+        self.relay = State.from_entries(
+            ((f"filler {i}".encode(), bytes(40)) for i in range(2000)),
+            {
+                derive_child_key(para): [
+                    (key, self._entry(para, key, 0)) for key in self.subscribed[para] + self.unsubscribed[para]
+                ]
+                for para in paras
+            },
+        )
+        self.seed = secret(workload.seed.encode(), "collator")
+        spec = RuntimeSpec(
+            SUBSCRIBER,
+            {para: tuple(sorted(keys)) for para, keys in self.subscribed.items()},
+            cache=workload.cache,
+            max_pov_size=workload.max_pov_size,
+            meter_cache_reads=workload.meter_cache_reads,
+        )
+        self.header, self.state = genesis(spec, (public_key(self.seed),))
+
+    def _entry(self, para: ParaId, key: PubsubKey, version: int) -> bytes:
+        # No two values alike: equal ones would share their nodes, in the proof and in the parachain's own state.
+        size = self.workload.value_size
+        pattern = blake2_256(b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version))
+        value = (pattern * (size // len(pattern) + 1))[:size]
+        return PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode()
+
+    def update(self, version: int) -> None:
+        """One relay block: some entries are written anew."""
+        self.number += 1
+        relay = Storage(self.relay)
+        paras = list(self.subscribed)
+        active = self._chosen(paras, self.workload.active_rate, f"{version}/active")
+        for keys, rate, counted in (
+            (self.subscribed, self.workload.update_rate, True),
+            (self.unsubscribed, self.workload.other_update_rate, False),
+        ):
+            for para in active:
+                for key in self._chosen(keys[para], rate, f"{version}/{para}/{counted}"):
+                    relay.child_put(derive_child_key(para), key, self._entry(para, key, version + 1))
+                    if counted:
+                        self.waiting.setdefault((para, key), self.number)
+        self._send(relay)
+        relay.commit()
+
+    def idle(self) -> None:
+        """One relay block in which nothing is published."""
+        self.number += 1
+        relay = Storage(self.relay)
+        self._send(relay)
+        relay.commit()
+
+    def _send(self, relay: Storage) -> None:
+        size = self.workload.message_bytes
+        self.inbox = (InboundDownwardMessage(RelayBlockNumber(self.number), bytes(size)),) if size else ()
+        for message in self.inbox:
+            self.dmq_head = message_chain(self.dmq_head, ((message.sent_at, message.msg),))
+            relay.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
+
+    def _chosen(self, options: list[T], rate: int, label: str) -> list[T]:
+        if not options or not rate:
+            return []
+        count = max(1, len(options) * rate // MILLION)
+        return [options[at] for at in Stream(self.workload.seed.encode(), label).places(len(options), count)]
+
+    def block(self) -> BlockOutcome:
+        """One block of the subscriber on the newest relay block."""
+        relay = RelayBlock(RelayBlockNumber(self.number), self.relay.fork())
+        made = author(self.header, self.state, relay, self.inbox, (), Slot(self.header.number + 1), self.seed)
+        self.inbox = ()
+        self.header, self.state = made.candidate.header, made.outcome.state
+        for delivery in made.outcome.deliveries:
+            since = self.waiting.pop((delivery.publisher, delivery.key), None)
+            if since is not None:
+                self.latencies.append(self.number + 1 - since)
+        return made.outcome
+
+    def _keys(self, para: ParaId, first: int, count: int) -> list[PubsubKey]:
+        return [_SHAPES[self.workload.key_shape](para, i) for i in range(first, first + count)]
+
+
+def _random(para: ParaId, i: int) -> PubsubKey:
+    return key_from_data(f"{para}/{i}".encode())
+
+
+def _binary(para: ParaId, i: int) -> PubsubKey:
+    bits = f"{int.from_bytes(_random(para, i)):0256b}"
+    return PubsubKey(bytes.fromhex(bits[:64]))
+
+
+def _chain(para: ParaId, i: int) -> PubsubKey:
+    """Fourteen levels, each with the same key parted off, then the next fourteen keys the same way."""
+    level, way = i % _LEVELS, 1 + i // _LEVELS % 15
+    return PubsubKey(bytes.fromhex(f"{'0' * level}{way:x}{_random(para, i).hex()}"[:64]))
+
+
+_LEVELS: Final = 14
+_SHAPES: Final = {"random": _random, "binary": _binary, "chain": _chain}

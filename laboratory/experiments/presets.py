@@ -1,0 +1,288 @@
+"""The fixed questions: what is measured for each, and how it is to be drawn; `docs/findings.md` has the answers.
+
+cache-policies    when does remembering a trie on chain make a block smaller, and when larger?
+latency           how many relay blocks from a publish to its delivery, by load?
+unused-budget     how much of the budget does the stop rule leave unused?
+attacker          what does each cheat win at most, and how long can cheats hold a delivery up?
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.laboratory.attacker import cheat_gains, delays
+from pubsub_emulator.laboratory.experiments.experiment import Measurement, Workload, measure
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COST, CachePolicy, RuntimeSpec
+
+Row = Mapping[str, int | float | str]
+OnStep = Callable[[str], None]
+"""Told what is measured next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A table, and how to draw it: `x` against `y` for each `series`, in one panel for each value of `facet`.
+
+    Without `y` it is a table only. `rule` is a bound to draw across.
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    x: str = ""
+    y: str = ""
+    series: str = ""
+    facet: str = ""
+    bars: bool = False
+    log_x: bool = False
+    log_y: bool = False
+    rule: int | None = None
+    columns: tuple[str, ...] = ()
+    """What a person is shown of the table; all of it is written."""
+
+
+ONE: Final = 1
+TENTH: Final = MILLION // 10
+ALL: Final = MILLION
+_RATES: Final = {ONE: "one key changes", TENTH: "10 % of the keys change", ALL: "all keys change"}
+_POLICIES: Final = (CachePolicy.NONE, CachePolicy.NODES, CachePolicy.SLOTS)
+
+
+def _measured(
+    workloads: Iterable[Workload], label: Callable[[Workload], Row], on_step: OnStep
+) -> list[dict[str, int | float | str]]:
+    out = []
+    for workload in workloads:
+        more = label(workload)
+        on_step(", ".join(str(value) for value in (*more.values(), f"{workload.keys} keys", workload.cache.value)))
+        out.append({**more, **measure(workload).row()})
+    return out
+
+
+def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
+    """All three policies over keys and update rates, and over everything else that was thought of."""
+    by_keys = [
+        Workload(keys=keys, update_rate=rate, cache=policy, spread=4)
+        for rate in _RATES
+        for keys in (16, 64, 256, 1024, 4096)
+        for policy in _POLICIES
+    ]
+    rows = _measured(by_keys, lambda workload: {"changing": _RATES[workload.update_rate]}, on_step)
+    return (
+        Figure(
+            "policies-by-keys",
+            "Bytes of a block's PoV by subscribed keys, one publisher",
+            tuple(rows),
+            "keys",
+            "pov",
+            "cache",
+            "changing",
+            log_x=True,
+            log_y=True,
+            columns=("changing", "keys", "cache", "pov", "relay_bytes", "own_state_bytes", "cache_state_bytes"),
+        ),
+        _policies_by_workload(on_step),
+    )
+
+
+def _keys(count: int, shape: str = "") -> str:
+    return f"{count} {shape} key{'s' if count > 1 else ''}".replace("  ", " ")
+
+
+_OTHERS: Final[tuple[tuple[str, Workload], ...]] = (
+    *(
+        (f"{size:,}-byte values, {_RATES[rate]}", Workload(keys=64, value_size=size, update_rate=rate))
+        for size in (1, 32, 1000)
+        for rate in (ONE, ALL)
+    ),
+    *(
+        (
+            f"only unsubscribed keys change: {what}",
+            Workload(keys=410, others=3686, update_rate=0, other_update_rate=rate),
+        )
+        for what, rate in (("one", ONE), ("10 %", TENTH), ("all", ALL))
+    ),
+    *(
+        (
+            f"200 publishers, {_keys(keys)} of each, {what}",
+            Workload(publishers=200, keys=keys, update_rate=ONE, active_rate=active),
+        )
+        for keys in (1, 2, 5, 6)
+        for what, active in (("a tenth of them change one", TENTH), ("each changes one", ALL))
+    ),
+    *(
+        (
+            f"200 publishers, {_keys(keys)} of each, all keys change",
+            Workload(publishers=200, keys=keys, update_rate=ALL),
+        )
+        for keys in (1, 5, 6)
+    ),
+    *(
+        (f"{shape} keys, {_RATES[rate]}", Workload(publishers=20, keys=14, key_shape=shape, update_rate=rate))
+        for shape in ("binary", "chain")
+        for rate in (ONE, ALL)
+    ),
+    *(
+        (
+            f"equal entries: {count} publishers, {_keys(keys, shape)} of each, all keys change",
+            Workload(publishers=count, keys=keys, key_shape=shape, update_rate=ALL, equal_values=True),
+        )
+        for count, keys, shape in ((200, 1, "random"), (50, 14, "random"), (50, 14, "chain"))
+    ),
+)
+
+
+def _policies_by_workload(on_step: OnStep) -> Figure:
+    rows = []
+    for name, workload in _OTHERS:
+        on_step(name)
+        found = {policy: measure(replace(workload, cache=policy, spread=3)) for policy in _POLICIES}
+        base = found[CachePolicy.NONE].pov
+        rows += [
+            {"workload": name, "share of none, %": round(100 * each.pov / base, 1), **each.row()}
+            for each in found.values()
+        ]
+    return Figure(
+        "policies-by-workload",
+        "Bytes of a block's PoV in other workloads, none being 100 %",
+        tuple(rows),
+        "share of none, %",
+        "workload",
+        "cache",
+        bars=True,
+        columns=("workload", "cache", "pov", "share of none, %"),
+    )
+
+
+def latency(on_step: OnStep) -> tuple[Figure, ...]:
+    """Keys, update rate, and messages that take the budget down to its floor."""
+    workloads = [
+        Workload(publishers=publishers, keys=1024, value_size=512, update_rate=rate, message_bytes=messages, spread=10)
+        for messages in (0, 8_000_000)
+        for publishers in (1, 2, 5, 10)
+        for rate in (MILLION // 100, TENTH, ALL)
+    ]
+
+    def label(workload: Workload) -> Row:
+        return {
+            "subscribed keys": workload.publishers * workload.keys,
+            "updates": f"{100 * workload.update_rate // MILLION} % a block",
+            "messages": "no messages" if not workload.message_bytes else "messages of 8 MB a block",
+        }
+
+    return (
+        Figure(
+            "latency-by-load",
+            "Relay blocks from publish to delivery, the longest (values of 512 bytes)",
+            tuple(_measured(workloads, label, on_step)),
+            "subscribed keys",
+            "latency_max",
+            "updates",
+            "messages",
+            log_x=True,
+            columns=(
+                "messages",
+                "updates",
+                "subscribed keys",
+                "budget",
+                "catch_up_blocks",
+                "latency_median",
+                "latency_max",
+                "undelivered",
+            ),
+        ),
+    )
+
+
+def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
+    """Value sizes, in blocks whose budget is at its floor of 1 MiB and does not suffice."""
+    workloads = [
+        Workload(
+            publishers=2_600_000 // (1024 * (size + 200)) + 1,
+            keys=1024,
+            value_size=size,
+            update_rate=ALL,
+            message_bytes=8_800_000,
+            cache=policy,
+            spread=4,
+        )
+        for size in (1, 16, 64, 256, 512, 1024, 2048)
+        for policy in _POLICIES
+    ]
+    bound = RuntimeSpec(ParaId(0), {}).max_item_cost + ROW_COST
+    return (
+        Figure(
+            "unused-at-stop",
+            f"Bytes of a budget of {MIN_BUDGET:,} left unused where the stop rule fired, the most",
+            tuple(_measured(workloads, lambda workload: {"value": workload.value_size}, on_step)),
+            "value_size",
+            "unused_at_stop_max",
+            "cache",
+            log_x=True,
+            rule=bound,
+            columns=(
+                "value_size",
+                "cache",
+                "stops",
+                "budget",
+                "unused_at_stop",
+                "unused_at_stop_max",
+                "catch_up_blocks",
+            ),
+        ),
+    )
+
+
+def attacker(on_step: OnStep) -> tuple[Figure, ...]:
+    """Every strategy, and what a cheating share of the collators does to delivery."""
+    return (
+        Figure(
+            "cheats",
+            "What each cheat would have won, had it been believed",
+            tuple(gain.row() for gain in cheat_gains(on_step=on_step)),
+            columns=(
+                "strategy",
+                "blocks",
+                "refused",
+                "most bytes left out",
+                "most bytes added",
+                "most callbacks withheld",
+                "verdicts",
+            ),
+        ),
+        Figure(
+            "delay-by-cheating-share",
+            "Relay blocks from publish to delivery by share of collators who withhold, the longest",
+            tuple(each.row() for each in delays(on_step=on_step)),
+            "cheating %",
+            "longest delay",
+            "placement",
+        ),
+    )
+
+
+QUESTIONS: Final[Mapping[str, Callable[[OnStep], tuple[Figure, ...]]]] = {
+    "cache-policies": cache_policies,
+    "latency": latency,
+    "unused-budget": unused_budget,
+    "attacker": attacker,
+}
+
+
+def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Figure:
+    """The figure of a sweep."""
+    return Figure(
+        f"{y}-by-{parameter}",
+        f"{y} by {parameter}",
+        tuple(each.row() for each in measured),
+        parameter,
+        y,
+        "cache",
+        columns=(
+            parameter,
+            "cache",
+            *dict.fromkeys((y, "pov", "relay_bytes", "own_state_bytes", "cache_state_bytes", "charged", "latency_max")),
+        ),
+    )

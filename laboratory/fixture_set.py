@@ -1,0 +1,117 @@
+"""The set of executable fixtures that the project hands out: made from one scenario and the corpus of cheats.
+
+The scenario gives blocks as they follow each other in a network; where it happens to lack a cheat, the kept case of
+that strategy stands in, in a world of its own.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.cheats.steps import Draft
+from pubsub_emulator.emulator.fixtures import (
+    FIXTURE_VERSION,
+    Fixture,
+    FixtureMaker,
+    make_fixture,
+    read_fixture,
+    schema,
+    write_fixture,
+)
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.laboratory.campaign import corpus
+from pubsub_emulator.laboratory.cases import Case
+from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+
+SCENARIO: Final = "fixtures"
+SCHEMA_FILE: Final = "schema.json"
+README_FILE: Final = "README.md"
+
+_README: Final = f"""# Vectors: one judged block a file
+
+Version {FIXTURE_VERSION}. Each `*.json` but `{SCHEMA_FILE}` is one parachain block with all that is needed to judge it,
+and what must come of it; `{SCHEMA_FILE}` is the JSON Schema of these files. Bytes are hexadecimal with `0x`, structures
+are SCALE, state tries are LayoutV1. The project's docs/fixtures.md says field by field how another implementation
+replays them, and `pubsub replay` does so with the reference.
+
+| file | what it shows |
+|---|---|
+"""
+
+
+def make_vectors(progress: Callable[[int], None] | None = None, scenario: str = SCENARIO) -> list[Fixture]:
+    """Run the scenario and make the fixtures, one a kind: always the same ones."""
+    maker = FixtureMaker(per_kind=1)
+    Simulation(load_bundled(scenario), (maker,)).run(progress)
+    cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
+    found = [
+        fixture
+        for name in STRATEGIES
+        if name in cases and name not in maker.strategies
+        for fixture in fixtures_of_case(cases[name])
+    ]
+    return sorted([*maker.fixtures, *found], key=lambda fixture: fixture.name)
+
+
+def fixtures_of_case(case: Case) -> Iterable[Fixture]:
+    """The block of a kept case as a fixture; nothing for a proof alone and for what no bytes say."""
+    if case.block is None:
+        return
+    draft = Draft.of(case.block)
+    for step in case.shrunk:
+        step.apply(draft)
+    candidate = draft.sealed_by(case.seeds)
+    if Candidate.decode(candidate.encode()) != candidate:
+        return
+    bench = case.bench
+    number = candidate.inherent.relay_parent_number
+    root = next((root for at, root in bench.relays if at == number), None)
+    outcome: BlockOutcome | None = None
+    refusal: InvalidBlock | None = None
+    try:
+        outcome = validate_block(
+            bench.parent, bench.state, candidate, RelayContext(RelayBlockNumber(number), root, bench.slot_now)
+        )
+    except InvalidBlock as invalid:
+        refusal = invalid
+    record = BlockRecord(
+        chain=runtime_spec(Storage(bench.state)).para_id,
+        segment=0,
+        candidate=candidate,
+        included_at=RelayBlockNumber(number),
+        slot_now=bench.slot_now,
+        relay_storage_root=root,
+        unpruned=(),
+        outcome=outcome,
+        refusal=refusal,
+        strategy="+".join(case.strategies),
+    )
+    name = (
+        f"{'accepted' if refusal is None else f'rejected-{refusal.verdict.value}'}-{case.strategies[0]}-corpus".lower()
+    )
+    about = f"{case.strategies[0]}: {'valid after all' if refusal is None else refusal}"
+    yield make_fixture(name, about, bench.parent, bench.state, record)
+
+
+def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
+    """Write fixtures, schema and README into a folder that exists."""
+    rows = []
+    for fixture in fixtures:
+        write_fixture(fixture, folder / f"{fixture.name}.json")
+        about = fixture.about.replace("|", "\\|")
+        rows.append(f"| `{fixture.name}.json` | {about if len(about) < 160 else about[:157] + '…'} |\n")
+    (folder / SCHEMA_FILE).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    (folder / README_FILE).write_text(_README + "".join(rows), encoding="utf-8")
+
+
+def read_vectors(folder: Path) -> list[Fixture]:
+    """The fixtures in a folder, by name. Raises `FixtureError`."""
+    return [read_fixture(path) for path in sorted(folder.glob("*.json")) if path.name != SCHEMA_FILE]

@@ -1,0 +1,391 @@
+"""Small worlds to try cheats in: a relay chain that publishes, and a subscriber whose state honest blocks have made.
+
+Everything that the rules speak of occurs: entries inline and detached, absent and vanished publishers, roots that go
+A → B → A, keys that make deep paths, two publishers with the same nodes, values that are the bytes of another
+publisher's node, entries, roots and nodes that make no sense, messages in two directions, root calls and upgrades in
+them, all cache policies, depth limits, caches that overflow, and stops of the walk anywhere.
+
+Mid-walk stops are cheap in two ways. In a world that judges proofs alone, every block has a budget of its own, of any
+size. In one that judges blocks, `max_value_length` is so large that the stop rule fires a few kilobytes into the walk.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pubsub_emulator.collator.author import RelayAccess, build
+from pubsub_emulator.collator.cheats.situation import Situation
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.ed25519 import public_key
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    MIN_BUDGET,
+    CachePolicy,
+    ImpossibleConfig,
+    RuntimeSpec,
+    integrity_test,
+    merge_subscriptions,
+)
+from pubsub_emulator.runtime.parachain.block import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    Inherent,
+    message_chain,
+)
+from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
+from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES
+from pubsub_emulator.trie import Trie
+
+PARA = ParaId(3000)
+_PUBLISHERS = (1000, 1999, 2000, 2001, 2002, 70_000)
+_SENDERS = (2100, 2101)
+
+
+@dataclass(frozen=True, slots=True)
+class RelayImage:
+    """One relay block, genuine or not: what stands under its root. `odd` are nodes that no trie here would make."""
+
+    number: RelayBlockNumber
+    top: Trie
+    children: Mapping[bytes, Trie]
+    odd: Mapping[bytes, tuple[bytes, ...]]
+
+    @property
+    def storage_root(self) -> Hash:
+        """The root of its state."""
+        return self.top.root()
+
+    def prove(
+        self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
+    ) -> None:
+        """As `State.prove`."""
+        self.top.prove([*top_keys, *map(storage_keys.child_root_key, child_keys)], into)
+        for child_key, keys in child_keys.items():
+            if child_key in self.children:
+                self.children[child_key].prove(keys, into)
+            for node in self.odd.get(child_key, ()):
+                into.setdefault(blake2_256(node), node)
+
+
+@dataclass(slots=True)
+class _Publisher:
+    """One publisher: the keys that it may use, what stands under them, and what is wrong with it."""
+
+    para: ParaId
+    pool: list[PubsubKey]
+    entries: dict[PubsubKey, bytes] = field(default_factory=dict)
+    earlier: list[dict[PubsubKey, bytes]] = field(default_factory=list)
+    fault: str = ""
+
+
+class World:
+    """One relay chain, one subscriber, and what is drawn from a seed between them.
+
+    `situation()` is the block to author next; `advance()` includes the honest one and moves the relay chain on.
+    """
+
+    def __init__(self, seed: bytes, *, alone: bool) -> None:
+        """`alone` worlds judge proofs apart from their blocks, under budgets of any size."""
+        self.draws = Draws(seed, "world")
+        self.alone = alone
+        self.seeds = tuple(self.draws.take(32) for _ in range(self.draws.between(1, 3)))
+        self.stranger = self.draws.take(32)
+        self.static = self._static_entries()
+        self.publishers = [self._publisher(ParaId(para)) for para in self.draws.sample(_PUBLISHERS, self._count())]
+        self._copy_a_publisher()
+        self.spec = self._spec()
+        self.header: Header
+        self.header, self.state = genesis(self.spec, tuple(map(public_key, self.seeds)))
+        self.number = RelayBlockNumber(self.draws.between(1, 50))
+        self.senders = self.draws.sample(_SENDERS, self.draws.below(3))
+        self.queues: dict[int, list[tuple[int, bytes]]] = {}
+        self.heads: dict[int, Hash] = {}
+        self.relays: list[RelayImage] = []
+        for publisher in self.publishers:
+            self._publish(publisher, len(publisher.pool) * 3 // 4)
+        self._relay_block()
+        self._now: Situation | None = None
+
+    # What the parachain is
+
+    def _count(self) -> int:
+        return self.draws.between(3, 5) if not self.alone and self.draws.one_in(2) else self.draws.between(1, 4)
+
+    def _spec(self) -> RuntimeSpec:
+        draws = self.draws
+        spec = RuntimeSpec(
+            PARA,
+            self._subscriptions(),
+            cache=draws.choice(tuple(CachePolicy)),
+            meter_cache_reads=not draws.one_in(8),
+            max_trie_depth=draws.choice((16, 16, 16, 3, 5, None)),
+            handler=draws.choice(("observe", "store")),
+        )
+        if draws.one_in(2):
+            # 1,140 bytes hold the nodes of eight keys by the formula, and overflow with a few more.
+            spec = replace(spec, max_stored_keys=8, max_cache_bytes=draws.choice((1140, 2000, 4_000_000)))
+        if self.alone or draws.one_in(4):
+            return spec
+        spec = replace(spec, max_stored_keys=8, reserve_minimum=True, max_pov_size=1_300_000, max_trie_depth=5)
+        room = 16_000
+        while True:
+            tight = replace(spec, max_value_length=MIN_BUDGET - room)
+            try:
+                integrity_test(tight)
+            except ImpossibleConfig:
+                room += 1000
+            else:
+                return tight
+
+    def _subscriptions(self) -> dict[ParaId, tuple[PubsubKey, ...]]:
+        declared = []
+        for publisher in self.publishers:
+            keys = self.draws.sample(publisher.pool, self.draws.between(1, len(publisher.pool)))
+            if self.draws.one_in(4):
+                keys.append(PubsubKey(self.draws.take(32)))
+            declared.append((publisher.para, keys))
+        if self.draws.one_in(4):
+            declared.append((ParaId(self.draws.choice(_PUBLISHERS)), [PubsubKey(self.draws.take(32))]))
+        if self.draws.one_in(30):
+            declared = []
+        return dict(merge_subscriptions(declared))
+
+    # What is published
+
+    def _publisher(self, para: ParaId) -> _Publisher:
+        draws = self.draws
+        pool = [
+            PubsubKey(draws.take(32)) for _ in range(draws.between(1, draws.choice((4, 8, 16)) if self.alone else 14))
+        ]
+        if draws.one_in(3):
+            base = pool[0]
+            for _ in range(draws.between(1, 6)):
+                at = draws.below(12)  # another nibble after a shared prefix: a deeper path
+                pool.append(
+                    PubsubKey(base[: at >> 1] + bytes((base[at >> 1] ^ draws.between(1, 15),)) + base[(at >> 1) + 1 :])
+                )
+        return _Publisher(para, sorted(set(pool)))
+
+    def _copy_a_publisher(self) -> None:
+        if len(self.publishers) > 1 and self.draws.one_in(3):
+            one, other = self.draws.sample(self.publishers, 2)
+            other.pool = list(one.pool)
+
+    def _publish(self, publisher: _Publisher, count: int) -> None:
+        for key in self.draws.sample(publisher.pool, count):
+            publisher.entries[key] = self._entry(publisher, key)
+
+    def _entry(self, publisher: _Publisher, key: PubsubKey) -> bytes:
+        draws = self.draws
+        kind = draws.below(24)
+        if kind == 0:
+            return draws.take(draws.between(0, 50))  # no entry at all, most likely
+        if kind == 1 and self.relays:
+            path: dict[Hash, bytes] = {}
+            other = draws.choice(self.publishers)
+            self.relays[-1].prove((), {derive_child_key(other.para): other.pool[:2]}, path)
+            return draws.choice(list(path.values()))
+        if kind == 2:
+            twin = next((p for p in self.publishers if key in p.entries and p is not publisher), None)
+            if twin is not None:
+                return twin.entries[key]
+        length = draws.choice((0, 3, 23, 24, 40, 100, 100, 300, 900))
+        if self.spec.reserve_minimum and draws.one_in(2):
+            length = draws.choice((1500, 3000, 6000))  # heavy enough for the stop rule of a tight runtime
+        ttl = draws.choice((0, 0, 1, 5, 2**32 - 1))
+        return PublishedEntry(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl, self.number).encode()
+
+    def _change(self, publisher: _Publisher) -> None:
+        draws = self.draws
+        kind = draws.below(20)
+        if kind == 0:
+            publisher.entries = {}
+        elif kind <= 2 and publisher.earlier:
+            publisher.entries = dict(draws.choice(publisher.earlier))
+        elif kind == 3:
+            publisher.fault = draws.choice(("short-root", "long-root", "no-node", "bad-child", "", "", "", ""))
+        elif kind == 4:
+            self._publish(publisher, len(publisher.pool))
+        elif kind <= 7:
+            for key in draws.sample(list(publisher.entries), draws.between(1, 3)):
+                del publisher.entries[key]
+        elif kind <= 15:
+            self._publish(publisher, draws.between(1, 3))
+
+    # The relay chain
+
+    def _static_entries(self) -> dict[bytes, bytes]:
+        draws = self.draws
+        filler = {
+            draws.take(draws.between(1, 40)): draws.take(draws.between(0, 60)) for _ in range(draws.between(3, 40))
+        }
+        filler[storage_keys.ACTIVE_CONFIG] = draws.take(draws.between(20, 200))
+        if draws.one_in(3):
+            filler[storage_keys.upgrade_go_ahead_signal(PARA)] = b"\x01"
+        return filler
+
+    def _relay_block(self) -> None:
+        self._send_messages()
+        self.relays.append(self._image(self.number, {p.para: p.entries for p in self.publishers}))
+        for publisher in self.publishers:
+            publisher.earlier = [*publisher.earlier[-2:], dict(publisher.entries)]
+
+    def _send_messages(self) -> None:
+        draws = self.draws
+        for _ in range(draws.choice((0, 0, 0, 1, 2))):
+            self._send(0, self._order() if draws.one_in(3) else draws.take(draws.between(0, 60)))
+        for sender in self.senders:
+            for _ in range(draws.choice((0, 0, 1, 2))):
+                self._send(sender, draws.take(draws.between(0, 90)))
+
+    def _send(self, queue: int, data: bytes) -> None:
+        self.queues.setdefault(queue, []).append((self.number, data))
+        head = self.heads.get(queue, NO_MESSAGES)
+        self.heads[queue] = message_chain(head, ((self.number, data),))
+
+    def _order(self) -> bytes:
+        """A root call to the parachain."""
+        draws = self.draws
+        para = draws.choice(self.publishers).para
+        kind = draws.below(6)
+        if kind < 3:
+            return transact(subscriber_call(("clear_publisher_cache", "redeliver", "enable_publisher")[kind], para))
+        if kind == 3:
+            return transact(draws.take(draws.between(0, 9)))
+        self.spec = replace(self.spec, subscriptions=self._subscriptions(), spec_version=self.spec.spec_version + 1)
+        if kind == 4:
+            policy = draws.choice(tuple(CachePolicy))
+            self.spec = replace(self.spec, cache=policy, max_cache_bytes=max(self.spec.max_cache_bytes, 1140))
+        return transact(set_code(self.spec))
+
+    def _image(self, number: RelayBlockNumber, published: Mapping[ParaId, Mapping[PubsubKey, bytes]]) -> RelayImage:
+        entries = dict(self.static)
+        entries[storage_keys.CURRENT_SLOT] = number.to_bytes(8, "little")
+        if 0 in self.heads:
+            entries[storage_keys.dmq_mqc_head(PARA)] = self.heads[0]
+        if self.senders:
+            index = b"".join(sender.to_bytes(4, "little") for sender in self.senders)
+            entries[storage_keys.hrmp_ingress_channel_index(PARA)] = encode_compact(len(self.senders)) + index
+        for sender in self.senders:
+            head = self.heads.get(sender)
+            channel = bytes(20) + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
+            entries[storage_keys.hrmp_channel(ParaId(sender), PARA)] = channel
+        children: dict[bytes, Trie] = {}
+        odd: dict[bytes, tuple[bytes, ...]] = {}
+        faults = {publisher.para: publisher.fault for publisher in self.publishers}
+        for para, rows in published.items():
+            trie = Trie.from_entries(rows.items())
+            if not trie:
+                continue
+            children[derive_child_key(para)] = trie
+            root: bytes = trie.root()
+            fault = faults.get(para)
+            if fault == "short-root":
+                root = root[:31]
+            elif fault == "long-root":
+                root += b"\x00"
+            elif fault == "no-node":
+                odd[derive_child_key(para)] = (b"\x07" + root,)
+                root = blake2_256(b"\x07" + root)
+            elif fault == "bad-child":
+                root, odd[derive_child_key(para)] = _with_bad_child(trie)
+            entries[publisher_root_key(para)] = root
+        return RelayImage(number, Trie.from_entries(entries.items()), children, odd)
+
+    # Stepping
+
+    def situation(self) -> Situation:
+        """The block to author next."""
+        if self._now is None:
+            self._now = self._situation()
+        return self._now
+
+    def _situation(self) -> Situation:
+        draws = self.draws
+        slot = (self.header.aura_slot() or 0) + draws.between(1, 2)
+        downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), data) for at, data in self.queues.get(0, ()))
+        horizontal = tuple(
+            (ParaId(sender), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in self.queues[sender]))
+            for sender in sorted(self.queues)
+            if sender
+        )
+        others: tuple[RelayAccess, ...] = tuple(reversed(self.relays[-4:-1]))
+        now = Situation(
+            parent=self.header,
+            state=self.state,
+            relay=self.relays[-1],
+            downward=downward,
+            horizontal=horizontal,
+            slot=Slot(slot),
+            slot_now=Slot(slot + draws.choice((0, 0, 1, 5))),
+            seeds=self.seeds,
+            stranger=self.stranger,
+            others=others,
+            foreign=self._foreign(),
+        )
+        if not self.alone:
+            return now
+        used = now.walked.used  # all of it, the budget being a megabyte at least
+        least = now.spec.max_item_cost
+        return replace(now, budget=least + draws.below(used + 320) if draws.below(5) else least + used + 4000)
+
+    def _foreign(self) -> RelayImage:
+        """The newest relay state with an entry of each publisher changed."""
+        published = {}
+        for publisher in self.publishers:
+            entries = dict(publisher.entries)
+            key = self.draws.choice(publisher.pool)
+            entries[key] = PublishedEntry(b"forged" + self.draws.take(40), 0, self.number).encode()
+            published[publisher.para] = entries
+        return self._image(self.number, published)
+
+    def advance(self) -> None:
+        """Include the honest block, and mostly let the relay chain go on."""
+        now = self.situation()
+        inherent = Inherent(
+            now.relay.number, now.relay.storage_root, now.canonical, now.downward, now.horizontal, now.weight
+        )
+        seed = now.seeds[now.slot % len(now.seeds)]
+        storage = Storage(now.state.fork())
+        candidate, outcome = build(storage, now.spec, now.parent, inherent, now.walked, now.slot, seed)
+        self.header, self.state = candidate.header, outcome.state
+        self.queues = {}
+        self._now = None
+        if self.draws.one_in(6):
+            return
+        for _ in range(self.draws.choice((1, 1, 2))):
+            self.number = RelayBlockNumber(self.number + self.draws.choice((1, 1, 1, 3)))
+            for publisher in self.publishers:
+                if self.draws.below(5) < 3:
+                    self._change(publisher)
+            self._relay_block()
+
+    def runtime(self) -> RuntimeSpec:
+        """The runtime that the parachain has now."""
+        return runtime_spec(Storage(self.state.fork()))
+
+
+def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:
+    """A root like the trie's, one of whose children, if it has any that is a node of its own, is no node."""
+    root = trie.root()
+    nodes: dict[Hash, bytes] = {}
+    trie.prove([key for key, _ in trie.items()], nodes)
+    bad = b"\x0f no node"
+    node = nodes[root]
+    child = next((node_hash for node_hash in nodes if node_hash != root and node.find(node_hash) >= 0), None)
+    forged = bad if child is None else node.replace(child, blake2_256(bad), 1)
+    return blake2_256(forged), (forged, bad)
+
+
+def fresh_state(state: State) -> State:
+    """The same state built anew from its entries, sharing nothing: what `state` says now, whatever was cached of it."""
+    children = {child_key: list(state.child_entries(child_key)) for child_key in sorted(state.children)}
+    prefix = storage_keys.CHILD_STORAGE_PREFIX
+    return State.from_entries(((k, v) for k, v in state.top_entries() if not k.startswith(prefix)), children)

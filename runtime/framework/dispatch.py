@@ -1,0 +1,386 @@
+"""Why a call failed, and how a call runs: in a storage layer that a failure rolls back (PS-10).
+
+`sp_runtime::DispatchError`, one byte and what follows it:
+
+    00 Other   01 CannotLookup   02 BadOrigin   03 Module { u8 pallet index, [u8; 4] error }
+    04 ConsumerRemaining   05 NoProviders   06 TooManyConsumers   07 Token(u8)   08 Arithmetic(u8)
+    09 Transactional(u8)   0a Exhausted   0b Corruption   0c Unavailable   0d RootNotAllowed
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import update_wrapper
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
+
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.framework.storage import Storage
+
+MAX_LAYERS: Final = 255
+"""How deep calls may nest before `Transactional(LimitReached)`."""
+
+
+class DispatchError(PubsubError):
+    """A call failed and what it wrote was rolled back. Two are equal when their SCALE bytes are."""
+
+    DISCRIMINANT: ClassVar[int]
+
+    def encode(self) -> bytes:
+        """SCALE bytes of `sp_runtime::DispatchError`."""
+        return bytes((self.DISCRIMINANT,))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DispatchError) and self.encode() == other.encode()
+
+    def __hash__(self) -> int:
+        return int.from_bytes(self.encode(), "little")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.args))})"
+
+
+class Other(DispatchError):
+    """A failure with a message, which is not encoded."""
+
+    DISCRIMINANT = 0
+
+
+class CannotLookup(DispatchError):
+    """An address names no account."""
+
+    DISCRIMINANT = 1
+
+
+class BadOrigin(DispatchError):
+    """The call does not take this origin."""
+
+    DISCRIMINANT = 2
+
+
+class ConsumerRemaining(DispatchError):
+    """An account that something still consumes cannot be removed."""
+
+    DISCRIMINANT = 4
+
+
+class NoProviders(DispatchError):
+    """An account that nothing provides for cannot be consumed."""
+
+    DISCRIMINANT = 5
+
+
+class TooManyConsumers(DispatchError):
+    """An account has no room for another consumer."""
+
+    DISCRIMINANT = 6
+
+
+class Exhausted(DispatchError):
+    """A resource, such as block weight, is used up."""
+
+    DISCRIMINANT = 10
+
+
+class Corruption(DispatchError):
+    """State is not what it should be."""
+
+    DISCRIMINANT = 11
+
+
+class Unavailable(DispatchError):
+    """Something that is needed is not there now."""
+
+    DISCRIMINANT = 12
+
+
+class RootNotAllowed(DispatchError):
+    """Root cannot do this."""
+
+    DISCRIMINANT = 13
+
+
+class TokenError(IntEnum):
+    """`sp_runtime::TokenError`."""
+
+    FundsUnavailable = 0
+    OnlyProvider = 1
+    BelowMinimum = 2
+    CannotCreate = 3
+    UnknownAsset = 4
+    Frozen = 5
+    Unsupported = 6
+    CannotCreateHold = 7
+    NotExpendable = 8
+    Blocked = 9
+
+
+class ArithmeticError(IntEnum):  # noqa: A001  # the name in sp_arithmetic
+    """`sp_arithmetic::ArithmeticError`."""
+
+    Underflow = 0
+    Overflow = 1
+    DivisionByZero = 2
+
+
+class TransactionalError(IntEnum):
+    """`sp_runtime::TransactionalError`."""
+
+    LimitReached = 0
+    NoLayer = 1
+
+
+class _Detailed(DispatchError):
+    """A failure with one more byte of reason."""
+
+    def __init__(self, reason: IntEnum) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def encode(self) -> bytes:
+        """SCALE bytes: the discriminant, the reason."""
+        return bytes((self.DISCRIMINANT, self.reason))
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}: {self.reason.name}"
+
+
+class Token(_Detailed):
+    """A balance operation cannot be done; `reason` is a `TokenError`."""
+
+    DISCRIMINANT = 7
+
+
+class Arithmetic(_Detailed):
+    """A number leaves its type; `reason` is an `ArithmeticError`."""
+
+    DISCRIMINANT = 8
+
+
+class Transactional(_Detailed):
+    """Storage layers cannot nest further; `reason` is a `TransactionalError`."""
+
+    DISCRIMINANT = 9
+
+
+class ModuleError(DispatchError):
+    """A pallet's own error: `pallet` by name, `error` a member of that pallet's error enum."""
+
+    DISCRIMINANT = 3
+
+    def __init__(self, pallet: str, error: IntEnum) -> None:
+        super().__init__(pallet, error)
+        self.pallet = pallet
+        self.error = error
+
+    @property
+    def name(self) -> str:
+        """The error's name in its pallet."""
+        return self.error.name
+
+    @property
+    def index(self) -> int:
+        """The pallet's index in the runtime."""
+        return PALLET_INDEX[self.pallet]
+
+    def encode(self) -> bytes:
+        """SCALE bytes: the discriminant, the pallet's index, the error as u32."""
+        return bytes((self.DISCRIMINANT, self.index)) + int(self.error).to_bytes(4, "little")
+
+    def __str__(self) -> str:
+        return f"{self.pallet}::{self.error.name}"
+
+
+_PLAIN: Final[dict[int, type[DispatchError]]] = {
+    kind.DISCRIMINANT: kind
+    for kind in (
+        Other,
+        CannotLookup,
+        BadOrigin,
+        ConsumerRemaining,
+        NoProviders,
+        TooManyConsumers,
+        Exhausted,
+        Corruption,
+        Unavailable,
+        RootNotAllowed,
+    )
+}
+_DETAILED: Final[dict[int, tuple[type[_Detailed], type[IntEnum]]]] = {
+    7: (Token, TokenError),
+    8: (Arithmetic, ArithmeticError),
+    9: (Transactional, TransactionalError),
+}
+Errors = TypeVar("Errors", bound=IntEnum)
+_PALLET_ERRORS: Final[dict[str, type[IntEnum]]] = {}
+
+
+def pallet_errors(pallet: str) -> Callable[[type[Errors]], type[Errors]]:
+    """Class decorator: makes an enum the errors of `pallet`, so that encoded failures read back as its members."""
+
+    def register(errors: type[Errors]) -> type[Errors]:
+        _PALLET_ERRORS[pallet] = errors
+        return errors
+
+    return register
+
+
+def read_dispatch_error(reader: Reader) -> DispatchError:
+    """One `DispatchError` from a reader. Raises `ScaleError`."""
+    at = reader.pos
+    tag = reader.u8()
+    plain = _PLAIN.get(tag)
+    if plain is not None:
+        return plain()
+    try:
+        if tag == ModuleError.DISCRIMINANT:
+            pallet = PALLET_NAME[reader.u8()]
+            return ModuleError(pallet, _PALLET_ERRORS[pallet](reader.uint(4)))
+        failure, reasons = _DETAILED[tag]
+        return failure(reasons(reader.u8()))
+    except (KeyError, ValueError):
+        raise ScaleError(f"unknown dispatch error at offset {at}") from None
+
+
+dispatch_error: Codec[DispatchError] = Codec("DispatchError", lambda error: error.encode(), read_dispatch_error)
+
+
+# Calls
+
+S = TypeVar("S")
+P = ParamSpec("P")
+R = TypeVar("R")
+O = TypeVar("O")  # noqa: E741  # the origin
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """What a runtime knows of a call: its index in the pallet, its arguments' types and its weight before dispatch."""
+
+    name: str
+    index: int
+    codecs: tuple[Codec[Any], ...]
+    weight: Callable[..., Weight]
+
+
+def dispatchable(
+    index: int, *codecs: Codec[Any], weight: Weight | Callable[..., Weight]
+) -> Callable[
+    [Callable[Concatenate[S, Storage, O, P], Weight | None]], Callable[Concatenate[S, Storage, O, P], Weight | None]
+]:
+    """Make a pallet's method `(self, storage, origin, *args)` a call.
+
+    It runs in a storage layer of its own: a `DispatchError`, as any other exception, rolls back what it wrote and
+    deposited and goes on to the caller. It returns its actual weight, or none when `weight` stands. `weight` is a
+    constant or a function `(pallet, *args)`; `codecs` are the SCALE types of `args`.
+    """
+
+    def make(
+        call: Callable[Concatenate[S, Storage, O, P], Weight | None],
+    ) -> Callable[Concatenate[S, Storage, O, P], Weight | None]:
+        def run(self: S, storage: Storage, origin: O, /, *args: P.args, **kwargs: P.kwargs) -> Weight | None:
+            if storage.depth >= MAX_LAYERS:
+                raise Transactional(TransactionalError.LimitReached)
+            with storage.transaction():
+                return call(self, storage, origin, *args, **kwargs)
+
+        update_wrapper(run, call)
+        fixed = weight
+        run.call_info = CallInfo(  # type: ignore[attr-defined]  # functions take attributes, their type does not say so
+            call.__name__, index, codecs, (lambda *_args: fixed) if isinstance(fixed, Weight) else fixed
+        )
+        return run
+
+    return make
+
+
+def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
+    """Run `action` in a storage layer that any exception rolls back.
+
+    Raises what `action` raises, and `Transactional(LimitReached)` when `MAX_LAYERS` are open already.
+    """
+    if storage.depth >= MAX_LAYERS:
+        raise Transactional(TransactionalError.LimitReached)
+    with storage.transaction():
+        return action()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as an extrinsic carries it: `RuntimeCall::Pallet(name { args })`."""
+
+    pallet: str
+    name: str
+    args: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PostDispatchInfo:
+    """What a call took: its actual weight, never more than was charged before dispatch."""
+
+    weight: Weight
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchOutcome:
+    """What became of a call: `error` is none when it succeeded."""
+
+    info: PostDispatchInfo
+    error: DispatchError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call succeeded."""
+        return self.error is None
+
+
+def call_info(pallet: object, name: str) -> CallInfo:
+    """The `CallInfo` of a pallet's call. Raises `DefensiveFailure` when it has no call of that name."""
+    info = getattr(getattr(type(pallet), name, None), "call_info", None)
+    if not isinstance(info, CallInfo):
+        raise DefensiveFailure(f"{type(pallet).__name__} has no call {name!r}")
+    return info
+
+
+def encode_call(pallet: object, call: Call) -> bytes:
+    """SCALE bytes of a call: pallet index, call index, arguments."""
+    info = call_info(pallet, call.name)
+    if len(info.codecs) != len(call.args):
+        raise DefensiveFailure(f"{call.pallet}::{call.name} takes {len(info.codecs)} arguments, not {len(call.args)}")
+    args = b"".join(codec.encode(arg) for codec, arg in zip(info.codecs, call.args, strict=True))
+    return bytes((PALLET_INDEX[call.pallet], info.index)) + args
+
+
+def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> DispatchOutcome:
+    """Run a call and say what became of it; only a `DispatchError` counts as its failure."""
+    info = call_info(pallet, call.name)
+    charged = info.weight(pallet, *call.args)
+    try:
+        actual: Weight | None = getattr(pallet, call.name)(storage, origin, *call.args)
+    except DispatchError as error:
+        return DispatchOutcome(PostDispatchInfo(charged), error)
+    if actual is None:
+        return DispatchOutcome(PostDispatchInfo(charged))
+    return DispatchOutcome(
+        PostDispatchInfo(Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size)))
+    )
+
+
+def encode_dispatch_result(error: DispatchError | None) -> bytes:
+    """SCALE bytes of `Result<(), DispatchError>`."""
+    return b"\x00" if error is None else b"\x01" + error.encode()
+
+
+def encode_weight(weight: Weight) -> bytes:
+    """SCALE bytes of `Weight { Compact<u64> ref_time, Compact<u64> proof_size }`."""
+    return encode_compact(weight.ref_time) + encode_compact(weight.proof_size)
+
+
+def read_weight(reader: Reader) -> Weight:
+    """The inverse of `encode_weight`."""
+    return Weight(reader.compact(64), reader.compact(64))
+
+
+weight_codec: Codec[Weight] = Codec("Weight", encode_weight, read_weight)

@@ -1,0 +1,199 @@
+"""Events: typed per pallet, SCALE-encodable, kept with the storage layers that they were deposited in.
+
+    EventRecord = Phase ++ RuntimeEvent ++ Vec<H256> topics
+    Phase       = 00 ApplyExtrinsic(u32) | 01 Finalization | 02 Initialization
+    RuntimeEvent = u8 pallet index ++ u8 variant ++ fields
+
+A block's events lie in `Storage.log` while it runs, which rolls back with the layers (PS-10); `System` writes them
+under `System::Events` when it finalizes, so the state root commits to them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
+
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.framework.storage import Storage
+
+E = TypeVar("E", bound="Event")
+
+
+class Event:
+    """Base of all events; made by the decorator `event`."""
+
+    __slots__ = ()
+
+    PALLET: ClassVar[str]
+    VARIANT: ClassVar[int]
+    CODECS: ClassVar[tuple[tuple[str, Codec[Any]], ...]]
+    HEAD: ClassVar[bytes]
+    ENCODERS: ClassVar[tuple[tuple[str, Callable[[Any], bytes]], ...]]
+
+    def encode(self) -> bytes:
+        """SCALE bytes of the `RuntimeEvent`."""
+        data = self.HEAD
+        for name, encode in self.ENCODERS:
+            data += encode(getattr(self, name))
+        return data
+
+
+_EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
+
+
+@dataclass_transform(frozen_default=True)
+def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]], type[E]]:
+    """Class decorator: makes a subclass of `Event` a value type, `codecs` being the types of its fields in order.
+
+    Raises `DefensiveFailure` when the variant is taken or codecs and fields differ in number.
+    """
+
+    def make(cls: type[E]) -> type[E]:
+        made = value_type(cls)
+        names = tuple(field.name for field in fields(made))  # type: ignore[arg-type]  # a dataclass since the line above
+        if len(names) != len(codecs):
+            raise DefensiveFailure(f"{pallet}::{cls.__name__} has {len(names)} fields and {len(codecs)} codecs")
+        taken = _EVENTS.setdefault((pallet, variant), made)
+        if taken is not made:
+            raise DefensiveFailure(f"{pallet} variant {variant} is {taken.__name__} already")
+        made.PALLET = pallet
+        made.VARIANT = variant
+        made.CODECS = tuple(zip(names, codecs, strict=True))
+        made.HEAD = bytes((PALLET_INDEX[pallet], variant))
+        made.ENCODERS = tuple((name, codec.encode) for name, codec in made.CODECS)
+        return made
+
+    return make
+
+
+def read_event(reader: Reader) -> Event:
+    """One `RuntimeEvent` from a reader. Raises `ScaleError`, also for events that no loaded pallet declares."""
+    at = reader.pos
+    pallet, variant = reader.u8(), reader.u8()
+    made = _EVENTS.get((PALLET_NAME.get(pallet, ""), variant))
+    if made is None:
+        raise ScaleError(f"unknown event {pallet}.{variant} at offset {at}")
+    return made(*(codec.read(reader) for _, codec in made.CODECS))
+
+
+@value_type
+class ApplyExtrinsic:
+    """The event comes from the extrinsic with this index; inherents count."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finalization:
+    """The event comes from `on_idle` or `on_finalize`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Initialization:
+    """The event comes from `on_initialize`."""
+
+
+Phase = ApplyExtrinsic | Finalization | Initialization
+
+
+def encode_phase(phase: Phase) -> bytes:
+    """SCALE bytes of `frame_system::Phase`."""
+    match phase:
+        case Initialization():
+            return b"\x02"
+        case Finalization():
+            return b"\x01"
+        case ApplyExtrinsic(index):
+            return b"\x00" + index.to_bytes(4, "little")
+
+
+def read_phase(reader: Reader) -> Phase:
+    """The inverse of `encode_phase`."""
+    at = reader.pos
+    match reader.u8():
+        case 0:
+            return ApplyExtrinsic(reader.uint(4))
+        case 1:
+            return Finalization()
+        case 2:
+            return Initialization()
+        case tag:
+            raise ScaleError(f"unknown phase {tag} at offset {at}")
+
+
+phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase)
+
+INITIALIZATION: Final = Initialization()
+
+EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
+"""`System::ExecutionPhase`: set while a block runs, gone when it is final."""
+
+
+@value_type
+class EventRecord:
+    """One event with when it came and what it is indexed by."""
+
+    phase: Phase
+    event: Event
+    topics: tuple[Hash, ...] = ()
+
+    def encode(self) -> bytes:
+        """SCALE bytes of `frame_system::EventRecord`."""
+        topics = encode_compact(len(self.topics)) + b"".join(self.topics) if self.topics else b"\x00"
+        phase = b"\x02" if self.phase is INITIALIZATION else encode_phase(self.phase)
+        return phase + self.event.encode() + topics
+
+
+def read_record(reader: Reader) -> EventRecord:
+    """The inverse of `EventRecord.encode`."""
+    phase = read_phase(reader)
+    found = read_event(reader)
+    return EventRecord(phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32))))
+
+
+def encode_records(records: Iterable[EventRecord]) -> bytes:
+    """SCALE bytes of `Vec<EventRecord>`, as `System::Events` holds them."""
+    parts = [record.encode() for record in records]
+    return encode_compact(len(parts)) + b"".join(parts)
+
+
+def decode_records(data: bytes) -> list[EventRecord]:
+    """The inverse of `encode_records`; refuses trailing bytes."""
+    reader = Reader(data)
+    out = [read_record(reader) for _ in range(reader.length())]
+    reader.end()
+    return out
+
+
+def begin_phase(storage: Storage, phase: Phase) -> None:
+    """From now on events belong to this phase; outside of any layer, for it does not roll back."""
+    EXECUTION_PHASE.put(storage, phase)
+    storage.phase = phase
+
+
+def end_phases(storage: Storage) -> None:
+    """The block is final."""
+    EXECUTION_PHASE.kill(storage)
+    storage.phase = None
+
+
+def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:
+    """Deposit an event in the current phase (initialization when no block is running); it goes with its layer.
+
+    Unlike FRAME this also keeps events of block 0.
+    """
+    storage.log.append(EventRecord(storage.phase or INITIALIZATION, what, topics))
+
+
+def records(storage: Storage) -> list[EventRecord]:
+    """What was deposited in this block so far, in order."""
+    return [entry for entry in storage.log if isinstance(entry, EventRecord)]
+
+
+def events(storage: Storage) -> list[Event]:
+    """As `records`, events only."""
+    return [record.event for record in records(storage)]

@@ -1,0 +1,266 @@
+"""Building a block: hooks in pallet order, extrinsics in storage layers, one header that commits to all of it.
+
+    initialize  System; then on_initialize of every pallet, in order
+    inherents   mandatory: one that fails makes the block impossible
+    extrinsics  each charged before it runs; one that fails is part of the block, one that does not fit is left out
+    idle        on_idle of every pallet with what weight is left, starting with another pallet each block
+    finalize    on_finalize of every pallet; System writes the events; the overlay goes into the tries
+
+The extrinsics root is `blake2_256_ordered_root` in trie layout V0: that is what runtimes with `system_version` 1, as
+Polkadot's, use for it, while their state is in layout V1.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.header import DigestItem, Header
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import U64_MAX, Hash
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome, call_info, dispatch, encode_call
+from pubsub_emulator.runtime.framework.events import EventRecord
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, Unsigned
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import (
+    ConsumedWeight,
+    DispatchEventInfo,
+    ExtrinsicFailed,
+    ExtrinsicSuccess,
+)
+from pubsub_emulator.trie import state_root
+
+_DISPATCH_AS: Final = b"\x1a\x03"
+"""`Utility::dispatch_as`, by which calls that no account signs stand in a block."""
+_TWO_SECONDS: Final = Weight(2_000_000_000_000, U64_MAX)
+_THREE_QUARTERS: Final = Weight(1_500_000_000_000, U64_MAX)
+_PARACHAIN_ORIGIN: Final = 50
+"""Pallet index of `ParachainsOrigin` on Polkadot."""
+
+
+class ExhaustsResources(PubsubError):
+    """The extrinsic does not fit into what weight the block has left; nothing happened."""
+
+
+class InherentFailed(PubsubError):
+    """A mandatory extrinsic failed, so there can be no such block; `outcome` says why."""
+
+    def __init__(self, call: Call, outcome: DispatchOutcome) -> None:
+        super().__init__(f"{call.pallet}::{call.name}: {outcome.error!r}")
+        self.outcome = outcome
+
+
+@dataclass(frozen=True, slots=True)
+class BlockWeights:
+    """What a block may take: `max_block` in all, `normal` for extrinsics that are not mandatory."""
+
+    max_block: Weight = _TWO_SECONDS
+    normal: Weight = _THREE_QUARTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Extrinsic:
+    """A call and who it comes from. There are no signatures here: an emulator knows who acts."""
+
+    origin: Origin
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block that was built: the header, its encoded extrinsics, what became of each, and the events."""
+
+    header: Header
+    extrinsics: tuple[bytes, ...]
+    outcomes: tuple[DispatchOutcome, ...]
+    events: tuple[EventRecord, ...]
+    left_out: tuple[Extrinsic, ...] = ()
+
+
+def encode_origin(origin: Origin) -> bytes:
+    """SCALE bytes of the relay chain's `OriginCaller`."""
+    match origin:
+        case Root():
+            return b"\x00\x00"
+        case Signed(account):
+            return b"\x00\x01" + account
+        case Unsigned():
+            return b"\x00\x02"
+        case Parachain(para):
+            return bytes((_PARACHAIN_ORIGIN, 0)) + para.to_bytes(4, "little")
+
+
+def extrinsics_root(extrinsics: Iterable[bytes]) -> Hash:
+    """`blake2_256_ordered_root` of encoded extrinsics, layout V0; the keys are their compact indices."""
+    return state_root(((encode_compact(i), extrinsic) for i, extrinsic in enumerate(extrinsics)), version=0)
+
+
+class Executive:
+    """Runs blocks over a `Storage` with the pallets of one runtime; `pallets` are in the order of their hooks."""
+
+    def __init__(self, pallets: Sequence[Hooks], weights: BlockWeights | None = None) -> None:
+        """Raises `DefensiveFailure` when two pallets have one name."""
+        self.pallets = {pallet.NAME: pallet for pallet in pallets}
+        self.weights = BlockWeights() if weights is None else weights
+        if len(self.pallets) != len(pallets):
+            raise DefensiveFailure("two pallets have one name")
+
+    def build_block(
+        self,
+        storage: Storage,
+        number: int,
+        parent_hash: Hash,
+        *,
+        digest: Sequence[DigestItem] = (),
+        inherents: Iterable[Call] = (),
+        extrinsics: Iterable[Extrinsic] = (),
+    ) -> Block:
+        """Build one block and commit it to the storage's state.
+
+        Raises `InherentFailed`, with nothing committed: the storage is to be thrown away then.
+        """
+        self.initialize_block(storage, number, parent_hash, digest)
+        encoded: list[bytes] = []
+        outcomes: list[DispatchOutcome] = []
+        left_out: list[Extrinsic] = []
+        for call in inherents:
+            outcomes.append(self.apply_inherent(storage, len(encoded), call))
+            encoded.append(self.encode_extrinsic(Extrinsic(Unsigned(), call)))
+        for extrinsic in extrinsics:
+            try:
+                outcome = self.apply_extrinsic(storage, len(encoded), extrinsic)
+            except ExhaustsResources:
+                left_out.append(extrinsic)
+                continue
+            outcomes.append(outcome)
+            encoded.append(self.encode_extrinsic(extrinsic))
+        header = self.finalize_block(storage, encoded)
+        return Block(header, tuple(encoded), tuple(outcomes), tuple(events.records(storage)), tuple(left_out))
+
+    def initialize_block(
+        self, storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()
+    ) -> None:
+        """Begin block `number`; the weight of `on_initialize` counts as mandatory."""
+        system.initialize(storage, number, parent_hash, digest)
+        for pallet in self.pallets.values():
+            used = pallet.on_initialize(storage, number)
+            if used is not WEIGHT_ZERO:
+                self._use(storage, mandatory=used)
+
+    def apply_inherent(self, storage: Storage, index: int, call: Call) -> DispatchOutcome:
+        """Run a mandatory call that the block's author put in, as extrinsic `index`. Raises `InherentFailed`."""
+        system.note_extrinsic(storage, index)
+        outcome = dispatch(self.pallets[call.pallet], storage, Unsigned(), call)
+        self._use(storage, mandatory=outcome.info.weight)
+        if not outcome.ok:
+            raise InherentFailed(call, outcome)
+        events.deposit(storage, ExtrinsicSuccess(DispatchEventInfo(outcome.info.weight, class_=2)))
+        return outcome
+
+    def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
+        """Run a call as extrinsic `index`; its failure is part of the block, events say so.
+
+        Raises `ExhaustsResources` when its weight before dispatch does not fit. Emits `ExtrinsicSuccess` or
+        `ExtrinsicFailed`.
+        """
+        call, origin = extrinsic.call, extrinsic.origin
+        pallet = self.pallets[call.pallet]
+        used = system.BLOCK_WEIGHT.get(storage)
+        charged = call_info(pallet, call.name).weight(pallet, *call.args)
+        if (used.normal + charged).any_gt(self.weights.normal) or (used.total() + charged).any_gt(
+            self.weights.max_block
+        ):
+            raise ExhaustsResources(f"{call.pallet}::{call.name} does not fit into this block")
+        system.note_extrinsic(storage, index)
+        if isinstance(origin, Signed):
+            system.inc_nonce(storage, origin.account)
+        outcome = dispatch(pallet, storage, origin, call)
+        self._use(storage, normal=outcome.info.weight)
+        info = DispatchEventInfo(outcome.info.weight)
+        events.deposit(
+            storage, ExtrinsicSuccess(info) if outcome.error is None else ExtrinsicFailed(outcome.error, info)
+        )
+        return outcome
+
+    def finalize_block(self, storage: Storage, extrinsics: Sequence[bytes]) -> Header:
+        """End the block: idle and final hooks, events, commit; returns the header."""
+        system.note_applied(storage, len(extrinsics))
+        number = system.NUMBER.get(storage)
+        self._idle(storage, number)
+        for pallet in self.pallets.values():
+            pallet.on_finalize(storage, number)
+        system.finalize(storage)
+        parent, digest = system.PARENT_HASH.get(storage), tuple(system.DIGEST.get(storage))
+        return Header(parent, number, storage.commit(), extrinsics_root(extrinsics), digest)
+
+    def integrity_test(self) -> None:
+        """Ask every pallet whether it can work as configured. Raises `IntegrityError` with all refusals in it."""
+        refusals = []
+        for name, pallet in self.pallets.items():
+            try:
+                pallet.integrity_test()
+            except IntegrityError as error:
+                refusals.append(f"{name}: {error}")
+        if refusals:
+            raise IntegrityError("; ".join(refusals))
+
+    def try_state(self, storage: Storage) -> None:
+        """Ask every pallet whether its state holds. Raises `StateError` with all complaints in it."""
+        complaints = []
+        for pallet in self.pallets.values():
+            try:
+                pallet.try_state(storage)
+            except StateError as error:
+                complaints.append(str(error))
+        if complaints:
+            raise StateError("; ".join(complaints))
+
+    def encode_extrinsic(self, extrinsic: Extrinsic) -> bytes:
+        """SCALE bytes of an extrinsic: the bare call for nobody's, else `Utility::dispatch_as(origin, call)`."""
+        call = encode_call(self.pallets[extrinsic.call.pallet], extrinsic.call)
+        if not isinstance(extrinsic.origin, Unsigned):
+            call = _DISPATCH_AS + encode_origin(extrinsic.origin) + call
+        return system.encode_extrinsic(call)
+
+    def _idle(self, storage: Storage, number: int) -> None:
+        """Share what weight is left; who comes first rotates with the block number, so that no pallet starves."""
+        remaining = self.weights.max_block - system.BLOCK_WEIGHT.get(storage).total()
+        if not remaining.ref_time or not remaining.proof_size:
+            return
+        pallets = list(self.pallets.values())
+        start = number % len(pallets) if pallets else 0
+        for pallet in pallets[start:] + pallets[:start]:
+            used = pallet.on_idle(storage, number, remaining)
+            if used is WEIGHT_ZERO:
+                continue
+            if used.any_gt(remaining):
+                raise DefensiveFailure(f"{pallet.NAME}::on_idle used {used} of {remaining}")
+            remaining -= used
+            self._use(storage, mandatory=used)
+
+    @staticmethod
+    def _use(storage: Storage, *, normal: Weight = WEIGHT_ZERO, mandatory: Weight = WEIGHT_ZERO) -> None:
+        if normal == WEIGHT_ZERO and mandatory == WEIGHT_ZERO:
+            return
+        used = system.BLOCK_WEIGHT.get(storage)
+        system.BLOCK_WEIGHT.put(
+            storage, ConsumedWeight(used.normal + normal, used.operational, used.mandatory + mandatory)
+        )
+
+
+__all__ = [
+    "Block",
+    "BlockWeights",
+    "Executive",
+    "ExhaustsResources",
+    "Extrinsic",
+    "Hooks",
+    "InherentFailed",
+    "IntegrityError",
+    "StateError",
+    "encode_origin",
+    "extrinsics_root",
+]

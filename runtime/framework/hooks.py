@@ -1,0 +1,43 @@
+"""What a pallet does at fixed points of every block, called by the executive in pallet order.
+
+on_initialize  before anything else of a block; may use weight, which counts before calls do
+on_idle        after the last call, within the weight that is left; may do nothing
+on_finalize    last, without a weight of its own
+"""
+
+from typing import ClassVar
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.framework.storage import Storage
+
+
+class IntegrityError(PubsubError):
+    """A configuration that no chain may start with; the message says which value and why."""
+
+
+class StateError(PubsubError):
+    """State that breaks an invariant of the pallet named in the message."""
+
+
+class Hooks:
+    """A pallet that does nothing of its own; `NAME` is its name in the runtime and in storage prefixes."""
+
+    NAME: ClassVar[str]
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # for subclasses
+        """Begin block `now`; returns the weight used."""
+        return WEIGHT_ZERO
+
+    def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:  # noqa: ARG002  # for subclasses
+        """Use up to `remaining`; returns the weight used, never more."""
+        return WEIGHT_ZERO
+
+    def on_finalize(self, storage: Storage, now: int) -> None:
+        """End block `now`."""
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` when the configuration cannot work."""
+
+    def try_state(self, storage: Storage) -> None:
+        """Raises `StateError` when the pallet's state breaks an invariant."""

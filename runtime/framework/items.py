@@ -1,0 +1,323 @@
+"""Typed storage items with FRAME's prefixes and hashers; each call names the `Storage` it works on.
+
+value       twox_128(pallet) ++ twox_128(item)
+map         the same ++ hasher(SCALE(key))
+double map  the same ++ hasher1(SCALE(key1)) ++ hasher2(SCALE(key2))
+
+An item without a default reads as none where nothing is stored (`OptionQuery`), one with a default as a fresh copy of
+the default (`ValueQuery`).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, TypeVar, overload
+
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_128_concat, blake2_256, identity, twox64_concat, twox_64
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.storage_keys import item_prefix
+from pubsub_emulator.runtime.framework.storage import Storage
+
+T = TypeVar("T")
+K = TypeVar("K")
+K1 = TypeVar("K1")
+K2 = TypeVar("K2")
+D = TypeVar("D")
+"""The default: the type of the value, or none."""
+
+
+class Hasher:
+    """How a map key stands in a storage key; `skip` is the length of the hash before the key, none if it is lost."""
+
+    __slots__ = ("hash", "name", "skip")
+
+    def __init__(self, name: str, hash_: Callable[[bytes], bytes], skip: int | None) -> None:
+        self.name = name
+        self.hash = hash_
+        self.skip = skip
+
+    def read(self, reader: Reader, codec: Codec[K]) -> K:
+        """The key behind its hash. Raises `DefensiveFailure` when this hasher does not keep it."""
+        if self.skip is None:
+            raise DefensiveFailure(f"{self.name} does not keep its keys")
+        reader.take(self.skip)
+        return codec.read(reader)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Twox64Concat: Final = Hasher("Twox64Concat", twox64_concat, 8)
+Blake2_128Concat: Final = Hasher("Blake2_128Concat", blake2_128_concat, 16)
+Identity: Final = Hasher("Identity", identity, 0)
+Twox64: Final = Hasher("Twox64", twox_64, None)
+Blake2_256: Final = Hasher("Blake2_256", blake2_256, None)
+
+
+class _Unset:
+    """The type of the mark that an item has no default."""
+
+
+_UNSET: Final = _Unset()
+
+
+class _Item(Generic[T, D]):
+    """What values and maps share: a prefix, and how a stored value reads."""
+
+    __slots__ = ("_default", "codec", "item", "pallet", "prefix")
+
+    def __init__(self, pallet: str, item: str, codec: Codec[T], default: T | _Unset) -> None:
+        self.pallet = pallet
+        self.item = item
+        self.codec = codec
+        self.prefix = item_prefix(pallet, item)
+        self._default = None if isinstance(default, _Unset) else codec.encode(default)
+
+    def _read(self, storage: Storage, key: bytes) -> T | D:
+        raw = storage.get(key)
+        if raw is None:
+            raw = self._default
+            if raw is None:
+                return None  # type: ignore[return-value]  # without a default, D is None
+        return self.codec.decode(raw)
+
+    def _mutate(self, storage: Storage, key: bytes, change: Callable[[T | D], T | None]) -> T | None:
+        value = change(self._read(storage, key))
+        if value is None:
+            storage.kill(key)
+        else:
+            storage.put(key, self.codec.encode(value))
+        return value
+
+    def __repr__(self) -> str:
+        return f"{self.pallet}::{self.item}"
+
+
+class StorageValue(_Item[T, D]):
+    """One value."""
+
+    __slots__ = ("key",)
+
+    @overload
+    def __init__(self: "StorageValue[T, None]", pallet: str, item: str, codec: Codec[T]) -> None: ...
+    @overload
+    def __init__(self: "StorageValue[T, T]", pallet: str, item: str, codec: Codec[T], default: T) -> None: ...
+    def __init__(self, pallet: str, item: str, codec: Codec[T], default: T | _Unset = _UNSET) -> None:
+        super().__init__(pallet, item, codec, default)
+        self.key = self.prefix
+
+    def get(self, storage: Storage) -> T | D:
+        """The value, or the default."""
+        return self._read(storage, self.key)
+
+    def put(self, storage: Storage, value: T) -> None:
+        """Set the value."""
+        storage.put(self.key, self.codec.encode(value))
+
+    def kill(self, storage: Storage) -> None:
+        """Remove the value."""
+        storage.kill(self.key)
+
+    def exists(self, storage: Storage) -> bool:
+        """Whether a value is stored; a default does not count."""
+        return storage.exists(self.key)
+
+    def take(self, storage: Storage) -> T | D:
+        """The value or the default; nothing is stored afterwards."""
+        value = self._read(storage, self.key)
+        storage.kill(self.key)
+        return value
+
+    def mutate(self, storage: Storage, change: Callable[[T | D], T | None]) -> T | None:
+        """Store what `change` makes of the value, or remove it where that is none; returns it."""
+        return self._mutate(storage, self.key, change)
+
+
+class StorageMap(_Item[T, D], Generic[K, T, D]):
+    """Values by one key."""
+
+    __slots__ = ("hasher", "key_codec")
+
+    @overload
+    def __init__(
+        self: "StorageMap[K, T, None]", pallet: str, item: str, hasher: Hasher, key_codec: Codec[K], codec: Codec[T]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "StorageMap[K, T, T]",
+        pallet: str,
+        item: str,
+        hasher: Hasher,
+        key_codec: Codec[K],
+        codec: Codec[T],
+        default: T,
+    ) -> None: ...
+    def __init__(  # noqa: PLR0917  # in the order of FRAME's type
+        self,
+        pallet: str,
+        item: str,
+        hasher: Hasher,
+        key_codec: Codec[K],
+        codec: Codec[T],
+        default: T | _Unset = _UNSET,
+    ) -> None:
+        super().__init__(pallet, item, codec, default)
+        self.hasher = hasher
+        self.key_codec = key_codec
+
+    def key_for(self, key: K) -> bytes:
+        """The full storage key."""
+        return self.prefix + self.hasher.hash(self.key_codec.encode(key))
+
+    def get(self, storage: Storage, key: K) -> T | D:
+        """The value under `key`, or the default."""
+        return self._read(storage, self.key_for(key))
+
+    def insert(self, storage: Storage, key: K, value: T) -> None:
+        """Set the value under `key`."""
+        storage.put(self.key_for(key), self.codec.encode(value))
+
+    def remove(self, storage: Storage, key: K) -> None:
+        """Remove the value under `key`."""
+        storage.kill(self.key_for(key))
+
+    def contains(self, storage: Storage, key: K) -> bool:
+        """Whether a value is stored under `key`."""
+        return storage.exists(self.key_for(key))
+
+    def take(self, storage: Storage, key: K) -> T | D:
+        """The value under `key` or the default; nothing is stored afterwards."""
+        full = self.key_for(key)
+        value = self._read(storage, full)
+        storage.kill(full)
+        return value
+
+    def mutate(self, storage: Storage, key: K, change: Callable[[T | D], T | None]) -> T | None:
+        """Store what `change` makes of the value, or remove it where that is none; returns it."""
+        return self._mutate(storage, self.key_for(key), change)
+
+    def items(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K, T]]:
+        """Keys and values in storage-key order, strictly after the full storage key `after`.
+
+        Needs a hasher that keeps its keys. Storage may be written while iterating.
+        """
+        skip = len(self.prefix)
+        for full, raw in storage.iter_prefix(self.prefix, after):
+            reader = Reader(full, skip)
+            key = self.hasher.read(reader, self.key_codec)
+            reader.end()
+            yield key, self.codec.decode(raw)
+
+    def keys(self, storage: Storage, after: bytes | None = None) -> Iterator[K]:
+        """As `items`, keys only; values are not decoded."""
+        skip = len(self.prefix)
+        for full in storage.next_keys(self.prefix, after):
+            yield self.hasher.read(Reader(full, skip), self.key_codec)
+
+    def clear(self, storage: Storage, limit: int | None = None) -> int:
+        """Remove at most `limit` values in storage-key order; returns how many."""
+        return storage.clear_prefix(self.prefix, limit)
+
+
+class StorageDoubleMap(_Item[T, D], Generic[K1, K2, T, D]):
+    """Values by two keys; all values of one first key stand together."""
+
+    __slots__ = ("hasher1", "hasher2", "key1_codec", "key2_codec")
+
+    @overload
+    def __init__(
+        self: "StorageDoubleMap[K1, K2, T, None]",
+        pallet: str,
+        item: str,
+        hasher1: Hasher,
+        key1_codec: Codec[K1],
+        hasher2: Hasher,
+        key2_codec: Codec[K2],
+        codec: Codec[T],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "StorageDoubleMap[K1, K2, T, T]",
+        pallet: str,
+        item: str,
+        hasher1: Hasher,
+        key1_codec: Codec[K1],
+        hasher2: Hasher,
+        key2_codec: Codec[K2],
+        codec: Codec[T],
+        default: T,
+    ) -> None: ...
+    def __init__(  # noqa: PLR0917  # in the order of FRAME's type
+        self,
+        pallet: str,
+        item: str,
+        hasher1: Hasher,
+        key1_codec: Codec[K1],
+        hasher2: Hasher,
+        key2_codec: Codec[K2],
+        codec: Codec[T],
+        default: T | _Unset = _UNSET,
+    ) -> None:
+        super().__init__(pallet, item, codec, default)
+        self.hasher1 = hasher1
+        self.hasher2 = hasher2
+        self.key1_codec = key1_codec
+        self.key2_codec = key2_codec
+
+    def prefix_for(self, key1: K1) -> bytes:
+        """The storage prefix of all values under `key1`."""
+        return self.prefix + self.hasher1.hash(self.key1_codec.encode(key1))
+
+    def key_for(self, key1: K1, key2: K2) -> bytes:
+        """The full storage key."""
+        return self.prefix_for(key1) + self.hasher2.hash(self.key2_codec.encode(key2))
+
+    def get(self, storage: Storage, key1: K1, key2: K2) -> T | D:
+        """The value under both keys, or the default."""
+        return self._read(storage, self.key_for(key1, key2))
+
+    def insert(self, storage: Storage, key1: K1, key2: K2, value: T) -> None:
+        """Set the value under both keys."""
+        storage.put(self.key_for(key1, key2), self.codec.encode(value))
+
+    def remove(self, storage: Storage, key1: K1, key2: K2) -> None:
+        """Remove the value under both keys."""
+        storage.kill(self.key_for(key1, key2))
+
+    def contains(self, storage: Storage, key1: K1, key2: K2) -> bool:
+        """Whether a value is stored under both keys."""
+        return storage.exists(self.key_for(key1, key2))
+
+    def take(self, storage: Storage, key1: K1, key2: K2) -> T | D:
+        """The value under both keys or the default; nothing is stored afterwards."""
+        full = self.key_for(key1, key2)
+        value = self._read(storage, full)
+        storage.kill(full)
+        return value
+
+    def mutate(self, storage: Storage, key1: K1, key2: K2, change: Callable[[T | D], T | None]) -> T | None:
+        """Store what `change` makes of the value, or remove it where that is none; returns it."""
+        return self._mutate(storage, self.key_for(key1, key2), change)
+
+    def items(self, storage: Storage, key1: K1, after: bytes | None = None) -> Iterator[tuple[K2, T]]:
+        """Second keys and values under `key1` in storage-key order, strictly after the full storage key `after`."""
+        prefix = self.prefix_for(key1)
+        skip = len(prefix)
+        for full, raw in storage.iter_prefix(prefix, after):
+            reader = Reader(full, skip)
+            key2 = self.hasher2.read(reader, self.key2_codec)
+            reader.end()
+            yield key2, self.codec.decode(raw)
+
+    def rows(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K1, K2, T]]:
+        """All keys and values in storage-key order, strictly after the full storage key `after`."""
+        skip = len(self.prefix)
+        for full, raw in storage.iter_prefix(self.prefix, after):
+            reader = Reader(full, skip)
+            key1 = self.hasher1.read(reader, self.key1_codec)
+            key2 = self.hasher2.read(reader, self.key2_codec)
+            reader.end()
+            yield key1, key2, self.codec.decode(raw)
+
+    def clear(self, storage: Storage, key1: K1, limit: int | None = None) -> int:
+        """Remove at most `limit` values under `key1` in storage-key order; returns how many."""
+        return storage.clear_prefix(self.prefix_for(key1), limit)

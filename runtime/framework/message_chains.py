@@ -1,0 +1,72 @@
+"""What downward and horizontal messages have in common: hash chains over queues, and what a message weighs.
+
+A parachain proves that it was given every message in order by hashing them one after another:
+
+    head' = blake2_256( [u8; 32] head ++ u32 sent_at ++ blake2_256(message) )      from 32 zero bytes on
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Codec, compact_len
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage
+
+ZERO_HEAD: Final = Hash(bytes(32))
+"""The head of an empty chain."""
+
+para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId)
+relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
+downward_message: Final[Codec[InboundDownwardMessage]] = struct(InboundDownwardMessage, relay_number, scale.bytes_)
+hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(InboundHrmpMessage, relay_number, scale.bytes_)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundHrmpMessage:
+    """A message that a parachain block sends to another parachain."""
+
+    recipient: ParaId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBounds:
+    """How many bytes may wait for one parachain, as they weigh in its block: it has to take them all at once.
+
+    `downward` bounds the downward queue, `horizontal` the sum over all channels to the parachain.
+    """
+
+    downward: int = 1_048_576
+    horizontal: int = 6_291_456
+
+    def total(self) -> int:
+        """The most that the message fields of a block can weigh, with the lengths of both collections."""
+        return self.downward + self.horizontal + 8
+
+
+def chain_head(head: Hash, sent_at: RelayBlockNumber, message: bytes) -> Hash:
+    """The head of a message queue chain after one more message."""
+    return blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
+
+
+def downward_head(head: Hash, messages: Iterable[InboundDownwardMessage]) -> Hash:
+    """The head after these downward messages."""
+    for message in messages:
+        head = chain_head(head, message.sent_at, message.msg)
+    return head
+
+
+def horizontal_head(head: Hash, messages: Iterable[InboundHrmpMessage]) -> Hash:
+    """The head after these messages of one channel."""
+    for message in messages:
+        head = chain_head(head, message.sent_at, message.data)
+    return head
+
+
+def message_weight(length: int) -> int:
+    """Bytes that a message of this length takes in a block: sent_at, length, itself."""
+    return 4 + compact_len(length) + length

@@ -1,0 +1,59 @@
+"""Who a call comes from."""
+
+from dataclasses import dataclass
+
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Governance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """An account that signed an extrinsic."""
+
+    account: AccountId
+
+
+@dataclass(frozen=True, slots=True)
+class Parachain:
+    """A parachain, proven by the relay chain: `parachains_origin::Origin::Parachain`."""
+
+    para: ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class Unsigned:
+    """Nobody: an inherent that the block's author put in (`RawOrigin::None`)."""
+
+
+Origin = Root | Signed | Parachain | Unsigned
+
+
+def ensure_root(origin: Origin) -> None:
+    """Raises `BadOrigin` unless the origin is root."""
+    if not isinstance(origin, Root):
+        raise BadOrigin
+
+
+def ensure_signed(origin: Origin) -> AccountId:
+    """The account that signed. Raises `BadOrigin` for any other origin."""
+    if not isinstance(origin, Signed):
+        raise BadOrigin
+    return origin.account
+
+
+def ensure_parachain(origin: Origin) -> ParaId:
+    """The parachain that it is. Raises `BadOrigin` for any other origin."""
+    if not isinstance(origin, Parachain):
+        raise BadOrigin
+    return origin.para
+
+
+def ensure_unsigned(origin: Origin) -> None:
+    """Raises `BadOrigin` unless nobody signed, as for an inherent."""
+    if not isinstance(origin, Unsigned):
+        raise BadOrigin

@@ -1,0 +1,281 @@
+"""The `System` pallet: block number, hashes and digest, the event log, accounts and their reference counters.
+
+Accounts live here, with the balances in them, as in every runtime that uses `pallet_balances` with `System` as its
+account store:
+
+    AccountInfo  u32 nonce, u32 consumers, u32 providers, u32 sufficients, AccountData
+    AccountData  u128 free, u128 reserved (what is on hold), u128 frozen, u128 flags
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.header import DigestItem, read_digest_item
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.framework import events
+from pubsub_emulator.runtime.framework.dispatch import (
+    ConsumerRemaining,
+    DispatchError,
+    NoProviders,
+    TooManyConsumers,
+    dispatch_error,
+    weight_codec,
+)
+from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Event, Finalization, event
+from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.framework.storage import Storage
+
+PALLET: Final = "System"
+MAX_CONSUMERS: Final = 128
+"""How many reasons an account may have not to be removed (`ConsumerLimits`)."""
+BLOCK_HASH_COUNT: Final = 4096
+"""How many block hashes are kept, as on Polkadot."""
+IS_NEW_LOGIC: Final = 1 << 127
+"""The flag that every account made by today's balances logic carries."""
+EXTRINSIC_INDEX: Final = b":extrinsic_index"
+"""Well-known key of the index of the running extrinsic, u32."""
+
+# Types
+
+
+@dataclass(frozen=True, slots=True)
+class AccountData:
+    """The balances of an account; what is on hold is `reserved`."""
+
+    free: int = 0
+    reserved: int = 0
+    frozen: int = 0
+    flags: int = IS_NEW_LOGIC
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """An account: nonce, reference counters, balances."""
+
+    nonce: int = 0
+    consumers: int = 0
+    providers: int = 0
+    sufficients: int = 0
+    data: AccountData = AccountData()
+
+
+def _encode_account(info: AccountInfo) -> bytes:
+    data = info.data
+    counters = info.nonce | info.consumers << 32 | info.providers << 64 | info.sufficients << 96
+    balances = data.free | data.reserved << 128 | data.frozen << 256 | data.flags << 384
+    return counters.to_bytes(16, "little") + balances.to_bytes(64, "little")
+
+
+def _read_account(reader: Reader) -> AccountInfo:
+    nonce, consumers, providers, sufficients = (reader.uint(4) for _ in range(4))
+    return AccountInfo(nonce, consumers, providers, sufficients, AccountData(*(reader.uint(16) for _ in range(4))))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedWeight:
+    """`PerDispatchClass<Weight>`: what a block used so far."""
+
+    normal: Weight = WEIGHT_ZERO
+    operational: Weight = WEIGHT_ZERO
+    mandatory: Weight = WEIGHT_ZERO
+
+    def total(self) -> Weight:
+        """All classes together."""
+        return self.normal + self.operational + self.mandatory
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchEventInfo:
+    """What an extrinsic took: weight, class (0 normal, 1 operational, 2 mandatory), pays (0 yes, 1 no)."""
+
+    weight: Weight
+    class_: int = 0
+    pays_fee: int = 0
+
+
+account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId)
+hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash)
+account_info: Final[Codec[AccountInfo]] = Codec("AccountInfo", _encode_account, _read_account)
+_digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item)
+_consumed: Final[Codec[ConsumedWeight]] = scale.triple(weight_codec, weight_codec, weight_codec).map(
+    "PerDispatchClass<Weight>",
+    lambda classes: ConsumedWeight(*classes),
+    lambda consumed: (consumed.normal, consumed.operational, consumed.mandatory),
+)
+_dispatch_info: Final[Codec[DispatchEventInfo]] = scale.triple(weight_codec, scale.u8, scale.u8).map(
+    "DispatchEventInfo",
+    lambda parts: DispatchEventInfo(*parts),
+    lambda info: (info.weight, info.class_, info.pays_fee),
+)
+
+# Storage
+
+ACCOUNT: Final = StorageMap(PALLET, "Account", Blake2_128Concat, account_id, account_info, AccountInfo())
+NUMBER: Final = StorageValue(PALLET, "Number", scale.u32, 0)
+PARENT_HASH: Final = StorageValue(PALLET, "ParentHash", hash_codec, Hash(bytes(32)))
+BLOCK_HASH: Final = StorageMap(PALLET, "BlockHash", Twox64Concat, scale.u32, hash_codec)
+DIGEST: Final = StorageValue(PALLET, "Digest", scale.vec(_digest_item), [])
+EXTRINSIC_COUNT: Final = StorageValue(PALLET, "ExtrinsicCount", scale.u32)
+EVENTS: Final[bytes] = StorageValue(PALLET, "Events", scale.bytes_).key
+EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", scale.u32, 0)
+BLOCK_WEIGHT: Final = StorageValue(PALLET, "BlockWeight", _consumed, ConsumedWeight())
+
+# Events
+
+
+@event(PALLET, 0, _dispatch_info)
+class ExtrinsicSuccess(Event):
+    """An extrinsic's call succeeded."""
+
+    dispatch_info: DispatchEventInfo
+
+
+@event(PALLET, 1, dispatch_error, _dispatch_info)
+class ExtrinsicFailed(Event):
+    """An extrinsic's call failed and was rolled back."""
+
+    dispatch_error: DispatchError
+    dispatch_info: DispatchEventInfo
+
+
+@event(PALLET, 3, account_id)
+class NewAccount(Event):
+    """An account came to be."""
+
+    account: AccountId
+
+
+@event(PALLET, 4, account_id)
+class KilledAccount(Event):
+    """An account was removed."""
+
+    account: AccountId
+
+
+# Blocks
+
+
+def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
+    """Begin block `number`: what the last block left of events, weight and digest is replaced."""
+    storage.log.clear()
+    events.begin_phase(storage, events.INITIALIZATION)
+    storage.put(EXTRINSIC_INDEX, bytes(4))
+    NUMBER.put(storage, number)
+    DIGEST.put(storage, list(digest))
+    PARENT_HASH.put(storage, parent_hash)
+    if number > 0:
+        BLOCK_HASH.insert(storage, number - 1, parent_hash)
+    BLOCK_WEIGHT.kill(storage)
+
+
+def note_extrinsic(storage: Storage, index: int) -> None:
+    """From now on events belong to the extrinsic with this index."""
+    events.begin_phase(storage, ApplyExtrinsic(index))
+    storage.put(EXTRINSIC_INDEX, index.to_bytes(4, "little"))
+
+
+def note_applied(storage: Storage, count: int) -> None:
+    """All `count` extrinsics are applied: from now on events belong to finalization."""
+    events.begin_phase(storage, Finalization())
+    storage.kill(EXTRINSIC_INDEX)
+    EXTRINSIC_COUNT.put(storage, count)
+
+
+def finalize(storage: Storage) -> None:
+    """End the block: write its events, drop what lives for one block only, forget the oldest block hash."""
+    log = events.records(storage)
+    storage.put(EVENTS, events.encode_records(log))
+    EVENT_COUNT.put(storage, len(log))
+    events.end_phases(storage)
+    EXTRINSIC_COUNT.kill(storage)
+    oldest = NUMBER.get(storage) - BLOCK_HASH_COUNT - 1
+    if oldest > 0:
+        BLOCK_HASH.remove(storage, oldest)
+
+
+def block_number(storage: Storage) -> int:
+    """`NUMBER`, which every publish asks for."""
+    raw = storage.get(NUMBER.key)
+    return 0 if raw is None else int.from_bytes(raw, "little")
+
+
+def deposit_log(storage: Storage, item: DigestItem) -> None:
+    """Append an item to the block's digest."""
+    DIGEST.put(storage, [*DIGEST.get(storage), item])
+
+
+def encode_extrinsic(call: bytes) -> bytes:
+    """A bare version-5 extrinsic around an encoded call, with its length prefix."""
+    return encode_compact(len(call) + 1) + b"\x05" + call
+
+
+def stored_events(storage: Storage) -> list[events.EventRecord]:
+    """What the last final block wrote under `System::Events`."""
+    raw = storage.get(EVENTS)
+    return [] if raw is None else events.decode_records(raw)
+
+
+# Accounts
+
+
+def account(storage: Storage, who: AccountId) -> AccountInfo:
+    """The account, all zero when there is none."""
+    return ACCOUNT.get(storage, who)
+
+
+def inc_nonce(storage: Storage, who: AccountId) -> None:
+    """Count one signed extrinsic of an account that exists; an account that nothing provides for has no nonce."""
+    info = ACCOUNT.get(storage, who)
+    if info.providers or info.sufficients:
+        ACCOUNT.insert(storage, who, replace(info, nonce=info.nonce + 1))
+
+
+def inc_providers(storage: Storage, who: AccountId) -> None:
+    """One more reason for the account to exist. Emits `NewAccount` for the first."""
+    info = ACCOUNT.get(storage, who)
+    ACCOUNT.insert(storage, who, replace(info, providers=info.providers + 1))
+    if info.providers == 0 and info.sufficients == 0:
+        events.deposit(storage, NewAccount(who))
+
+
+def dec_providers(storage: Storage, who: AccountId) -> None:
+    """One reason fewer for the account to exist; it is removed with the last.
+
+    Raises `ConsumerRemaining` when it was the last and something consumes the account. Emits `KilledAccount`.
+    """
+    info = ACCOUNT.get(storage, who)
+    if info.providers <= 1 and info.sufficients == 0:
+        if info.consumers:
+            raise ConsumerRemaining
+        if info.providers:
+            ACCOUNT.remove(storage, who)
+            events.deposit(storage, KilledAccount(who))
+        return
+    ACCOUNT.insert(storage, who, replace(info, providers=max(info.providers - 1, 0)))
+
+
+def inc_consumers(storage: Storage, who: AccountId) -> None:
+    """One more reason for the account not to be removed. Raises `NoProviders` or `TooManyConsumers`."""
+    info = ACCOUNT.get(storage, who)
+    if not info.providers:
+        raise NoProviders
+    if info.consumers >= MAX_CONSUMERS:
+        raise TooManyConsumers
+    ACCOUNT.insert(storage, who, replace(info, consumers=info.consumers + 1))
+
+
+def dec_consumers(storage: Storage, who: AccountId) -> None:
+    """One reason fewer for the account not to be removed."""
+    info = ACCOUNT.get(storage, who)
+    if info.consumers:
+        ACCOUNT.insert(storage, who, replace(info, consumers=info.consumers - 1))
+
+
+def can_dec_provider(storage: Storage, who: AccountId) -> bool:
+    """Whether the account can lose one provider."""
+    info = ACCOUNT.get(storage, who)
+    return info.consumers == 0 or info.providers > 1

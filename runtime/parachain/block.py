@@ -1,0 +1,184 @@
+"""What a collator hands over, and what can be wrong with it.
+
+A candidate is a sealed header and one inherent. Nothing in it is trusted: the header's extrinsics root commits to the
+inherent, the seal commits to the header, so whatever is wrong with the block names its author (PS-79, PS-80).
+
+    inherent  u32                              relay parent number
+              [u8; 32]                         relay parent storage root
+              Vec<Vec<u8>>                     proof nodes, strictly ascending
+              Vec<(u32, Vec<u8>)>              downward messages (sent_at, msg), in queue order
+              BTreeMap<u32, Vec<(u32, Vec<u8>)>>  horizontal messages (sent_at, data) by sender
+              u32                              messages_used: the SCALE size of the two message fields
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.system import encode_extrinsic
+from pubsub_emulator.trie import state_root
+
+
+@dataclass(frozen=True, slots=True)
+class InboundDownwardMessage:
+    """A message from the relay chain, with the relay block that sent it."""
+
+    sent_at: RelayBlockNumber
+    msg: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InboundHrmpMessage:
+    """A message from another parachain, with the relay block that took it."""
+
+    sent_at: RelayBlockNumber
+    data: bytes
+
+
+HorizontalMessages = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
+"""Messages by sender, senders ascending."""
+
+_message = scale.pair(scale.u32, scale.bytes_)
+_downward: Final[Codec[list[tuple[int, bytes]]]] = scale.vec(_message)
+_horizontal: Final[Codec[dict[int, list[tuple[int, bytes]]]]] = scale.sorted_map(scale.u32, scale.vec(_message))
+
+
+def encode_messages(downward: tuple[InboundDownwardMessage, ...], horizontal: HorizontalMessages) -> bytes:
+    """The message fields as they stand in the inherent; their length is `messages_used` (PS-50)."""
+    return _downward.encode([(m.sent_at, m.msg) for m in downward]) + _horizontal.encode(
+        {sender: [(m.sent_at, m.data) for m in messages] for sender, messages in horizontal}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Inherent:
+    """The arguments of `set_validation_data`: all that a block brings in from outside."""
+
+    relay_parent_number: RelayBlockNumber
+    relay_parent_storage_root: Hash
+    proof: tuple[bytes, ...]
+    downward: tuple[InboundDownwardMessage, ...] = ()
+    horizontal: HorizontalMessages = ()
+    messages_used: int = 2
+
+    def encode(self) -> bytes:
+        """SCALE bytes, as in the module's table."""
+        return b"".join(
+            (
+                self.relay_parent_number.to_bytes(4, "little"),
+                self.relay_parent_storage_root,
+                encode_bytes_list(self.proof),
+                encode_messages(self.downward, self.horizontal),
+                self.messages_used.to_bytes(4, "little"),
+            )
+        )
+
+    @staticmethod
+    def decode(data: bytes) -> "Inherent":
+        """The inherent that all of `data` encodes. Raises `ScaleError`."""
+        reader = Reader(data)
+        number, root = RelayBlockNumber(reader.uint(4)), Hash(reader.take(32))
+        proof = tuple(reader.bytes_() for _ in range(reader.length()))
+        downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in _downward.read(reader))
+        horizontal = tuple(
+            (ParaId(sender), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
+            for sender, messages in _horizontal.read(reader).items()
+        )
+        used = reader.uint(4)
+        reader.end()
+        return Inherent(number, root, proof, downward, horizontal, used)
+
+    def extrinsics_root(self) -> Hash:
+        """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
+        return extrinsics_root((encode_extrinsic(_CALL + self.encode()),))
+
+
+_CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
+"""The call `set_validation_data`."""
+
+_BARE_CALL: Final = b"\x05" + _CALL
+"""The extrinsic is unsigned, in format version 5."""
+
+
+def extrinsics_root(extrinsics: tuple[bytes, ...]) -> Hash:
+    """`blake2_256_ordered_root` of the encoded extrinsics, layout V0."""
+    return Hash(state_root(((encode_compact(i), extrinsic) for i, extrinsic in enumerate(extrinsics)), version=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A block as its author claims it: sealed header (post-state root in it) and inherent."""
+
+    header: Header
+    inherent: Inherent
+
+    def encode(self) -> bytes:
+        """SCALE of the block: header, then `Vec<extrinsic>` with the one extrinsic."""
+        return self.header.encode() + encode_compact(1) + encode_extrinsic(_CALL + self.inherent.encode())
+
+    @staticmethod
+    def decode(data: bytes) -> "Candidate":
+        """The candidate that all of `data` encodes. Raises `ScaleError`."""
+        reader = Reader(data)
+        header = Header.read(reader)
+        if reader.compact() != 1:
+            raise ScaleError("a candidate carries exactly one extrinsic")
+        extrinsic = reader.bytes_()
+        reader.end()
+        if not extrinsic.startswith(_BARE_CALL):
+            raise ScaleError("the extrinsic is not a bare set_validation_data call")
+        return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]))
+
+    def hash(self) -> Hash:
+        """The header's hash: what the next block calls its parent."""
+        return self.header.hash()
+
+
+class Verdict(Enum):
+    """Why a block is not valid, in the order in which the checks decide (PS-52)."""
+
+    BAD_SEAL = "BadSeal"
+    BAD_PARENT = "BadParent"
+    RELAY_PARENT_DECREASED = "RelayParentDecreased"
+    MESSAGES_MISREPORTED = "MessagesMisreported"
+    DUPLICATE_NODE = "DuplicateNode"
+    UNSORTED_PROOF = "UnsortedProof"
+    ROOT_MISMATCH = "RootMismatch"
+    OMITTED_BELOW_BUDGET = "OmittedBelowBudget"
+    UNUSED_NODES = "UnusedNodes"
+    STATE_ROOT_MISMATCH = "StateRootMismatch"
+
+
+_RANK: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
+
+
+@dataclass(frozen=True, slots=True)
+class Offence:
+    """One check that failed: its verdict, the facts in words, and the bytes it is about (a node, a hash, a key)."""
+
+    verdict: Verdict
+    detail: str
+    subject: tuple[bytes, ...] = field(default=())
+
+
+class InvalidBlock(PubsubError):
+    """A block that must not change anything (PS-53). `verdict` is the first offence's, `evidence` are all of them."""
+
+    def __init__(self, offences: list[Offence]) -> None:
+        self.evidence = tuple(sorted(offences, key=lambda offence: _RANK[offence.verdict]))
+        self.verdict = self.evidence[0].verdict
+        super().__init__("; ".join(f"{offence.verdict.value}: {offence.detail}" for offence in self.evidence))
+
+
+def message_chain(head: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...]) -> Hash:
+    """A queue chain's head after `messages`: each link is blake2_256(head ++ u32 sent_at ++ blake2_256(message))."""
+    for sent_at, message in messages:
+        head = blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
+    return head

@@ -1,0 +1,35 @@
+"""Where a parachain starts, and the items that `ParachainSystem` and `Aura` keep in its state."""
+
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
+from pubsub_emulator.runtime.parachain.block import extrinsics_root
+from pubsub_emulator.runtime.parachain.governance import CODE, check_runtime
+
+AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
+"""Ed25519 keys of the collators, in turn order."""
+
+LAST_DMQ_MQC_HEAD: Final = StorageValue("ParachainSystem", "LastDmqMqcHead", hash_, Hash(bytes(32)))
+LAST_HRMP_MQC_HEADS: Final = StorageValue("ParachainSystem", "LastHrmpMqcHeads", scale.sorted_map(para_id, hash_), {})
+PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
+
+
+def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, State]:
+    """The first state of a parachain and its header. Raises `ImpossibleConfig` when the runtime cannot work."""
+    check_runtime(spec)
+    if not authorities:
+        raise ImpossibleConfig("a parachain needs at least one collator")
+    state = State.from_entries(
+        [
+            (CODE, spec.encode()),
+            (AUTHORITIES.key, AUTHORITIES.codec.encode(list(authorities))),
+            (PARACHAIN_ID.key, para_id.encode(spec.para_id)),
+        ]
+    )
+    return Header(Hash(bytes(32)), 0, state.root(), extrinsics_root(())), state

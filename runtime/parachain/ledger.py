@@ -1,0 +1,107 @@
+"""Where a block's bytes went (PS-70).
+
+Bytes that stand in the proof are costs (length and SCALE length prefix). Charges are what the rules bill for reading
+the parachain's own state; `own_state` is what such reads really add to its storage proof, measured on its trie.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherLedger:
+    """One publisher's share. `cached_bytes` is what nodes found in the cache would have cost in the proof."""
+
+    para: ParaId
+    unchanged: bool
+    complete: bool
+    top_path_bytes: int
+    child_node_bytes: int
+    value_bytes: int
+    cache_charges: int
+    row_charges: int
+    cached_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """One block's bytes.
+
+    `own_state_bytes` is all that reading adds to the parachain's storage proof, `cache_state_bytes` the part of it that
+    only the cache's rows cause: a cache pays when the first saving exceeds this last cost.
+    """
+
+    budget: int
+    used: int
+    messages_bytes: int
+    static_bytes: int
+    map_charges: int
+    proof_bytes: int
+    proof_nodes: int
+    own_state_bytes: int
+    cache_state_bytes: int
+    publishers: tuple[PublisherLedger, ...]
+
+    @property
+    def unused(self) -> int:
+        """Budget not used; the stop rule may leave some."""
+        return max(self.budget - self.used, 0)
+
+
+_CACHE_PREFIXES = (items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix)
+
+
+def own_state_bytes(state: State, keys: Iterable[bytes]) -> tuple[int, int]:
+    """What proving `keys` of the parachain's state costs, and how much of that is due to the cache's rows alone."""
+    mine: list[bytes] = []
+    cached: list[bytes] = []
+    for key in keys:
+        (cached if key.startswith(_CACHE_PREFIXES) else mine).append(key)
+    nodes: dict[Hash, bytes] = {}
+    state.top.prove(mine, nodes)
+    without = _total(nodes)
+    if not cached:
+        return without, 0
+    state.top.prove(cached, nodes)
+    total = _total(nodes)
+    return total, total - without
+
+
+def _total(nodes: Mapping[Hash, bytes]) -> int:
+    return sum(node_cost(len(node)) for node in nodes.values())
+
+
+def make_ledger(plan: Plan, messages_bytes: int, own_state: tuple[int, int]) -> Ledger:
+    """The ledger of a block whose walk was `plan`."""
+    return Ledger(
+        budget=plan.budget,
+        used=plan.used,
+        messages_bytes=messages_bytes,
+        static_bytes=plan.static_bytes,
+        map_charges=plan.map_charges,
+        proof_bytes=_total(plan.taken),
+        proof_nodes=len(plan.taken),
+        own_state_bytes=own_state[0],
+        cache_state_bytes=own_state[1],
+        publishers=tuple(_publisher(publisher) for publisher in plan.publishers.values()),
+    )
+
+
+def _publisher(plan: PublisherPlan) -> PublisherLedger:
+    return PublisherLedger(
+        para=plan.para,
+        unchanged=plan.unchanged,
+        complete=plan.complete,
+        top_path_bytes=plan.top_path_bytes,
+        child_node_bytes=plan.child_node_bytes,
+        value_bytes=plan.value_bytes,
+        cache_charges=plan.cache.charges,
+        row_charges=plan.row_charges,
+        cached_bytes=plan.cache.saved,
+    )

@@ -1,0 +1,240 @@
+"""The verdict on a candidate: every check of PS-52, in its order, against what the relay chain vouches for.
+
+    the seal           author, turn, signature, body          BadSeal
+    the chain          parent, relay parent                   BadParent, RelayParentDecreased
+    the messages       heads and weight                       MessagesMisreported
+    the proof          its list, then `plan` over it          DuplicateNode … UnusedNodes
+    the state          `execute_block`                        StateRootMismatch
+
+Nothing is written to the parent's state: a block is executed on a fork of it, and an invalid one leaves nothing behind
+(PS-53). A block with any node more, less or other than the plan took is refused, so for one state, relay parent and set
+of messages there is one block body.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pubsub_emulator.primitives.ed25519 import verify
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain.block import (
+    Candidate,
+    Inherent,
+    InvalidBlock,
+    Offence,
+    Verdict,
+    encode_messages,
+    message_chain,
+)
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, horizontal_heads, runtime_spec
+from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES, LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
+
+
+@dataclass(frozen=True, slots=True)
+class RelayContext:
+    """What the relay chain vouches for.
+
+    The storage root of block `number`, none if there is no such block, and the newest slot that a block judged now may
+    claim.
+    """
+
+    number: RelayBlockNumber
+    storage_root: Hash | None
+    slot_now: Slot
+
+
+def validate_block(
+    parent: Header,
+    state: State,
+    candidate: Candidate,
+    relay: RelayContext,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+) -> BlockOutcome:
+    """Judge a candidate on top of `parent`, whose state is `state`; both stay as they are.
+
+    Raises `InvalidBlock` with the first verdict and all offences that hold.
+    """
+    inherent = candidate.inherent
+    if relay.number != inherent.relay_parent_number:
+        raise DefensiveFailure(f"context of relay block {relay.number} for a block on {inherent.relay_parent_number}")
+    storage = Storage(state.fork())
+    spec = runtime_spec(storage)
+    authorities = tuple(AUTHORITIES.get(storage))
+    offences = [
+        *check_seal(authorities, parent, candidate, relay.slot_now),
+        *check_parent(parent, candidate.header),
+        *check_relay_parent(storage, inherent),
+        *check_messages_weight(spec, inherent),
+        *check_list(inherent.proof),
+    ]
+    storage.start_recording()
+    walked = _walk(storage, spec, inherent, relay.storage_root, offences)
+    outcome = None
+    if walked is not None and walked.missing is None:
+        digest = tuple(item for item in candidate.header.digest if item.kind is not DigestKind.SEAL)
+        number = ParaBlockNumber(candidate.header.number)
+        outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers)
+        if outcome.state_root != candidate.header.state_root:
+            detail = f"claimed {candidate.header.state_root.hex()}, executing gives {outcome.state_root.hex()}"
+            subject = (candidate.header.state_root, outcome.state_root)
+            offences.append(Offence(Verdict.STATE_ROOT_MISMATCH, detail, subject))
+    if offences:
+        raise InvalidBlock(offences)
+    if outcome is None:
+        raise DefensiveFailure("a block without offences was not executed")
+    return outcome
+
+
+def _walk(
+    storage: Storage, spec: RuntimeSpec, inherent: Inherent, relay_root: Hash | None, offences: list[Offence]
+) -> Plan | None:
+    """Run the plan over the proof and add what it shows to `offences`; none when there is no such relay parent."""
+    if relay_root is None:
+        detail = f"the relay chain has no block {inherent.relay_parent_number}"
+        offences.append(Offence(Verdict.ROOT_MISMATCH, detail))
+        return None
+    if inherent.relay_parent_storage_root != relay_root:
+        detail = (
+            f"claims storage root {inherent.relay_parent_storage_root.hex()}, the relay parent's is {relay_root.hex()}"
+        )
+        offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (inherent.relay_parent_storage_root, relay_root)))
+    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    walked, found = judge_proof(SubscriberView(storage, spec), relay_root, inherent.proof, spec.budget(weight))
+    if walked.statics.values:
+        offences.extend(check_message_heads(storage, inherent, walked.statics))
+    offences.extend(found)
+    return walked
+
+
+def judge_proof(
+    view: SubscriberView, relay_root: Hash, proof: tuple[bytes, ...], budget: int
+) -> tuple[Plan, list[Offence]]:
+    """Walk over `proof`, whatever the order of its nodes, and see whether it is all that is needed and nothing else."""
+    source = {blake2_256(node): node for node in proof}
+    walked = plan(view, relay_root, source, budget)
+    missing = walked.missing
+    if missing is None:
+        return walked, _unused(source, walked)
+    if missing.node_hash == relay_root:
+        detail = f"the proof lacks the relay parent's root node {relay_root.hex()}"
+        return walked, [Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,))]
+    detail = (
+        f"node {missing.node_hash.hex()} at nibble {missing.depth} of key {missing.key.hex()} is missing with "
+        f"{walked.used} of {walked.budget} bytes used"
+    )
+    return walked, [Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key))]
+
+
+def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
+    # Hash sets, never counts: junk could make up for a node that was left out.
+    unused = tuple(node_hash for node_hash in source if node_hash not in walked.taken)
+    if not unused:
+        return []
+    return [Offence(Verdict.UNUSED_NODES, f"{len(unused)} nodes that the walk did not take", unused)]
+
+
+def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candidate, slot_now: Slot) -> list[Offence]:
+    """The author is a collator, it is its turn, and it signed this header, which commits to this body (PS-80)."""
+    header = candidate.header
+    slot, seal = header.aura_slot(), header.aura_seal()
+    if slot is None or seal is None or len(header.digest) != 2:
+        return [Offence(Verdict.BAD_SEAL, "the digest is not one slot and one seal")]
+    out = []
+    message = header.pre_hash()
+    expected = slot % len(authorities)
+    if not verify(authorities[expected], message, seal):
+        signer = next((key for key in authorities if verify(key, message, seal)), None)
+        if signer is None:
+            out.append(Offence(Verdict.BAD_SEAL, "no collator of this chain made the signature", (seal,)))
+        else:
+            detail = f"slot {slot} is the turn of {authorities[expected].hex()}, not of {signer.hex()}"
+            out.append(Offence(Verdict.BAD_SEAL, detail, (signer,)))
+    before = parent.aura_slot()
+    if slot > slot_now or (before is not None and slot <= before):
+        detail = f"slot {slot} is not after the parent's, {before}, and at most {slot_now}"
+        out.append(Offence(Verdict.BAD_SEAL, detail))
+    if header.extrinsics_root != candidate.inherent.extrinsics_root():
+        out.append(Offence(Verdict.BAD_SEAL, "the header does not commit to this body", (header.extrinsics_root,)))
+    return out
+
+
+def check_parent(parent: Header, header: Header) -> list[Offence]:
+    """Hash and number follow the parent's."""
+    if header.parent_hash == parent.hash() and header.number == parent.number + 1:
+        return []
+    detail = (
+        f"block {header.number} on {header.parent_hash.hex()} does not follow {parent.number}, {parent.hash().hex()}"
+    )
+    return [Offence(Verdict.BAD_PARENT, detail, (header.parent_hash, parent.hash()))]
+
+
+def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
+    """The relay parent is not older than the last block's (PS-32)."""
+    last = items.LAST_RELAY_PARENT.get(storage)
+    if last is None or inherent.relay_parent_number >= last:
+        return []
+    detail = f"relay parent {inherent.relay_parent_number} after {last}"
+    return [Offence(Verdict.RELAY_PARENT_DECREASED, detail)]
+
+
+def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
+    """The stated weight is the real one, and messages leave room for the rest (PS-50)."""
+    out = []
+    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    if inherent.messages_used != weight:
+        detail = f"{inherent.messages_used} bytes of messages stated, {weight} included"
+        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+    if weight > spec.allowed_pov:
+        detail = f"{weight} bytes of messages exceed the {spec.allowed_pov} allowed"
+        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+    senders = [sender for sender, _ in inherent.horizontal]
+    if not all(a < b for a, b in pairwise(senders)) or not all(messages for _, messages in inherent.horizontal):
+        # An entry without messages leaves every head as it is, but it weighs: it would be a choice of budget.
+        detail = "horizontal messages are not one list a sender, senders ascending, none of them empty"
+        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+    return out
+
+
+def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> list[Offence]:
+    """The messages lead from the heads seen last to those at the relay parent, neither more nor less."""
+    out = []
+    before = LAST_DMQ_MQC_HEAD.get(storage)
+    head = message_chain(before, tuple((m.sent_at, m.msg) for m in inherent.downward))
+    if head != statics.dmq_head:
+        detail = f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
+        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
+    heads = horizontal_heads(LAST_HRMP_MQC_HEADS.get(storage), inherent.horizontal)
+    strangers = [sender for sender, _ in inherent.horizontal if sender not in statics.hrmp_heads]
+    if strangers:
+        detail = f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"
+        out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
+    for sender, target in statics.hrmp_heads.items():
+        mine = heads.get(sender, NO_MESSAGES)
+        if mine != target:
+            detail = f"messages from {sender} hash to {mine.hex()}, the channel's head is {target.hex()}"
+            out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (mine, target)))
+    return out
+
+
+def check_list(proof: tuple[bytes, ...]) -> list[Offence]:
+    """The nodes are strictly ascending: none twice, adjacent or not, and none before a smaller one."""
+    out = []
+    ordered = sorted(proof)
+    repeated = tuple(dict.fromkeys(node for at, node in enumerate(ordered) if at and node == ordered[at - 1]))
+    if repeated:
+        out.append(Offence(Verdict.DUPLICATE_NODE, f"{len(repeated)} nodes are listed more than once", repeated))
+    unsorted = next((at for at in range(1, len(proof)) if proof[at] < proof[at - 1]), None)
+    if unsorted is not None:
+        detail = f"node {unsorted} is smaller than the one before it"
+        out.append(Offence(Verdict.UNSORTED_PROOF, detail, (proof[unsorted],)))
+    return out

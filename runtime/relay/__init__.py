@@ -1,0 +1,1 @@
+"""The relay chain's pallets, except `Broadcaster`, which is `runtime.pallet_pubsub`."""

@@ -1,0 +1,50 @@
+"""The `Babe` pallet, as much of it as parachains read: the slot of the relay block, from its pre-runtime digest.
+
+CurrentSlot  u64
+digest       PreRuntime "BABE": 02 SecondaryPlain, u32 authority index, u64 slot
+"""
+
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.header import BABE_ENGINE, DigestItem, DigestKind
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Slot
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.storage import Storage
+
+PALLET: Final = "Babe"
+CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", scale.u64, 0)
+_SECONDARY_PLAIN: Final = 2
+
+
+def babe_pre_digest(slot: Slot, authority: int = 0) -> DigestItem:
+    """The pre-runtime digest by which a relay block's author claims a slot."""
+    data = bytes((_SECONDARY_PLAIN,)) + authority.to_bytes(4, "little") + slot.to_bytes(8, "little")
+    return DigestItem(DigestKind.PRE_RUNTIME, BABE_ENGINE, data)
+
+
+def current_slot(storage: Storage) -> Slot:
+    """The slot of the current block."""
+    return Slot(CURRENT_SLOT.get(storage))
+
+
+class Babe(Hooks):
+    """Takes the slot from the digest; a block without one keeps the slot of its parent."""
+
+    NAME = PALLET
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:
+        """Set `CurrentSlot`. Raises `DefensiveFailure` when slots do not increase: relay blocks are built here."""
+        for item in system.DIGEST.get(storage):
+            if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
+                reader = Reader(item.data, 5)
+                slot = reader.uint(8)
+                if now > 1 and slot <= CURRENT_SLOT.get(storage):
+                    raise DefensiveFailure(f"slot {slot} does not follow {CURRENT_SLOT.get(storage)}")
+                CURRENT_SLOT.put(storage, slot)
+        return WEIGHT_ZERO

@@ -1,0 +1,113 @@
+"""The `Dmp` pallet: messages from the relay chain to a parachain, in a bounded queue with a hash chain.
+
+DownwardMessageQueues      Twox64Concat ParaId -> Vec<InboundDownwardMessage { u32 sent_at, Vec<u8> msg }>
+DownwardMessageQueueHeads  Twox64Concat ParaId -> H256
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.message_chains import (
+    ZERO_HEAD,
+    MessageBounds,
+    chain_head,
+    downward_message,
+    message_weight,
+    para_id,
+)
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import hash_codec
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
+from pubsub_emulator.runtime.relay.host_configuration import active_config
+
+PALLET: Final = "Dmp"
+QUEUES: Final = StorageMap(PALLET, "DownwardMessageQueues", Twox64Concat, para_id, scale.vec(downward_message), [])
+HEADS: Final = StorageMap(PALLET, "DownwardMessageQueueHeads", Twox64Concat, para_id, hash_codec, ZERO_HEAD)
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why a message was not queued, or a parachain block's acknowledgement refused."""
+
+    ExceedsMaxMessageSize = 0
+    QueueFull = 1
+    AdvancementRule = 2
+    Underflow = 3
+
+
+class Dmp(Hooks):
+    """Downward messages; `bounds.downward` is in bytes as they weigh in the parachain's block."""
+
+    NAME = PALLET
+
+    def __init__(self, bounds: MessageBounds | None = None) -> None:
+        self.bounds = MessageBounds() if bounds is None else bounds
+
+    def queue_downward_message(self, storage: Storage, para: ParaId, msg: bytes, now: RelayBlockNumber) -> None:
+        """Append a message, sent at relay block `now`.
+
+        Raises `ExceedsMaxMessageSize`, and `QueueFull` when the parachain could not take all of its queue in one block.
+        """
+        if len(msg) > active_config(storage).max_downward_message_size:
+            raise ModuleError(PALLET, Error.ExceedsMaxMessageSize)
+        queue = QUEUES.get(storage, para)
+        if queue_weight(queue) + message_weight(len(msg)) > self.bounds.downward:
+            raise ModuleError(PALLET, Error.QueueFull)
+        QUEUES.insert(storage, para, [*queue, InboundDownwardMessage(now, msg)])
+        HEADS.insert(storage, para, chain_head(HEADS.get(storage, para), now, msg))
+
+    def contents(self, storage: Storage, para: ParaId) -> list[InboundDownwardMessage]:
+        """All messages that wait for a parachain, in order."""
+        return QUEUES.get(storage, para)
+
+    def head(self, storage: Storage, para: ParaId) -> Hash:
+        """The head of the parachain's hash chain."""
+        return HEADS.get(storage, para)
+
+    def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
+        """Drop the first `processed` messages, which an included block has taken.
+
+        Raises `Underflow` when there are not so many, `AdvancementRule` when none was taken though one waited at the
+        block's relay parent.
+        """
+        queue = QUEUES.get(storage, para)
+        if processed > len(queue):
+            raise ModuleError(PALLET, Error.Underflow)
+        if processed == 0 and queue and queue[0].sent_at <= relay_parent:
+            raise ModuleError(PALLET, Error.AdvancementRule)
+        if processed == len(queue):
+            QUEUES.remove(storage, para)
+        elif processed:
+            QUEUES.insert(storage, para, queue[processed:])
+
+    def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
+        """Forget parachains that have left: their queues and hash chains."""
+        for para in outgoing:
+            QUEUES.remove(storage, para)
+            HEADS.remove(storage, para)
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` without room for a message."""
+        if self.bounds.downward <= 0:
+            raise IntegrityError("the downward queue needs room")
+
+    def try_state(self, storage: Storage) -> None:
+        """Queues are within bounds, in order of sending, and have a head."""
+        for para, queue in QUEUES.items(storage):
+            if queue_weight(queue) > self.bounds.downward:
+                raise StateError(f"Dmp: more waits for {para} than it can take")
+            if [m.sent_at for m in queue] != sorted(m.sent_at for m in queue):
+                raise StateError(f"Dmp: the queue of {para} is out of order")
+            if queue and HEADS.get(storage, para) == ZERO_HEAD:
+                raise StateError(f"Dmp: the queue of {para} has no head")
+
+
+def queue_weight(queue: list[InboundDownwardMessage]) -> int:
+    """Bytes that these messages take in a block."""
+    return sum(message_weight(len(message.msg)) for message in queue)

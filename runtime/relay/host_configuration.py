@@ -1,0 +1,189 @@
+"""`HostConfiguration`: what the relay chain's governance decides for all parachains, and what cumulus reads of it.
+
+The abridged form is the beginning of the full one, so a parachain that reads only that lives through most changes of
+the rest. The layout is that of `runtime_parachains::configuration` since scheduler parameters stand in it (version 12).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.storage import Storage
+
+PALLET: Final = "Configuration"
+MEBIBYTE: Final = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncBackingParams:
+    """How far a parachain may run ahead of the relay chain, in blocks."""
+
+    max_candidate_depth: int = 3
+    allowed_ancestry_len: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class AbridgedHostConfiguration:
+    """The part that `cumulus` reads by proof; counts, bytes and relay blocks, u32 all."""
+
+    max_code_size: int
+    max_head_data_size: int
+    max_upward_queue_count: int
+    max_upward_queue_size: int
+    max_upward_message_size: int
+    max_upward_message_num_per_candidate: int
+    hrmp_max_message_num_per_candidate: int
+    validation_upgrade_cooldown: int
+    validation_upgrade_delay: int
+    async_backing_params: AsyncBackingParams
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorParam:
+    """One `ExecutorParam`: its variant index and its SCALE fields, which nobody here reads."""
+
+    variant: int
+    fields: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFeatures:
+    """`BitVec<u8, Lsb0>`: how many bits, and the bytes that hold them."""
+
+    length: int = 0
+    data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerParams:
+    """How cores are shared out; blocks, counts and parts per billion."""
+
+    group_rotation_frequency: int = 10
+    paras_availability_period: int = 10
+    max_validators_per_core: int | None = 5
+    lookahead: int = 3
+    num_cores: int = 100
+    max_availability_timeouts: int = 0
+    on_demand_queue_max_size: int = 500
+    on_demand_target_queue_utilization: int = 250_000_000
+    on_demand_fee_variability: int = 30_000_000
+    on_demand_base_fee: int = 250_000_000
+    ttl: int = 5
+
+
+_ASYNC_BACKING: Final = AsyncBackingParams()
+_SCHEDULER: Final = SchedulerParams()
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfiguration:
+    """All of it, with Polkadot's values as defaults; bytes, counts, relay blocks, sessions and plancks."""
+
+    max_code_size: int = 3 * MEBIBYTE
+    max_head_data_size: int = 20_480
+    max_upward_queue_count: int = 174_762
+    max_upward_queue_size: int = MEBIBYTE
+    max_upward_message_size: int = 65_531
+    max_upward_message_num_per_candidate: int = 16
+    hrmp_max_message_num_per_candidate: int = 10
+    validation_upgrade_cooldown: int = 14_400
+    validation_upgrade_delay: int = 600
+    async_backing_params: AsyncBackingParams = _ASYNC_BACKING
+    max_pov_size: int = 10 * MEBIBYTE
+    max_downward_message_size: int = 51_200
+    hrmp_max_parachain_outbound_channels: int = 128
+    hrmp_sender_deposit: int = 100_000_000_000
+    hrmp_recipient_deposit: int = 100_000_000_000
+    hrmp_channel_max_capacity: int = 1000
+    hrmp_channel_max_total_size: int = 102_400
+    hrmp_max_parachain_inbound_channels: int = 128
+    hrmp_channel_max_message_size: int = 102_400
+    executor_params: tuple[ExecutorParam, ...] = ()
+    code_retention_period: int = 14_400
+    max_validators: int | None = None
+    dispute_period: int = 6
+    dispute_post_conclusion_acceptance_period: int = 600
+    no_show_slots: int = 3
+    n_delay_tranches: int = 213
+    zeroth_delay_tranche_width: int = 0
+    needed_approvals: int = 30
+    relay_vrf_modulo_samples: int = 6
+    pvf_voting_ttl: int = 2
+    minimum_validation_upgrade_delay: int = 20
+    minimum_backing_votes: int = 2
+    node_features: NodeFeatures = NodeFeatures()  # frozen
+    approval_voting_params: int = 6
+    scheduler_params: SchedulerParams = _SCHEDULER
+
+
+# The fields of each variant of ExecutorParam, in bytes; variant 0 is skipped by the Rust type.
+_EXECUTOR_PARAM_SIZES: Final[dict[int, int]] = {1: 4, 2: 4, 3: 4, 4: 8, 5: 9, 6: 9, 7: 0}
+
+
+def _read_executor_param(reader: Reader) -> ExecutorParam:
+    at = reader.pos
+    variant = reader.u8()
+    size = _EXECUTOR_PARAM_SIZES.get(variant)
+    if size is None:
+        raise ScaleError(f"unknown executor parameter {variant} at offset {at}")
+    return ExecutorParam(variant, reader.take(size))
+
+
+def _read_node_features(reader: Reader) -> NodeFeatures:
+    length = reader.compact(32)
+    return NodeFeatures(length, reader.take((length + 7) // 8))
+
+
+_u32: Final = scale.u32
+_async_backing: Final[Codec[AsyncBackingParams]] = struct(AsyncBackingParams, _u32, _u32)
+_executor_params: Final[Codec[tuple[ExecutorParam, ...]]] = scale.vec(
+    Codec("ExecutorParam", lambda param: bytes((param.variant,)) + param.fields, _read_executor_param)
+).map("ExecutorParams", tuple, list)
+_node_features: Final[Codec[NodeFeatures]] = Codec(
+    "NodeFeatures", lambda bits: encode_compact(bits.length) + bits.data, _read_node_features
+)
+_scheduler: Final[Codec[SchedulerParams]] = struct(
+    SchedulerParams, _u32, _u32, scale.option(_u32), *([_u32] * 6), scale.u128, _u32
+)
+_ABRIDGED_FIELDS: Final[tuple[Codec[Any], ...]] = (*([_u32] * 9), _async_backing)
+
+abridged_host_configuration: Final[Codec[AbridgedHostConfiguration]] = struct(
+    AbridgedHostConfiguration, *_ABRIDGED_FIELDS
+)
+host_configuration: Final[Codec[HostConfiguration]] = struct(
+    HostConfiguration,
+    *_ABRIDGED_FIELDS,
+    *([_u32] * 3),
+    scale.u128,
+    scale.u128,
+    *([_u32] * 4),
+    _executor_params,
+    _u32,
+    scale.option(_u32),
+    *([_u32] * 10),
+    _node_features,
+    _u32,
+    _scheduler,
+)
+
+
+def abridge(raw: bytes) -> AbridgedHostConfiguration:
+    """What cumulus reads of an encoded `HostConfiguration`: its beginning, whatever follows. Raises `ScaleError`."""
+    return abridged_host_configuration.read(Reader(raw))
+
+
+ACTIVE: Final = StorageValue(PALLET, "ActiveConfig", host_configuration)
+"""`Configuration::ActiveConfig`, which parachains read by proof."""
+
+_decode = lru_cache(maxsize=16)(host_configuration.decode)
+
+
+def active_config(storage: Storage) -> HostConfiguration:
+    """The configuration that holds now, the defaults before genesis set one; each distinct value is decoded once."""
+    raw = storage.get(ACTIVE.key)
+    return HostConfiguration() if raw is None else _decode(raw)

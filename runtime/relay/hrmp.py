@@ -1,0 +1,373 @@
+"""The `Hrmp` pallet: channels between parachains, each a bounded queue with a hash chain.
+
+    HrmpChannels              Twox64Concat HrmpChannelId -> HrmpChannel
+    HrmpIngressChannelsIndex  Twox64Concat ParaId -> Vec<ParaId> senders, ascending
+    HrmpEgressChannelsIndex   Twox64Concat ParaId -> Vec<ParaId> recipients, ascending
+    HrmpChannelContents       Twox64Concat HrmpChannelId -> Vec<InboundHrmpMessage { u32 sent_at, Vec<u8> data }>
+    HrmpChannelDigests        Twox64Concat ParaId -> Vec<(u32 block, Vec<ParaId> senders)>, ascending
+    HrmpWatermarks            Twox64Concat ParaId -> u32 relay block up to which messages were taken
+
+A channel is only opened when all channels to its recipient, full, would still fit into one block of the recipient: so
+a sender that keeps to its channel is never refused for what others sent.
+"""
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
+from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.message_chains import (
+    ZERO_HEAD,
+    MessageBounds,
+    OutboundHrmpMessage,
+    chain_head,
+    hrmp_message,
+    para_id,
+    relay_number,
+)
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import hash_codec
+from pubsub_emulator.runtime.parachain.block import InboundHrmpMessage
+from pubsub_emulator.runtime.relay.host_configuration import active_config
+
+PALLET: Final = "Hrmp"
+
+# Types
+
+
+@dataclass(frozen=True, slots=True)
+class HrmpChannelId:
+    """Which channel: who sends, who receives."""
+
+    sender: ParaId
+    recipient: ParaId
+
+
+@dataclass(frozen=True, slots=True)
+class HrmpChannel:
+    """The state of a channel: limits in messages and bytes, what waits in it, its hash chain, deposits in plancks."""
+
+    max_capacity: int
+    max_total_size: int
+    max_message_size: int
+    msg_count: int = 0
+    total_size: int = 0
+    mqc_head: Hash | None = None
+    sender_deposit: int = 0
+    recipient_deposit: int = 0
+
+
+channel_id: Final[Codec[HrmpChannelId]] = struct(HrmpChannelId, para_id, para_id)
+channel: Final[Codec[HrmpChannel]] = struct(
+    HrmpChannel, *([scale.u32] * 5), scale.option(hash_codec), scale.u128, scale.u128
+)
+
+# Storage
+
+CHANNELS: Final = StorageMap(PALLET, "HrmpChannels", Twox64Concat, channel_id, channel)
+INGRESS: Final = StorageMap(PALLET, "HrmpIngressChannelsIndex", Twox64Concat, para_id, scale.vec(para_id), [])
+EGRESS: Final = StorageMap(PALLET, "HrmpEgressChannelsIndex", Twox64Concat, para_id, scale.vec(para_id), [])
+CONTENTS: Final = StorageMap(PALLET, "HrmpChannelContents", Twox64Concat, channel_id, scale.vec(hrmp_message), [])
+DIGESTS: Final = StorageMap(
+    PALLET,
+    "HrmpChannelDigests",
+    Twox64Concat,
+    para_id,
+    scale.vec(scale.pair(relay_number, scale.vec(para_id))),
+    [],
+)
+WATERMARKS: Final = StorageMap(PALLET, "HrmpWatermarks", Twox64Concat, para_id, relay_number)
+
+# Events and errors
+
+
+@event(PALLET, 3, para_id, channel_id)
+class ChannelClosed(Event):
+    """A channel is closed; what waited in it is gone."""
+
+    by_parachain: ParaId
+    channel_id: HrmpChannelId
+
+
+@event(PALLET, 4, para_id, para_id, scale.u32, scale.u32)
+class HrmpChannelForceOpened(Event):
+    """Root opened a channel."""
+
+    sender: ParaId
+    recipient: ParaId
+    proposed_max_capacity: int
+    proposed_max_message_size: int
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why a channel was not opened or closed, or a parachain block refused; from 100 on Rust has errors elsewhere."""
+
+    OpenHrmpChannelToSelf = 0
+    OpenHrmpChannelZeroCapacity = 2
+    OpenHrmpChannelCapacityExceedsLimit = 3
+    OpenHrmpChannelZeroMessageSize = 4
+    OpenHrmpChannelMessageSizeExceedsLimit = 5
+    OpenHrmpChannelAlreadyExists = 6
+    OpenHrmpChannelLimitExceeded = 8
+    AcceptHrmpChannelLimitExceeded = 11
+    CloseHrmpChannelDoesntExist = 13
+    RecipientBoundExceeded = 99
+    MoreMessagesThanPermitted = 100
+    NotSorted = 101
+    NoSuchChannel = 102
+    MaxMessageSizeExceeded = 103
+    TotalSizeExceeded = 104
+    CapacityExceeded = 105
+    AdvancementRule = 106
+    AheadRelayParent = 107
+    LandsOnBlockWithNoMessages = 108
+
+
+def _fail(error: Error) -> ModuleError:
+    return ModuleError(PALLET, error)
+
+
+def channel_weight(capacity: int, total_size: int) -> int:
+    """The most bytes that a full channel can take in its recipient's block: 8 beside each message, 8 for the sender."""
+    return 8 + 8 * capacity + total_size
+
+
+class Hrmp(Hooks):
+    """Horizontal messages; `bounds.horizontal` is in bytes as they weigh in the recipient's block."""
+
+    NAME = PALLET
+
+    def __init__(self, bounds: MessageBounds | None = None) -> None:
+        self.bounds = MessageBounds() if bounds is None else bounds
+
+    # Channels
+
+    @dispatchable(7, para_id, para_id, scale.u32, scale.u32, weight=Weight(100_000_000, 10_000))
+    def force_open_hrmp_channel(  # noqa: PLR0917  # the call's own arguments
+        self,
+        storage: Storage,
+        origin: Origin,
+        sender: ParaId,
+        recipient: ParaId,
+        max_capacity: int,
+        max_message_size: int,
+    ) -> None:
+        """Root opens a channel at once. Errors as `open_channel`. Emits `HrmpChannelForceOpened`."""
+        ensure_root(origin)
+        self.open_channel(storage, sender, recipient, max_capacity, max_message_size)
+        deposit(storage, HrmpChannelForceOpened(sender, recipient, max_capacity, max_message_size))
+
+    @dispatchable(2, channel_id, weight=Weight(100_000_000, 10_000))
+    def hrmp_close_channel(self, storage: Storage, origin: Origin, which: HrmpChannelId) -> None:
+        """Root closes a channel at once. Raises `CloseHrmpChannelDoesntExist`. Emits `ChannelClosed`."""
+        ensure_root(origin)
+        if not CHANNELS.contains(storage, which):
+            raise _fail(Error.CloseHrmpChannelDoesntExist)
+        self._close(storage, which)
+        deposit(storage, ChannelClosed(which.sender, which))
+
+    def open_channel(
+        self, storage: Storage, sender: ParaId, recipient: ParaId, max_capacity: int, max_message_size: int
+    ) -> None:
+        """Open a channel within the configured limits, `hrmp_channel_max_total_size` bytes large.
+
+        Raises the `OpenHrmpChannel…` errors, `AcceptHrmpChannelLimitExceeded`, and `RecipientBoundExceeded` when all
+        channels to the recipient, full, would not fit into one of its blocks.
+        """
+        config = active_config(storage)
+        if sender == recipient:
+            raise _fail(Error.OpenHrmpChannelToSelf)
+        if max_capacity == 0:
+            raise _fail(Error.OpenHrmpChannelZeroCapacity)
+        if max_capacity > config.hrmp_channel_max_capacity:
+            raise _fail(Error.OpenHrmpChannelCapacityExceedsLimit)
+        if max_message_size == 0:
+            raise _fail(Error.OpenHrmpChannelZeroMessageSize)
+        if max_message_size > config.hrmp_channel_max_message_size:
+            raise _fail(Error.OpenHrmpChannelMessageSizeExceedsLimit)
+        which = HrmpChannelId(sender, recipient)
+        if CHANNELS.contains(storage, which):
+            raise _fail(Error.OpenHrmpChannelAlreadyExists)
+        ingress, egress = INGRESS.get(storage, recipient), EGRESS.get(storage, sender)
+        if len(egress) >= config.hrmp_max_parachain_outbound_channels:
+            raise _fail(Error.OpenHrmpChannelLimitExceeded)
+        if len(ingress) >= config.hrmp_max_parachain_inbound_channels:
+            raise _fail(Error.AcceptHrmpChannelLimitExceeded)
+        weight = channel_weight(max_capacity, config.hrmp_channel_max_total_size)
+        if self._worst_case(storage, recipient) + weight > self.bounds.horizontal:
+            raise _fail(Error.RecipientBoundExceeded)
+        CHANNELS.insert(storage, which, HrmpChannel(max_capacity, config.hrmp_channel_max_total_size, max_message_size))
+        insort(ingress, sender)
+        insort(egress, recipient)
+        INGRESS.insert(storage, recipient, ingress)
+        EGRESS.insert(storage, sender, egress)
+
+    # Sending
+
+    def check_outbound(self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage]) -> None:
+        """Whether a parachain block may send all of `messages`: at most one to each recipient, recipients ascending.
+
+        Raises `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
+        `TotalSizeExceeded`, `CapacityExceeded`.
+        """
+        if len(messages) > active_config(storage).hrmp_max_message_num_per_candidate:
+            raise _fail(Error.MoreMessagesThanPermitted)
+        previous = -1
+        for message in messages:
+            if message.recipient <= previous:
+                raise _fail(Error.NotSorted)
+            previous = message.recipient
+            found = CHANNELS.get(storage, HrmpChannelId(sender, message.recipient))
+            if found is None:
+                raise _fail(Error.NoSuchChannel)
+            if len(message.data) > found.max_message_size:
+                raise _fail(Error.MaxMessageSizeExceeded)
+            if found.total_size + len(message.data) > found.max_total_size:
+                raise _fail(Error.TotalSizeExceeded)
+            if found.msg_count >= found.max_capacity:
+                raise _fail(Error.CapacityExceeded)
+
+    def queue_outbound(
+        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
+    ) -> None:
+        """Put checked messages into their channels, sent at relay block `now`. Raises as `check_outbound`."""
+        self.check_outbound(storage, sender, messages)
+        for message in messages:
+            which = HrmpChannelId(sender, message.recipient)
+            found = CHANNELS.get(storage, which)
+            if found is None:
+                raise _fail(Error.NoSuchChannel)
+            CONTENTS.insert(storage, which, [*CONTENTS.get(storage, which), InboundHrmpMessage(now, message.data)])
+            CHANNELS.insert(
+                storage,
+                which,
+                replace(
+                    found,
+                    msg_count=found.msg_count + 1,
+                    total_size=found.total_size + len(message.data),
+                    mqc_head=chain_head(found.mqc_head or ZERO_HEAD, now, message.data),
+                ),
+            )
+            digests = DIGESTS.get(storage, message.recipient)
+            if digests and digests[-1][0] == now:
+                if sender not in digests[-1][1]:
+                    digests[-1][1].append(sender)
+            else:
+                digests.append((now, [sender]))
+            DIGESTS.insert(storage, message.recipient, digests)
+
+    # Receiving
+
+    def inbound(self, storage: Storage, recipient: ParaId) -> list[tuple[ParaId, list[InboundHrmpMessage]]]:
+        """All that waits for a parachain, by sender, senders ascending; senders of nothing are left in."""
+        return [
+            (sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient)))
+            for sender in INGRESS.get(storage, recipient)
+        ]
+
+    def acknowledge(
+        self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
+    ) -> None:
+        """Drop what an included block has taken: all messages sent up to relay block `watermark`.
+
+        The watermark is the block's relay parent, or an earlier block at which something was sent. Raises
+        `AdvancementRule` when it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
+        """
+        last = WATERMARKS.get(storage, recipient)
+        if last is not None and watermark < last:
+            raise _fail(Error.AdvancementRule)
+        if watermark > relay_parent:
+            raise _fail(Error.AheadRelayParent)
+        digests = DIGESTS.get(storage, recipient)
+        if watermark not in {relay_parent, last} and all(block != watermark for block, _ in digests):
+            raise _fail(Error.LandsOnBlockWithNoMessages)
+        WATERMARKS.insert(storage, recipient, watermark)
+        due = [entry for entry in digests if entry[0] <= watermark]
+        if not due:
+            return
+        DIGESTS.insert(storage, recipient, digests[len(due) :])
+        for sender in sorted({sender for _, senders in due for sender in senders}):
+            self._prune(storage, HrmpChannelId(sender, recipient), watermark)
+
+    def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
+        """Close all channels from and to parachains that have left."""
+        for para in outgoing:
+            self._forget(storage, para)
+
+    def try_state(self, storage: Storage) -> None:
+        """Channels and indexes name each other, counts are what waits, and no recipient is owed too much."""
+        known = dict(CHANNELS.items(storage))
+        for index, outbound in ((INGRESS, False), (EGRESS, True)):
+            for para, others in index.items(storage):
+                if others != sorted(dict.fromkeys(others)):
+                    raise StateError(f"Hrmp: an index of {para} is not sorted")
+                for other in others:
+                    if (HrmpChannelId(para, other) if outbound else HrmpChannelId(other, para)) not in known:
+                        raise StateError(f"Hrmp: {para} and {other} have no channel")
+        for which, state in known.items():
+            waiting = CONTENTS.get(storage, which)
+            if (len(waiting), sum(len(m.data) for m in waiting)) != (state.msg_count, state.total_size):
+                raise StateError(f"Hrmp: {which} miscounts what waits in it")
+            if state.msg_count > state.max_capacity or state.total_size > state.max_total_size:
+                raise StateError(f"Hrmp: {which} is too full")
+            if which.sender not in INGRESS.get(storage, which.recipient):
+                raise StateError(f"Hrmp: {which} is not indexed")
+            if self._worst_case(storage, which.recipient) > self.bounds.horizontal:
+                raise StateError(f"Hrmp: {which.recipient} could be sent more than it can take")
+
+    # Implementation
+
+    def _worst_case(self, storage: Storage, recipient: ParaId) -> int:
+        found = (CHANNELS.get(storage, HrmpChannelId(s, recipient)) for s in INGRESS.get(storage, recipient))
+        return sum(channel_weight(c.max_capacity, c.max_total_size) for c in found if c is not None)
+
+    def _forget(self, storage: Storage, para: ParaId) -> None:
+        for sender in INGRESS.get(storage, para):
+            self._close(storage, HrmpChannelId(sender, para))
+        for recipient in EGRESS.get(storage, para):
+            self._close(storage, HrmpChannelId(para, recipient))
+        DIGESTS.remove(storage, para)
+        WATERMARKS.remove(storage, para)
+
+    def _prune(self, storage: Storage, which: HrmpChannelId, watermark: RelayBlockNumber) -> None:
+        found = CHANNELS.get(storage, which)
+        if found is None:  # closed since
+            return
+        waiting = CONTENTS.get(storage, which)
+        left = [message for message in waiting if message.sent_at > watermark]
+        if left:
+            CONTENTS.insert(storage, which, left)
+        else:
+            CONTENTS.remove(storage, which)
+        CHANNELS.insert(storage, which, replace(found, msg_count=len(left), total_size=sum(len(m.data) for m in left)))
+
+    def _close(self, storage: Storage, which: HrmpChannelId) -> None:
+        CHANNELS.remove(storage, which)
+        CONTENTS.remove(storage, which)
+        for index, para, other in ((INGRESS, which.recipient, which.sender), (EGRESS, which.sender, which.recipient)):
+            left = [entry for entry in index.get(storage, para) if entry != other]
+            if left:
+                index.insert(storage, para, left)
+            else:
+                index.remove(storage, para)
+        digests = [
+            (block, kept)
+            for block, senders in DIGESTS.get(storage, which.recipient)
+            if (kept := [sender for sender in senders if sender != which.sender])
+        ]
+        if digests:
+            DIGESTS.insert(storage, which.recipient, digests)
+        else:
+            DIGESTS.remove(storage, which.recipient)

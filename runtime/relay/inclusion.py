@@ -1,0 +1,215 @@
+"""Including a parachain block: all that it commits to takes effect, or nothing does and its author keeps it.
+
+1. the para includes blocks, and is not about to leave if it sends upward
+2. processed downward messages and the HRMP watermark drop what the block has taken
+3. upward messages go to the message queue, horizontal ones into their channels
+4. the head is noted
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import (
+    DispatchError,
+    ModuleError,
+    dispatch_error,
+    dispatchable,
+    pallet_errors,
+    with_storage_layer,
+)
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
+from pubsub_emulator.runtime.framework.message_chains import MessageBounds, OutboundHrmpMessage, para_id, relay_number
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_unsigned
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.relay.host_configuration import active_config
+
+PALLET: Final = "ParaInclusion"
+_CANDIDATE_WEIGHT: Final = Weight(1_000_000_000, 100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateCommitments:
+    """What a parachain block asks of the relay chain; new validation code is not part of it here."""
+
+    upward_messages: tuple[bytes, ...]
+    horizontal_messages: tuple[OutboundHrmpMessage, ...]
+    head_data: bytes
+    processed_downward_messages: int
+    hrmp_watermark: RelayBlockNumber
+
+
+@dataclass(frozen=True, slots=True)
+class BackedCandidate:
+    """A valid parachain block on its way into the relay chain."""
+
+    para: ParaId
+    relay_parent: RelayBlockNumber
+    commitments: CandidateCommitments
+
+
+_outbound: Final[Codec[OutboundHrmpMessage]] = struct(OutboundHrmpMessage, para_id, scale.bytes_)
+commitments_codec: Final[Codec[CandidateCommitments]] = struct(
+    CandidateCommitments,
+    scale.vec(scale.bytes_).map("UpwardMessages", tuple, list),
+    scale.vec(_outbound).map("HorizontalMessages", tuple, list),
+    scale.bytes_,
+    scale.u32,
+    relay_number,
+)
+backed_candidate: Final[Codec[BackedCandidate]] = struct(BackedCandidate, para_id, relay_number, commitments_codec)
+
+
+@event(PALLET, 3, para_id, scale.u32)
+class UpwardMessagesReceived(Event):
+    """Upward messages of an included block went to the queue."""
+
+    from_: ParaId
+    count: int
+
+
+@event(PALLET, 100, para_id, dispatch_error)
+class CandidateRefused(Event):
+    """A block was not included; nothing of it took effect, and its author keeps it. Rust has no such event."""
+
+    para: ParaId
+    error: DispatchError
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why a block was refused before any of its messages was looked at."""
+
+    UnscheduledCandidate = 0
+    IsOffboarding = 100
+
+
+def _enter_weight(_pallet: object, candidates: Sequence[BackedCandidate]) -> Weight:
+    return _CANDIDATE_WEIGHT * len(candidates)
+
+
+class Paras(Protocol):
+    """Lifecycles and heads."""
+
+    def is_parachain(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a para includes blocks now."""
+
+    def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a parachain is about to leave."""
+
+    def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
+        """Set the head of an included block."""
+
+
+class UpwardQueue(Protocol):
+    """The queue of upward messages."""
+
+    def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
+        """Append all of a block's messages, or none."""
+
+
+class DownwardQueue(Protocol):
+    """The queue of downward messages."""
+
+    def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
+        """Drop what an included block has taken."""
+
+
+class Channels(Protocol):
+    """Channels between parachains."""
+
+    def acknowledge(
+        self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
+    ) -> None:
+        """Drop what an included block has taken."""
+
+    def queue_outbound(
+        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
+    ) -> None:
+        """Put a block's messages into their channels."""
+
+
+class ParaInclusion(Hooks):
+    """Enacts what parachain blocks commit to."""
+
+    NAME = PALLET
+
+    def __init__(
+        self, paras: Paras, queue: UpwardQueue, downward: DownwardQueue, channels: Channels, bounds: MessageBounds
+    ) -> None:
+        self._paras = paras
+        self._queue = queue
+        self._downward = downward
+        self._channels = channels
+        self._bounds = bounds
+
+    @dispatchable(0, scale.vec(backed_candidate), weight=_enter_weight)
+    def enter(self, storage: Storage, origin: Origin, candidates: Sequence[BackedCandidate]) -> None:
+        """The inherent that brings parachain blocks into a relay block, each whole or not at all.
+
+        Emits what `include` emits, and `CandidateRefused` for each that raised.
+        """
+        ensure_unsigned(origin)
+        now = RelayBlockNumber(system.NUMBER.get(storage))
+        for candidate in candidates:
+            try:
+                self.include(
+                    storage, candidate.para, candidate.commitments, relay_parent=candidate.relay_parent, now=now
+                )
+            except DispatchError as error:
+                deposit(storage, CandidateRefused(candidate.para, error))
+
+    def include(
+        self,
+        storage: Storage,
+        para: ParaId,
+        commitments: CandidateCommitments,
+        *,
+        relay_parent: RelayBlockNumber,
+        now: RelayBlockNumber,
+    ) -> None:
+        """Enact a valid parachain block, built on `relay_parent`, in relay block `now`.
+
+        Raises `UnscheduledCandidate`, `IsOffboarding`, and the errors of `Paras.note_new_head`, `MessageQueue.enqueue`,
+        `Dmp.acknowledge`, `Hrmp.acknowledge` and `Hrmp.queue_outbound`; then the state is as before and the sender
+        still has its messages (PS-23). Emits `UpwardMessagesReceived`, `NewHeadNoted`.
+        """
+        with_storage_layer(storage, lambda: self._enact(storage, para, commitments, relay_parent, now))
+
+    def check_bounds(self, storage: Storage) -> None:
+        """Whether all messages that may wait for a parachain fit its block beside nothing else.
+
+        Raises `IntegrityError`: else a parachain could be sent more than any block of it can hold (PS-50).
+        """
+        allowed = active_config(storage).max_pov_size * 85 // 100
+        if self._bounds.total() > allowed:
+            raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")
+
+    def _enact(
+        self,
+        storage: Storage,
+        para: ParaId,
+        commitments: CandidateCommitments,
+        relay_parent: RelayBlockNumber,
+        now: RelayBlockNumber,
+    ) -> None:
+        if not self._paras.is_parachain(storage, para):
+            raise ModuleError(PALLET, Error.UnscheduledCandidate)
+        if commitments.upward_messages and self._paras.is_offboarding(storage, para):
+            # Its queue is dropped when it leaves; what it still sent would be lost.
+            raise ModuleError(PALLET, Error.IsOffboarding)
+        self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
+        self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)
+        if commitments.upward_messages:
+            self._queue.enqueue(storage, para, commitments.upward_messages)
+            deposit(storage, UpwardMessagesReceived(para, len(commitments.upward_messages)))
+        self._channels.queue_outbound(storage, para, commitments.horizontal_messages, now)
+        self._paras.note_new_head(storage, para, commitments.head_data, relay_parent)

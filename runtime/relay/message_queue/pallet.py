@@ -1,0 +1,305 @@
+"""Taking upward messages in, and serving them in turn under a weight limit (PS-23).
+
+    included block ──check──► enqueue ──► [ queue of a para: messages in order ] ──on_initialize──► processor
+
+Serving begins with the queue after the one served last and goes round once; a queue is served until it is empty. The
+first message that no longer fits ends serving for this block, and its queue, if nothing of it was served, is the first
+of the next block with the whole limit before it. So the first message of a queue is served within as many blocks as
+there are queues: were smaller ones behind it let past, two paras could keep a third from ever having weight enough.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import U64_MAX, Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
+from pubsub_emulator.runtime.relay.message_queue import ring
+from pubsub_emulator.runtime.relay.message_queue.types import (
+    BOOKS,
+    ITEM_HEADER,
+    PAGES,
+    PALLET,
+    BookState,
+    Error,
+    MessageError,
+    OverweightDropped,
+    Page,
+    ProcessingFailed,
+    QueueRows,
+    book_state,
+    rows_of,
+    waiting,
+)
+from pubsub_emulator.runtime.relay.message_queue.types import Processed as ProcessedEvent
+
+_DEFAULT_SERVICE_WEIGHT: Final = Weight(400_000_000_000, U64_MAX)
+_DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`service_weight` a block spends on messages, `overhead` charged beside each, `heap_size` bytes of a page."""
+
+    service_weight: Weight = _DEFAULT_SERVICE_WEIGHT
+    overhead: Weight = _DEFAULT_OVERHEAD
+    heap_size: int = 65_536
+
+
+@value_type
+class Processed:
+    """What became of a message: the weight it used, whether it did all it meant to, and an `error` if it never ran."""
+
+    weight_used: Weight
+    success: bool = True
+    error: MessageError | None = None
+
+
+class MessageProcessor(Protocol):
+    """What executes messages; bound by the runtime, since this room knows nothing of XCM."""
+
+    def weigh(self, para: ParaId, message: bytes) -> Weight:
+        """The most that executing takes. Never raises: bytes that are no message weigh what finding that out takes."""
+
+    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: Hash, limit: Weight) -> Processed:
+        """Execute within `limit`, which is what `weigh` said. A message that fails is an outcome, not an exception.
+
+        `message_id` is the message's blake2b-256.
+        """
+
+
+class MessageQueue(Hooks):
+    """`pallet_message_queue`, and of the relay chain's inclusion pallet the part about upward messages."""
+
+    NAME = PALLET
+
+    def __init__(self, processor: MessageProcessor, config: Config | None = None) -> None:
+        self.processor = processor
+        self.config = Config() if config is None else config
+        self._serving = False
+
+    # Taking in
+
+    def check(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
+        """Whether all of a parachain block's messages fit; if not the block is refused and the sender keeps them.
+
+        Raises `MoreMessagesThanPermitted`, `MessageSize`, `CapacityExceeded`, `TotalSizeExceeded`.
+        """
+        if not messages:
+            return
+        config = active_config(storage)
+        if len(messages) > config.max_upward_message_num_per_candidate:
+            raise ModuleError(PALLET, Error.MoreMessagesThanPermitted)
+        # governance may allow for longer messages than a page holds
+        longest = min(config.max_upward_message_size, self.config.heap_size - ITEM_HEADER)
+        if any(len(message) > longest for message in messages):
+            raise ModuleError(PALLET, Error.MessageSize)
+        book = BOOKS.get(storage, para)
+        if book.message_count + len(messages) > config.max_upward_queue_count:
+            raise ModuleError(PALLET, Error.CapacityExceeded)
+        if book.size + sum(map(len, messages)) > config.max_upward_queue_size:
+            raise ModuleError(PALLET, Error.TotalSizeExceeded)
+
+    def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
+        """Append all of a parachain block's messages, or none. Raises as `check`."""
+        if self._serving:
+            raise DefensiveFailure("messages cannot be queued by a message that is being processed")
+        self.check(storage, para, messages)
+        if not messages:
+            return
+        book = BOOKS.get(storage, para)
+        was_empty = book.begin == book.end
+        if was_empty:
+            ring.knit(storage, para)
+            book = replace(BOOKS.get(storage, para), end=book.end + 1, count=book.count + 1)
+        last = book.end - 1
+        page = PAGES.get(storage, para, last) or Page()
+        for message in messages:
+            if not page.append(message, self.config.heap_size):
+                PAGES.insert(storage, para, last, page)
+                last, page = last + 1, Page()
+                if not page.append(message, self.config.heap_size):
+                    raise DefensiveFailure(f"a message of {len(message)} bytes does not fit into a page")
+        PAGES.insert(storage, para, last, page)
+        new_pages = last + 1 - book.end
+        book = replace(
+            book,
+            end=last + 1,
+            count=book.count + new_pages,
+            message_count=book.message_count + len(messages),
+            size=book.size + sum(map(len, messages)),
+        )
+        BOOKS.insert(storage, para, book)
+        _note_capacity(storage, rows_of(para), book, active_config(storage))
+
+    # Serving
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # every block is alike
+        """Serve the queues. Emits `Processed`, `ProcessingFailed`, `OverweightDropped`."""
+        return self.service_queues(storage, self.config.service_weight)
+
+    def service_queues(self, storage: Storage, limit: Weight) -> Weight:
+        """Serve each queue at most once, beginning with whose turn it is; returns the weight used, at most `limit`."""
+        turns = ring.books(storage)
+        if not turns:
+            return WEIGHT_ZERO
+        left = limit
+        config = active_config(storage)
+        head: ParaId | None = None
+        self._serving = True
+        try:
+            for para, book in list(turns.items()):
+                left, now = self._service_queue(storage, para, book, left, config)
+                if now.message_count:
+                    turns[para] = now
+                    # It stays this queue's turn only if nothing of it was served.
+                    head = para if now is book else list(turns)[1 % len(turns)]
+                    break
+                del turns[para]
+        finally:
+            self._serving = False
+        ring.close(storage, turns, head)
+        return limit - left
+
+    def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
+        """How many messages and bytes the queue of a para still takes."""
+        return _remaining(active_config(storage), BOOKS.get(storage, para))
+
+    def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
+        """How many messages and bytes wait for a para's turn."""
+        book = BOOKS.get(storage, para)
+        return book.message_count, book.size
+
+    def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
+        """All messages of a para that wait, in order."""
+        book, out = BOOKS.get(storage, para), []
+        for index in range(book.begin, book.end):
+            raw = storage.get(PAGES.key_for(para, index))
+            out += [] if raw is None else waiting(raw)
+        return out
+
+    def sweep_queue(self, storage: Storage, para: ParaId) -> None:
+        """Drop a para's whole queue, and all that the relay chain knew of it."""
+        book = BOOKS.get(storage, para)
+        if book.ready_neighbours is not None:
+            ring.unknit(storage, para)
+        for index in range(book.begin, book.end):
+            PAGES.remove(storage, para, index)
+        BOOKS.remove(storage, para)
+        storage.kill(rows_of(para).capacity)
+
+    def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
+        """Empty the queues of paras that have left; this goes before their published data (PS-11)."""
+        for para in outgoing:
+            self.sweep_queue(storage, para)
+
+    # Checks
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` when no message could ever be served, or pages are too small for any."""
+        if self.config.overhead.any_gt(self.config.service_weight):
+            raise IntegrityError("the service weight does not allow for one message")
+        if self.config.heap_size <= ITEM_HEADER:
+            raise IntegrityError("a page has no room for a message")
+
+    def try_state(self, storage: Storage) -> None:
+        """Books count what their pages hold, and the ring holds exactly the books with messages."""
+        ready = []
+        for para, book in BOOKS.items(storage):
+            pages = dict(PAGES.items(storage, para))
+            if sorted(pages) != list(range(book.begin, book.end)) or book.count != len(pages):
+                raise StateError(f"MessageQueue: the pages of {para} are not those of its book")
+            if sum(page.remaining for page in pages.values()) != book.message_count:
+                raise StateError(f"MessageQueue: the book of {para} miscounts its messages")
+            if sum(page.remaining_size for page in pages.values()) != book.size:
+                raise StateError(f"MessageQueue: the book of {para} miscounts its bytes")
+            if book.message_count:
+                ready.append(para)
+        if sorted(ring.members(storage)) != sorted(ready):
+            raise StateError("MessageQueue: the ring is not that of the queues with messages")
+
+    # Implementation
+
+    def _service_queue(  # of one queue all there is to say, and what holds for each
+        self, storage: Storage, para: ParaId, book: BookState, left: Weight, config: HostConfiguration
+    ) -> tuple[Weight, BookState]:
+        """Serve one queue; returns the weight left and its book as it is now, the same one if nothing was served.
+
+        An empty queue is out of the ring as far as its own book goes; the caller closes the ring behind it.
+        """
+        rows = rows_of(para)
+        begin, messages, size = book.begin, book.message_count, book.size
+        fits = True
+        while begin < book.end and fits:
+            row = rows.page(begin)
+            raw = storage.get(row)
+            if raw is None:
+                raise DefensiveFailure(f"page {begin} of {para} is not there")
+            lengths = []
+            for message in waiting(raw):
+                used = self._serve(storage, para, message, left)
+                if used is None:
+                    fits = False
+                    break
+                left -= used
+                lengths.append(len(message))
+            messages -= len(lengths)
+            size -= sum(lengths)
+            if fits:
+                storage.kill(row)
+                begin += 1
+            elif lengths:
+                page = PAGES.codec.decode(raw)
+                for length in lengths:
+                    page.pop(length)
+                storage.put(row, PAGES.codec.encode(page))
+        if messages == book.message_count:
+            return left, book
+        at = None if fits else book.ready_neighbours
+        book = BookState(begin, book.end, book.end - begin, at, messages, size)
+        storage.put(rows.book, book_state.encode(book))
+        _note_capacity(storage, rows, book, config)
+        return left, book
+
+    def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
+        """Process or discard one message; returns the weight used, none when it does not fit and has to wait."""
+        weight = self.processor.weigh(para, message)
+        charged = self.config.overhead + weight
+        if charged.any_gt(left):
+            # A message that no block has weight enough for is dropped, for as much as looking at it costs.
+            if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(left):
+                return None
+            deposit(storage, OverweightDropped(blake2_256(message), para, weight))
+            return self.config.overhead
+        digest = blake2_256(message)
+        outcome = self.processor.process(storage, para, message, digest, weight)
+        used = outcome.weight_used
+        if outcome.error is None:
+            deposit(storage, ProcessedEvent(digest, para, used, outcome.success))
+        else:
+            deposit(storage, ProcessingFailed(digest, para, outcome.error))
+        if used is weight:
+            return charged
+        if used.any_gt(weight):
+            raise DefensiveFailure(f"a message of {para} used {used} of {weight}")
+        return self.config.overhead + used
+
+
+def _note_capacity(storage: Storage, rows: QueueRows, book: BookState, config: HostConfiguration) -> None:
+    """Tell the parachain, under a well-known key, how much its queue still takes: (u32 messages, u32 bytes)."""
+    count, size = _remaining(config, book)
+    storage.put(rows.capacity, (count | size << 32).to_bytes(8, "little"))
+
+
+def _remaining(config: HostConfiguration, book: BookState) -> tuple[int, int]:
+    count = config.max_upward_queue_count - book.message_count
+    size = config.max_upward_queue_size - book.size
+    return max(0, count), max(0, size)

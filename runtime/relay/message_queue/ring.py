@@ -1,0 +1,99 @@
+"""Whose turn it is: a ring, in storage, of the queues that have messages; `ServiceHead` points at the next to serve."""
+
+from dataclasses import replace
+
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.relay.message_queue.types import (
+    BOOKS,
+    SERVICE_HEAD,
+    BookState,
+    Neighbours,
+    book_state,
+    rows_of,
+)
+
+
+def _neighbours(storage: Storage, para: ParaId) -> Neighbours:
+    found = BOOKS.get(storage, para).ready_neighbours
+    if found is None:
+        raise DefensiveFailure(f"the queue of {para} is not in the ring")
+    return found
+
+
+def _link(storage: Storage, para: ParaId, *, prev: ParaId | None = None, next_: ParaId | None = None) -> None:
+    book = BOOKS.get(storage, para)
+    at = book.ready_neighbours or Neighbours(para, para)
+    linked = Neighbours(at.prev if prev is None else prev, at.next if next_ is None else next_)
+    BOOKS.insert(storage, para, replace(book, ready_neighbours=linked))
+
+
+def knit(storage: Storage, para: ParaId) -> None:
+    """Put a queue into the ring, as the last to be served from now."""
+    head = SERVICE_HEAD.get(storage)
+    if head is None:
+        SERVICE_HEAD.put(storage, para)
+        _link(storage, para, prev=para, next_=para)
+        return
+    tail = _neighbours(storage, head).prev
+    _link(storage, head, prev=para)
+    _link(storage, tail, next_=para)
+    _link(storage, para, prev=tail, next_=head)
+
+
+def unknit(storage: Storage, para: ParaId) -> None:
+    """Take a queue out of the ring; if it was its turn, it is the next one's."""
+    at = _neighbours(storage, para)
+    BOOKS.insert(storage, para, replace(BOOKS.get(storage, para), ready_neighbours=None))
+    if at.next == para:
+        SERVICE_HEAD.kill(storage)
+        return
+    _link(storage, at.next, prev=at.prev)
+    _link(storage, at.prev, next_=at.next)
+    if SERVICE_HEAD.get(storage) == para:
+        SERVICE_HEAD.put(storage, at.next)
+
+
+def books(storage: Storage) -> dict[ParaId, BookState]:
+    """The books of all queues in the ring, from the one whose turn it is.
+
+    Raises `DefensiveFailure` when the ring is broken.
+    """
+    head = SERVICE_HEAD.get(storage)
+    ring: dict[ParaId, BookState] = {}
+    following = head
+    while following is not None:
+        if following in ring:
+            raise DefensiveFailure(f"the ring does not close: {following} stands in it twice")
+        raw = storage.get(rows_of(following).book)
+        if raw is None:
+            raise DefensiveFailure(f"the queue of {following} has no book")
+        book = ring[following] = book_state.decode(raw)
+        if book.ready_neighbours is None:
+            raise DefensiveFailure(f"the queue of {following} is not in the ring")
+        following = book.ready_neighbours.next
+        if following == head:
+            break
+    return ring
+
+
+def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) -> None:
+    """Make the ring that of these books, in their order, with `head` next to serve; of no books none is left.
+
+    Writes the neighbours that changed; the books are as they stand in storage.
+    """
+    if head is None:
+        SERVICE_HEAD.kill(storage)
+        return
+    around = list(ring)
+    for at, (para, book) in enumerate(ring.items()):
+        neighbours = Neighbours(around[at - 1], around[at + 1 - len(around)])
+        if book.ready_neighbours != neighbours:
+            BOOKS.insert(storage, para, replace(book, ready_neighbours=neighbours))
+    SERVICE_HEAD.put(storage, head)
+
+
+def members(storage: Storage) -> list[ParaId]:
+    """All queues in the ring, from the one whose turn it is. Raises `DefensiveFailure` when the ring is broken."""
+    return list(books(storage))

@@ -1,0 +1,277 @@
+"""What `pallet_message_queue` stores and says, to the byte.
+
+BookStateFor  Twox64Concat origin -> BookState
+Pages         Twox64Concat origin, Twox64Concat u32 -> Page
+ServiceHead   origin whose turn it is
+
+origin        00 Ump 00 Para u32
+BookState     u32 begin, u32 end, u32 count, Option<(origin prev, origin next)>, u64 message_count, u64 size
+Page          u32 remaining, u32 remaining_size, u32 first_index, u32 first, u32 last, Vec<u8> heap
+heap          items one after the other: u32 payload length, bool processed, payload
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import lru_cache
+from struct import Struct
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.hashing import twox64_concat
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
+from pubsub_emulator.runtime.framework.events import Event, event
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.framework.system import hash_codec
+
+PALLET: Final = "MessageQueue"
+ITEM_HEADER: Final = 5
+"""Bytes of an item before its payload."""
+
+
+def _read_origin(reader: Reader) -> ParaId:
+    at = reader.pos
+    if reader.take(2) != b"\x00\x00":
+        raise ScaleError(f"not the queue of a para, at offset {at}")
+    return ParaId(reader.uint(4))
+
+
+def _encode_origin(para: ParaId) -> bytes:
+    return b"\x00\x00" + para.to_bytes(4, "little")
+
+
+origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin)
+"""The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
+
+
+@value_type
+class Neighbours:
+    """Who stands before and after a queue in the ring of queues that have messages."""
+
+    prev: ParaId
+    next: ParaId
+
+
+@value_type
+class BookState:
+    """A queue: pages `begin` to `end` hold what waits; counted in messages and bytes of payload."""
+
+    begin: int = 0
+    end: int = 0
+    count: int = 0
+    ready_neighbours: Neighbours | None = None
+    message_count: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Page:
+    """A part of a queue; `first` and `last` are the heap offsets of the first item that waits and of the last item."""
+
+    remaining: int = 0
+    remaining_size: int = 0
+    first_index: int = 0
+    first: int = 0
+    last: int = 0
+    heap: bytearray = field(default_factory=bytearray)
+
+    def append(self, message: bytes, heap_size: int) -> bool:
+        """Add a message; false when it does not fit."""
+        at = len(self.heap)
+        if at + ITEM_HEADER + len(message) > heap_size:
+            return False
+        self.heap += len(message).to_bytes(4, "little") + b"\x00" + message
+        self.last = at
+        self.remaining += 1
+        self.remaining_size += len(message)
+        return True
+
+    def pop(self, length: int) -> None:
+        """Mark the first message that waits, which has this length, as processed; go to the next."""
+        self.heap[self.first + 4] = 1
+        self.first += ITEM_HEADER + length
+        self.first_index += 1
+        self.remaining -= 1
+        self.remaining_size -= length
+
+
+_ALONE: Final = Struct("<IIIBQQ")
+_IN_THE_RING: Final = Struct("<IIIBHIHIQQ")
+_PAGE: Final = Struct("<IIIII")
+_SHORT_PAGE: Final = Struct("<IIIIIH")
+
+
+def waiting(page: bytes) -> list[bytes]:
+    """The messages that wait in an encoded page, first to last; without taking it apart into a `Page`.
+
+    Raises `ScaleError` or `DefensiveFailure` when the heap does not hold what the page says.
+    """
+    heap = page[_SHORT_PAGE.size :]
+    length = first = remaining = 0
+    if 0x40 <= len(heap) < 0x4000:
+        remaining, _, _, first, _, length = _SHORT_PAGE.unpack_from(page)
+    if length != len(heap) << 2 | 1:
+        whole = _page.decode(page)  # other lengths, and what is wrong
+        remaining, first, heap = whole.remaining, whole.first, bytes(whole.heap)
+    out = []
+    for _ in range(remaining):
+        start = first + ITEM_HEADER
+        first = start + int.from_bytes(heap[first : first + 4], "little")
+        if first > len(heap):
+            raise DefensiveFailure("a page of the message queue is corrupt")
+        out.append(heap[start:first])
+    return out
+
+
+def _encode_book(book: BookState) -> bytes:
+    at = book.ready_neighbours
+    if at is None:
+        return _ALONE.pack(book.begin, book.end, book.count, 0, book.message_count, book.size)
+    return _IN_THE_RING.pack(book.begin, book.end, book.count, 1, 0, at.prev, 0, at.next, book.message_count, book.size)
+
+
+def _read_book(reader: Reader) -> BookState:
+    at = reader.pos
+    reader.take(12)
+    if not reader.boolean():
+        reader.take(16)
+        begin, end, count, _, messages, size = _ALONE.unpack_from(reader.data, at)
+        return BookState(begin, end, count, None, messages, size)
+    reader.take(28)
+    begin, end, count, _, kind, prev, other, following, messages, size = _IN_THE_RING.unpack_from(reader.data, at)
+    if kind or other:
+        raise ScaleError(f"not the queue of a para, before offset {at + 25}")
+    return BookState(begin, end, count, Neighbours(prev, following), messages, size)
+
+
+def _encode_page(page: Page) -> bytes:
+    counters = _PAGE.pack(page.remaining, page.remaining_size, page.first_index, page.first, page.last)
+    return counters + scale.encode_bytes(bytes(page.heap))
+
+
+def _read_page(reader: Reader) -> Page:
+    remaining, remaining_size, first_index, first, last = _PAGE.unpack(reader.take(_PAGE.size))
+    return Page(remaining, remaining_size, first_index, first, last, bytearray(reader.bytes_()))
+
+
+class _BookCodec(Codec[BookState]):
+    """A book alone in its storage value is read without a `Reader`: a block may serve hundreds of queues."""
+
+    def decode(self, data: bytes) -> BookState:
+        if len(data) == _IN_THE_RING.size:
+            begin, end, count, some, kind, prev, other, following, messages, size = _IN_THE_RING.unpack(data)
+            if some == 1 and not kind and not other:
+                return BookState(begin, end, count, Neighbours(prev, following), messages, size)
+        elif len(data) == _ALONE.size:
+            begin, end, count, some, messages, size = _ALONE.unpack(data)
+            if not some:
+                return BookState(begin, end, count, None, messages, size)
+        return super().decode(data)  # which says what is wrong
+
+
+book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _read_book)
+_page: Final[Codec[Page]] = Codec("Page", _encode_page, _read_page)
+
+BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
+PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)
+SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", origin)
+
+
+@value_type
+class QueueRows:
+    """Where one queue's rows stand: full storage keys, and the prefix of its pages."""
+
+    book: bytes
+    pages: bytes
+    capacity: bytes
+
+    def page(self, index: int) -> bytes:
+        """Storage key of a page."""
+        return self.pages + twox64_concat(index.to_bytes(4, "little"))
+
+
+@lru_cache(maxsize=4096)  # the same few in every block
+def rows_of(para: ParaId) -> QueueRows:
+    """The rows of the queue of a para."""
+    return QueueRows(BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para))
+
+
+class ProcessMessageError(IntEnum):
+    """`frame_support::traits::ProcessMessageError`: why a message could not be processed."""
+
+    BadFormat = 0
+    Corrupt = 1
+    Unsupported = 2
+    Overweight = 3
+    Yield = 4
+    StackLimitReached = 5
+
+
+@value_type
+class MessageError:
+    """Why a message could not be processed; `required` goes with `Overweight` only."""
+
+    kind: ProcessMessageError
+    required: Weight | None = None
+
+    def encode(self) -> bytes:
+        """SCALE bytes."""
+        return bytes((self.kind,)) + (b"" if self.required is None else encode_weight(self.required))
+
+
+def _read_error(reader: Reader) -> MessageError:
+    at = reader.pos
+    try:
+        error = MessageError(ProcessMessageError(reader.u8()))
+    except ValueError:
+        raise ScaleError(f"no ProcessMessageError at offset {at}") from None
+    if error.kind is ProcessMessageError.Overweight:
+        return replace(error, required=read_weight(reader))
+    return error
+
+
+message_error: Final[Codec[MessageError]] = Codec("ProcessMessageError", MessageError.encode, _read_error)
+
+
+@event(PALLET, 0, hash_codec, origin, message_error)
+class ProcessingFailed(Event):
+    """A message was taken off the queue and could not be processed; `id` is its blake2b-256."""
+
+    id: Hash
+    origin: ParaId
+    error: MessageError
+
+
+@event(PALLET, 1, hash_codec, origin, weight_codec, scale.boolean)
+class Processed(Event):
+    """A message was taken off the queue and processed; `success` is what the processor says of it."""
+
+    id: Hash
+    origin: ParaId
+    weight_used: Weight
+    success: bool
+
+
+@event(PALLET, 4, hash_codec, origin, weight_codec)
+class OverweightDropped(Event):
+    """A message was discarded that weighs more than a whole block allows; in Rust it waits for `execute_overweight`."""
+
+    id: Hash
+    origin: ParaId
+    weight: Weight
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why upward messages of a parachain block were refused (`UmpAcceptanceCheckErr`)."""
+
+    MoreMessagesThanPermitted = 0
+    MessageSize = 1
+    CapacityExceeded = 2
+    TotalSizeExceeded = 3
+    IsOffboarding = 4

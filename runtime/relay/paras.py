@@ -1,0 +1,226 @@
+"""The `Paras` pallet: which parachains there are, their heads, and the signals of a code upgrade.
+
+Parachains                Vec<ParaId>, ascending
+ParaLifecycles            Twox64Concat ParaId -> ParaLifecycle
+Heads                     Twox64Concat ParaId -> Vec<u8>, the encoded header of the newest included block
+MostRecentContext         Twox64Concat ParaId -> u32, the relay parent of that block
+UpgradeGoAheadSignal      Twox64Concat ParaId -> 00 Abort | 01 GoAhead
+UpgradeRestrictionSignal  Twox64Concat ParaId -> 00 Present
+ActionsQueue              Twox64Concat u32 session -> Vec<ParaId>, ascending
+"""
+
+from bisect import insort
+from enum import IntEnum
+from typing import Final, TypeVar
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.framework.message_chains import para_id, relay_number
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.relay.host_configuration import active_config
+
+PALLET: Final = "Paras"
+E = TypeVar("E", bound=IntEnum)
+
+
+class ParaLifecycle(IntEnum):
+    """Where a para stands; only `PARACHAIN` includes blocks."""
+
+    ONBOARDING = 0
+    PARATHREAD = 1
+    PARACHAIN = 2
+    UPGRADING_PARATHREAD = 3
+    DOWNGRADING_PARACHAIN = 4
+    OFFBOARDING_PARATHREAD = 5
+    OFFBOARDING_PARACHAIN = 6
+
+
+class UpgradeGoAhead(IntEnum):
+    """Whether a parachain is to enact the code that it announced."""
+
+    ABORT = 0
+    GO_AHEAD = 1
+
+
+class UpgradeRestriction(IntEnum):
+    """That a parachain may not announce new code now."""
+
+    PRESENT = 0
+
+
+def _enum(kind: type[E]) -> Codec[E]:
+    def read(reader: Reader) -> E:
+        at = reader.pos
+        try:
+            return kind(reader.u8())
+        except ValueError:
+            raise ScaleError(f"no {kind.__name__} at offset {at}") from None
+
+    return Codec(kind.__name__, lambda value: bytes((value,)), read)
+
+
+PARACHAINS: Final = StorageValue(PALLET, "Parachains", scale.vec(para_id), [])
+LIFECYCLES: Final = StorageMap(PALLET, "ParaLifecycles", Twox64Concat, para_id, _enum(ParaLifecycle))
+HEADS: Final = StorageMap(PALLET, "Heads", Twox64Concat, para_id, scale.bytes_)
+MOST_RECENT_CONTEXT: Final = StorageMap(PALLET, "MostRecentContext", Twox64Concat, para_id, relay_number)
+GO_AHEAD: Final = StorageMap(PALLET, "UpgradeGoAheadSignal", Twox64Concat, para_id, _enum(UpgradeGoAhead))
+RESTRICTION: Final = StorageMap(PALLET, "UpgradeRestrictionSignal", Twox64Concat, para_id, _enum(UpgradeRestriction))
+ACTIONS: Final = StorageMap(PALLET, "ActionsQueue", Twox64Concat, scale.u32, scale.vec(para_id), [])
+
+
+@event(PALLET, 3, para_id)
+class NewHeadNoted(Event):
+    """A block of the parachain was included."""
+
+    para: ParaId
+
+
+@event(PALLET, 4, para_id, scale.u32)
+class ActionQueued(Event):
+    """The para comes or goes at the start of a session."""
+
+    para: ParaId
+    session: int
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Why a lifecycle change or a head was refused."""
+
+    NotRegistered = 0
+    CannotOnboard = 1
+    CannotOffboard = 2
+    HeadDataTooLarge = 100
+    NotParachain = 101
+
+
+class Paras(Hooks):
+    """Lifecycles, heads and upgrade signals."""
+
+    NAME = PALLET
+
+    def genesis(self, storage: Storage, heads: dict[ParaId, bytes]) -> None:
+        """Parachains that are there from block 0, with their heads."""
+        for para, head in heads.items():
+            self._onboard(storage, para, head)
+
+    # Reading
+
+    def parachains(self, storage: Storage) -> list[ParaId]:
+        """All paras that include blocks, ascending."""
+        return PARACHAINS.get(storage)
+
+    def lifecycle(self, storage: Storage, para: ParaId) -> ParaLifecycle | None:
+        """Where a para stands, none when there is no such para."""
+        return LIFECYCLES.get(storage, para)
+
+    def head(self, storage: Storage, para: ParaId) -> bytes | None:
+        """The newest included head."""
+        return HEADS.get(storage, para)
+
+    def is_parachain(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a para includes blocks now; one that is about to leave still does."""
+        return LIFECYCLES.get(storage, para) in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}
+
+    def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
+        """Whether a parachain is about to leave."""
+        return LIFECYCLES.get(storage, para) is ParaLifecycle.OFFBOARDING_PARACHAIN
+
+    # Coming and going
+
+    def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
+        """Let a para become a parachain at the start of `session`.
+
+        Raises `CannotOnboard` when it is there in any way, `HeadDataTooLarge`. Emits `ActionQueued`.
+        """
+        if LIFECYCLES.contains(storage, para):
+            raise ModuleError(PALLET, Error.CannotOnboard)
+        self._check_head(storage, head)
+        LIFECYCLES.insert(storage, para, ParaLifecycle.ONBOARDING)
+        HEADS.insert(storage, para, head)
+        self._queue(storage, para, session)
+
+    def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
+        """Let a parachain leave at the start of `session`.
+
+        Raises `NotRegistered` when there is no such para, `CannotOffboard` unless it is a parachain. Emits
+        `ActionQueued`.
+        """
+        found = LIFECYCLES.get(storage, para)
+        if found is None:
+            raise ModuleError(PALLET, Error.NotRegistered)
+        if found is not ParaLifecycle.PARACHAIN:
+            raise ModuleError(PALLET, Error.CannotOffboard)
+        LIFECYCLES.insert(storage, para, ParaLifecycle.OFFBOARDING_PARACHAIN)
+        self._queue(storage, para, session)
+
+    def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
+        """Let those come and go whose session begins; returns who left, ascending."""
+        outgoing = []
+        for para in ACTIONS.take(storage, session):
+            found = LIFECYCLES.get(storage, para)
+            if found is ParaLifecycle.ONBOARDING:
+                self._onboard(storage, para, HEADS.get(storage, para) or b"")
+            elif found is ParaLifecycle.OFFBOARDING_PARACHAIN:
+                outgoing.append(para)
+                for item in (LIFECYCLES, HEADS, MOST_RECENT_CONTEXT, GO_AHEAD, RESTRICTION):
+                    item.remove(storage, para)
+                PARACHAINS.put(storage, [other for other in PARACHAINS.get(storage) if other != para])
+        return outgoing
+
+    # Including
+
+    def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
+        """Set the head after a block was included; a go-ahead signal that it could see is used up.
+
+        Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`.
+        """
+        if not self.is_parachain(storage, para):
+            raise ModuleError(PALLET, Error.NotParachain)
+        self._check_head(storage, head)
+        HEADS.insert(storage, para, head)
+        MOST_RECENT_CONTEXT.insert(storage, para, relay_parent)
+        deposit(storage, NewHeadNoted(para))
+
+    def signal_go_ahead(self, storage: Storage, para: ParaId, signal: UpgradeGoAhead | None) -> None:
+        """Tell a parachain to enact or to abort the code that it announced, or withdraw the signal."""
+        if signal is None:
+            GO_AHEAD.remove(storage, para)
+        else:
+            GO_AHEAD.insert(storage, para, signal)
+
+    def try_state(self, storage: Storage) -> None:
+        """The list is sorted and holds exactly those whose lifecycle says so; each has a head."""
+        listed = PARACHAINS.get(storage)
+        if listed != sorted(dict.fromkeys(listed)):
+            raise StateError("Paras: the list of parachains is not sorted")
+        living = sorted(para for para, _ in LIFECYCLES.items(storage) if self.is_parachain(storage, para))
+        if living != listed:
+            raise StateError("Paras: the list of parachains is not that of their lifecycles")
+        for para in listed:
+            if not HEADS.contains(storage, para):
+                raise StateError(f"Paras: {para} has no head")
+
+    def _onboard(self, storage: Storage, para: ParaId, head: bytes) -> None:
+        LIFECYCLES.insert(storage, para, ParaLifecycle.PARACHAIN)
+        HEADS.insert(storage, para, head)
+        listed = PARACHAINS.get(storage)
+        if para not in listed:
+            insort(listed, para)
+            PARACHAINS.put(storage, listed)
+
+    def _queue(self, storage: Storage, para: ParaId, session: int) -> None:
+        queued = ACTIONS.get(storage, session)
+        insort(queued, para)
+        ACTIONS.insert(storage, session, queued)
+        deposit(storage, ActionQueued(para, session))
+
+    def _check_head(self, storage: Storage, head: bytes) -> None:
+        if len(head) > active_config(storage).max_head_data_size:
+            raise ModuleError(PALLET, Error.HeadDataTooLarge)

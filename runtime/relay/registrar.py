@@ -1,0 +1,147 @@
+"""The `Registrar` pallet: who owns a para id.
+
+Paras  Twox64Concat ParaId -> ParaInfo { AccountId manager, u128 deposit, Option<bool> locked }
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.structs import struct
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.message_chains import para_id
+from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, ensure_root, ensure_signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import account_id
+
+PALLET: Final = "Registrar"
+WEIGHT: Final = Weight(150_000_000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ParaInfo:
+    """Who registered a para, for how much, and whether only the para itself may change that now."""
+
+    manager: AccountId
+    deposit: int = 0
+    locked: bool | None = None
+
+
+PARAS: Final = StorageMap(
+    PALLET,
+    "Paras",
+    Twox64Concat,
+    para_id,
+    struct(ParaInfo, account_id, scale.u128, scale.option(scale.boolean)),
+)
+
+
+@event(PALLET, 0, para_id, account_id)
+class Registered(Event):
+    """A para was registered; it comes with a session."""
+
+    para_id: ParaId
+    manager: AccountId
+
+
+@event(PALLET, 1, para_id)
+class Deregistered(Event):
+    """A para was deregistered; it goes with a session."""
+
+    para_id: ParaId
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `paras_registrar`."""
+
+    NotRegistered = 0
+    AlreadyRegistered = 1
+    NotOwner = 2
+    ParaLocked = 9
+
+
+class ParaManager(Protocol):
+    """Lifecycles of paras."""
+
+    def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
+        """Let a para become a parachain at the start of `session`."""
+
+    def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
+        """Let a parachain leave at the start of `session`."""
+
+
+class Registrar(Hooks):
+    """Registration without a deposit; `scheduled_session` says at which session a change takes place."""
+
+    NAME = PALLET
+
+    def __init__(self, paras: ParaManager, scheduled_session: Callable[[Storage], int]) -> None:
+        self._paras = paras
+        self._scheduled_session = scheduled_session
+
+    def genesis(self, storage: Storage, managers: dict[ParaId, AccountId]) -> None:
+        """Owners of the paras that are there from block 0."""
+        for para, manager in managers.items():
+            PARAS.insert(storage, para, ParaInfo(manager))
+
+    def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
+        """The account that manages a para, none when nobody registered it."""
+        info = PARAS.get(storage, para)
+        return None if info is None else info.manager
+
+    @dispatchable(0, para_id, scale.bytes_, weight=WEIGHT)
+    def register(self, storage: Storage, origin: Origin, para: ParaId, genesis_head: bytes) -> None:
+        """Register a para, which the signing account then manages.
+
+        Raises `AlreadyRegistered`. Emits `Registered`. The validation code is not part of the call here.
+        """
+        self._register(storage, ensure_signed(origin), para, genesis_head)
+
+    @dispatchable(1, account_id, para_id, scale.bytes_, weight=WEIGHT)
+    def force_register(
+        self, storage: Storage, origin: Origin, who: AccountId, para: ParaId, genesis_head: bytes
+    ) -> None:
+        """Root registers a para for an account. Raises `AlreadyRegistered`. Emits `Registered`."""
+        ensure_root(origin)
+        self._register(storage, who, para, genesis_head)
+
+    @dispatchable(2, para_id, weight=WEIGHT)
+    def deregister(self, storage: Storage, origin: Origin, para: ParaId) -> None:
+        """Give a para up: by root, the para itself, or its manager unless it is locked.
+
+        Raises `NotRegistered`, `NotOwner`, `ParaLocked`. Emits `Deregistered`.
+        """
+        info = PARAS.get(storage, para)
+        if info is None:
+            raise ModuleError(PALLET, Error.NotRegistered)
+        match origin:
+            case Root():
+                pass
+            case Parachain(caller):
+                if caller != para:
+                    raise ModuleError(PALLET, Error.NotOwner)
+            case Signed(account):
+                if account != info.manager:
+                    raise ModuleError(PALLET, Error.NotOwner)
+                if info.locked:
+                    raise ModuleError(PALLET, Error.ParaLocked)
+            case _:
+                raise BadOrigin
+        PARAS.remove(storage, para)
+        self._paras.schedule_para_cleanup(storage, para, self._scheduled_session(storage))
+        deposit(storage, Deregistered(para))
+
+    def _register(self, storage: Storage, manager: AccountId, para: ParaId, head: bytes) -> None:
+        if PARAS.contains(storage, para):
+            raise ModuleError(PALLET, Error.AlreadyRegistered)
+        PARAS.insert(storage, para, ParaInfo(manager))
+        self._paras.schedule_para_initialize(storage, para, head, self._scheduled_session(storage))
+        deposit(storage, Registered(para, manager))

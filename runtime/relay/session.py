@@ -1,0 +1,104 @@
+"""The `Session` pallet: sessions of a fixed length, and what happens where one ends and the next begins.
+
+    CurrentIndex  u32
+
+At a change of session, in this order: paras come and go; then each offboarding hook runs for all that left, one hook
+after the other. The runtime lists the hooks so that a para's message queue is emptied before its published data is
+removed (PS-11): a message that still ran afterwards would publish again for a para that is gone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.storage import Storage
+
+PALLET: Final = "Session"
+CURRENT_INDEX: Final = StorageValue(PALLET, "CurrentIndex", scale.u32, 0)
+ROTATION_WEIGHT: Final = Weight(100_000_000, 20_000)
+OFFBOARDING_WEIGHT: Final = Weight(200_000_000, 50_000)
+
+OffboardingHook = Callable[[Storage, Sequence[ParaId]], object]
+"""What a pallet does when paras, ascending, have left."""
+
+
+class ParaLifecycles(Protocol):
+    """Who comes and goes with a session."""
+
+    def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
+        """Let those come and go whose session begins; returns who left, ascending."""
+
+
+class NewSessionHook(Protocol):
+    """What else changes with a session."""
+
+    def __call__(self, storage: Storage, session: int) -> object:
+        """Note that `session` begins."""
+
+
+@event(PALLET, 0, scale.u32)
+class NewSession(Event):
+    """A session began."""
+
+    session_index: int
+
+
+class Session(Hooks):
+    """Rotates every `period` blocks; what is scheduled now takes place `delay` sessions later."""
+
+    NAME = PALLET
+
+    def __init__(
+        self,
+        period: int,
+        paras: ParaLifecycles,
+        *,
+        offboarding: Sequence[OffboardingHook] = (),
+        on_new_session: Sequence[NewSessionHook] = (),
+        delay: int = 2,
+    ) -> None:
+        self.period = period
+        self.delay = delay
+        self._paras = paras
+        self._offboarding = tuple(offboarding)
+        self._on_new_session = tuple(on_new_session)
+
+    def current_index(self, storage: Storage) -> int:
+        """The session that runs."""
+        return CURRENT_INDEX.get(storage)
+
+    def scheduled_session(self, storage: Storage) -> int:
+        """The session at whose start a change scheduled now takes place."""
+        return CURRENT_INDEX.get(storage) + self.delay
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:
+        """Rotate at every multiple of the period. Emits `NewSession`, and what the hooks emit."""
+        if now % self.period:
+            return Weight()
+        outgoing = self.rotate(storage)
+        return ROTATION_WEIGHT + OFFBOARDING_WEIGHT * len(outgoing)
+
+    def rotate(self, storage: Storage) -> list[ParaId]:
+        """End the session and begin the next; returns who left."""
+        session = CURRENT_INDEX.get(storage) + 1
+        CURRENT_INDEX.put(storage, session)
+        for hook in self._on_new_session:
+            hook(storage, session)
+        outgoing = self._paras.apply_actions(storage, session)
+        if outgoing:
+            for on_offboard in self._offboarding:
+                on_offboard(storage, outgoing)
+        deposit(storage, NewSession(session))
+        return outgoing
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` for sessions without blocks, or changes in the past."""
+        if self.period <= 0:
+            raise IntegrityError("a session has at least one block")
+        if self.delay <= 0:
+            raise IntegrityError("a change takes place in a later session")

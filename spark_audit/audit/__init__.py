@@ -1,0 +1,1 @@
+"""The audit of a history: each block judged again, findings with evidence, and figures."""

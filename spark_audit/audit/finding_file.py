@@ -1,0 +1,138 @@
+"""A finding as a file of its own, and the check of it: offline, from the file alone, without Spark and without Arrow.
+
+A JSON object: `format`, the columns of the table `findings` (bytes as hex after 0x), and `digest`, blake2b-256 over
+everything else in canonical JSON. The digest tells accidents; forgery is told by judging the evidence again: it must
+come to the very block, collator and code that the file states.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
+from pubsub_emulator.spark_audit.audit import findings
+from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, Judgement, judge
+
+FORMAT: Final = "pubsub-finding/1"
+
+_BYTES: Final = {"id": 32, "block": 32, "collator": 32, "evidence": None}
+_NUMBERS: Final = {"chain": U32_MAX, "segment": U32_MAX, "position": U64_MAX, "number": U32_MAX}
+_TEXTS: Final = ("network", "code", "severity", "detail", "verifier")
+_OPTIONAL: Final = frozenset({"segment", "position", "number", "block", "collator"})
+_COLUMNS: Final = (*_BYTES, *_NUMBERS, *_TEXTS)
+
+
+class FindingError(PubsubError):
+    """A file that holds no finding, or one that its evidence does not bear out; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A finding that was judged again: its columns, and what its evidence shows."""
+
+    finding: Mapping[str, Any]
+    judgement: Judgement
+
+    @property
+    def proven(self) -> bool:
+        """Whether the evidence proves the code; figures, which only a whole history can, prove nothing alone."""
+        return self.judgement.code is not None
+
+
+def finding_text(row: Mapping[str, Any]) -> str:
+    """The file's content for a row of `findings`."""
+    body: dict[str, Any] = {"format": FORMAT}
+    for name in _COLUMNS:
+        value = row[name]
+        body[name] = f"0x{value.hex()}" if isinstance(value, bytes) else value
+    body["digest"] = _digest(body)
+    return json.dumps(body, indent=2) + "\n"
+
+
+def read_finding(path: Path) -> dict[str, Any]:
+    """The finding in a file, well-formed and unaltered since it was written. Raises `FindingError`."""
+    try:
+        body = json.loads(path.read_bytes())
+    except OSError as error:
+        raise FindingError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FindingError(f"{path}: not JSON: {error}") from None
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise FindingError(f"{path}: no finding: `format` is not {FORMAT!r}")
+    odd = sorted(body.keys() ^ {"format", "digest", *_COLUMNS})
+    if odd:
+        raise FindingError(f"{path}: {odd[0]} is missing or not known")
+    row = {name: _value(path, name, body[name]) for name in _COLUMNS}
+    if body["digest"] != _digest(body):
+        raise FindingError(f"{path}: the file was altered: it does not have the digest that it states")
+    return row
+
+
+def check_finding(path: Path) -> Checked:
+    """Judge the finding in a file again. Raises `FindingError` when the evidence does not bear it out."""
+    row = read_finding(path)
+    try:
+        judgement = judge(row["evidence"])
+    except EvidenceError as error:
+        raise FindingError(f"{path}: {error}") from None
+    if judgement.kind != "figures" and judgement.code != row["code"]:
+        found = "nothing to complain of" if judgement.code is None else judgement.code
+        raise FindingError(f"{path}: the finding says {row['code']}, its evidence shows {found}: {judgement.detail}")
+    for name, shown in judgement.facts.items():
+        if row[name] != shown:
+            raise FindingError(f"{path}: {name} is {_shown(row[name])}, in the evidence it is {_shown(shown)}")
+    subject = _subject(judgement, row)
+    if subject is not None and row["id"] != findings.finding_id(row["network"], row["chain"], row["code"], subject):
+        raise FindingError(f"{path}: the id is not that of this finding")
+    return Checked(row, judgement)
+
+
+def _subject(judgement: Judgement, row: Mapping[str, Any]) -> bytes | None:
+    """What tells the finding from others of its code on its chain; none where the evidence does not say."""
+    if judgement.kind == "block" and row["position"] is not None:
+        position: int = row["position"]
+        return position.to_bytes(8, "little") + bytes(row["block"] or b"")
+    if judgement.kind == "seam" and row["segment"] is not None:
+        segment: int = row["segment"]
+        return segment.to_bytes(4, "little")
+    if judgement.kind == "equivocation":
+        reader = Reader(row["evidence"])
+        reader.take(1)
+        reader.bytes_()
+        author = reader.take(32)
+        slot = Header.decode(reader.bytes_()).aura_slot() or 0
+        return slot.to_bytes(8, "little") + author
+    return None
+
+
+def _value(path: Path, name: str, value: object) -> Any:
+    """A field as the column that it stands for. Raises `FindingError`."""
+    if value is None and name in _OPTIONAL:
+        return None
+    if name in _TEXTS and isinstance(value, str):
+        return value
+    if name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _NUMBERS[name]:
+        return value
+    if name in _BYTES and isinstance(value, str) and value.startswith("0x"):
+        try:
+            data = bytes.fromhex(value[2:])
+        except ValueError:
+            raise FindingError(f"{path}: {name} is not hex") from None
+        if _BYTES[name] in {None, len(data)}:
+            return data
+    raise FindingError(f"{path}: {name} is not what belongs there")
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    rest = {name: value for name, value in body.items() if name != "digest"}
+    return blake2_256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hex()
+
+
+def _shown(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,72 @@
+"""A growing history audited as segments land: each turn judges what is new and gives what a whole run gives (AU-10)."""
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.engine.engine import Mapper, Report, Unit, open_mapper
+from pubsub_emulator.spark_audit.history.commit import COMMITS
+
+_FIRST_WAIT = 0.05
+_LONGEST_WAIT = 2.0
+
+
+def follow(
+    history: Path, out: Path, stop: Event, master: str | None = None, engine: str = "spark", **options: Any
+) -> Generator[AuditResult, None, None]:
+    """The result of an audit of what is there now, and another one whenever more was committed, until `stop` is set.
+
+    `options` are those of `audit`. A manifest appears last, so whatever it names is there. The engine starts with the
+    first turn that has something to judge and serves all later ones. A turn that is interrupted leaves what it judged:
+    whoever follows again goes on from there. Raises `AuditFailed`.
+    """
+    seen: tuple[str, ...] | None = None
+    wait = _FIRST_WAIT
+    kept = _Kept()
+    try:
+        while not stop.is_set():
+            found = _manifests(history)
+            if found and found != seen:
+                yield audit(history, out, master, engine, opener=kept.open, **options)
+                seen, wait = found, _FIRST_WAIT
+            else:
+                stop.wait(wait)
+                wait = min(wait * 2, _LONGEST_WAIT)
+    finally:
+        kept.end()
+
+
+class _Kept:
+    """An engine that outlives the audits that use it."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        self.real: Mapper | None = None
+
+    def open(self, name: str, master: str | None) -> Mapper:
+        """Start it, or hand it out again."""
+        if self.real is None:
+            self.real = open_mapper(name, master)
+            self.name = name
+        return self
+
+    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
+        """As the engine."""
+        if self.real is None:
+            raise RuntimeError("an engine is opened before it is used")
+        return self.real.map(unit, tasks, out, report)
+
+    def close(self) -> None:
+        """It stays for the next turn."""
+
+    def end(self) -> None:
+        """Stop it."""
+        if self.real is not None:
+            self.real.close()
+
+
+def _manifests(history: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in (history / COMMITS).glob("[!.]*.json")))

@@ -1,0 +1,109 @@
+"""What a block cost: measures from a candidate's row and from executing it (PS-70)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pubsub_emulator.primitives.pubsub import TimedOut, ValidFor, node_cost
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.parachain.block import encode_messages
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.rows import Row, empty_row, messages_of
+
+_SAME: Final = (
+    "network",
+    "chain",
+    "segment",
+    "position",
+    "number",
+    "block",
+    "status",
+    "verdict",
+    "slot",
+    "collator",
+    "relay_parent",
+    "max_pov",
+)
+_SUMMED: Final = (
+    "top_path_bytes",
+    "child_node_bytes",
+    "value_bytes",
+    "cache_charges",
+    "row_charges",
+    "cached_bytes",
+)
+
+
+def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
+    """What a candidate's row tells without executing it; nodes that are not there weigh nothing."""
+    out = empty_row(schema.BLOCK_MEASURES)
+    out.update({name: row[name] for name in _SAME})
+    out["judged"] = judged
+    out["relay_lag"] = None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
+    out["proof_nodes"] = len(row["proof"])
+    out["proof_bytes"] = sum(node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes)
+    out["messages_bytes"] = len(encode_messages(*messages_of(row)))
+    if row["unpruned"] is not None:
+        out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])
+    return out
+
+
+def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
+    """What executing an included candidate adds to its measures."""
+    ledger, plan = outcome.ledger, outcome.plan
+    lag = row["included_at"] - row["relay_parent"]
+    states = [delivery.ttl_state for delivery in outcome.deliveries]
+    sums = {name: sum(getattr(publisher, name) for publisher in ledger.publishers) for name in _SUMMED}
+    out = {
+        **sums,
+        "budget": ledger.budget,
+        "used": ledger.used,
+        "unused": ledger.unused,
+        "stopped": plan.cursor is not None,
+        "static_bytes": ledger.static_bytes,
+        "map_charges": ledger.map_charges,
+        "own_state_bytes": ledger.own_state_bytes,
+        "cache_state_bytes": ledger.cache_state_bytes,
+        "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
+        "publishers": len(ledger.publishers),
+        "unchanged": sum(publisher.unchanged for publisher in ledger.publishers),
+        "complete": sum(publisher.complete for publisher in ledger.publishers),
+        "deliveries": len(outcome.deliveries),
+        "timed_out": sum(isinstance(state, TimedOut) for state in states),
+        "expired_valid": sum(isinstance(state, ValidFor) and state.blocks <= lag for state in states),
+        "cursor_before": before.top.get(items.PROCESSING_CURSOR.key),
+        "cursor_after": outcome.state.top.get(items.PROCESSING_CURSOR.key),
+    }
+    if row["unpruned"] is not None:
+        full = {part["publisher"]: part["bytes"] for part in row["unpruned"]}
+        unchanged = [publisher for publisher in ledger.publishers if publisher.unchanged]
+        out["saved_unchanged"] = sum(full.get(each.para, 0) - each.top_path_bytes for each in unchanged)
+        out["saved_pruned"] = ledger.static_bytes + sum(full.values()) - ledger.proof_bytes
+    return out
+
+
+def publisher_rows(row: Row, outcome: BlockOutcome) -> list[Row]:
+    """One row for each publisher that the block's walk met."""
+    full = {part["publisher"]: part["bytes"] for part in row["unpruned"] or ()}
+    delivered: dict[int, int] = {}
+    for delivery in outcome.deliveries:
+        delivered[delivery.publisher] = delivered.get(delivery.publisher, 0) + 1
+    delays: dict[int, list[int]] = {}
+    for change in outcome.plan.changes:
+        if change.entry is not None:
+            delays.setdefault(change.para, []).append(row["included_at"] - change.entry.when_inserted)
+    place = {name: row[name] for name in ("network", "chain", "segment", "position", "number")}
+    return [
+        {
+            **place,
+            "publisher": ledger.para,
+            "unchanged": ledger.unchanged,
+            "complete": ledger.complete,
+            **{name: getattr(ledger, name) for name in _SUMMED},
+            "unpruned_bytes": full.get(ledger.para),
+            "deliveries": delivered.get(ledger.para, 0),
+            "delays": sorted(delays.get(ledger.para, ())),
+        }
+        for ledger in outcome.ledger.publishers
+    ]

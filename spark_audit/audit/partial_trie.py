@@ -1,0 +1,286 @@
+"""A state trie of which only some nodes are at hand: reads, writes and its new root, as far as those nodes reach.
+
+What `trie.Trie` does to a whole state, this does to a storage proof: every node and detached value is asked for by its
+hash when it is first needed, and one that is not there raises `MissingNode`. So whoever notes what was asked for has
+the smallest proof on which the same reads and writes can be done again. Nodes are never changed, only replaced: a fork
+is a copy of one reference. Written to be obviously right; states that are whole have the quick trie.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.trie import BadNode, MissingNode, Trie
+from pubsub_emulator.trie.codec import (
+    BRANCH,
+    BRANCH_WITH_VALUE,
+    EMPTY_NODE,
+    HASHED_BRANCH,
+    HASHED_LEAF,
+    LEAF,
+    MAX_INLINE_VALUE,
+    node_head,
+    pack,
+)
+from pubsub_emulator.trie.parts import Parts
+
+Fetch = Callable[[bytes], bytes | None]
+"""The node or detached value with a hash, none when it is not there. What is handed back must have that hash."""
+
+_MAX_INLINE: Final = MAX_INLINE_VALUE[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Far:
+    """A node or a value that is known by its hash."""
+
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node that was looked into; `partial` in hex digits, `children` by nibble."""
+
+    partial: str
+    value: bytes | _Far | None
+    children: dict[int, "_Node | _Far"]
+
+    def with_child(self, nibble: int, child: "_Node | _Far | None") -> "_Node":
+        """The same node with another child at `nibble`, or none."""
+        kept = {at: each for at, each in self.children.items() if at != nibble}
+        return replace(self, children=kept if child is None else {**kept, nibble: child})
+
+
+_Reference = _Node | _Far
+
+
+def partial_state(root: Hash, fetch: Fetch) -> State:
+    """The state with this root, without child tries, as far as `fetch` can tell."""
+    return State(cast("Trie", PartialTrie(root, fetch)))  # all that a state asks of its top trie
+
+
+class PartialTrie:
+    """The part of `trie.Trie`, layout version 1, that a block needs. Everything may raise `MissingNode`, `BadNode`."""
+
+    __slots__ = ("_fetch", "_first", "_root", "_seen")
+
+    def __init__(self, root: Hash, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._first = root
+        self._seen: dict[bytes, _Node] = {}
+        self._root: _Reference | None = None if root == EMPTY_TRIE_ROOT else _Far(root)
+
+    def fork(self) -> "PartialTrie":
+        """A trie that is written apart from this one."""
+        out = PartialTrie(self._first, self._fetch)
+        out._root, out._seen = self._root, self._seen
+        return out
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value under `key`, or none."""
+        digits = key.hex()
+        node, _, rest = self._descend(digits)
+        return None if node is None or rest is not None else self._value(node, digits)
+
+    def update(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Write many keys, in the order given; none removes a key."""
+        for key, value in changes.items():
+            if value is None:
+                self.remove(key)
+            else:
+                self.insert(key, value)
+
+    def insert(self, key: bytes, value: bytes) -> None:
+        """Put `value` under `key`."""
+        node, path, rest = self._descend(key.hex())
+        if rest is None and node is not None:
+            self._ascend(path, replace(node, value=value))
+        elif node is None:
+            self._ascend(path, _Node(rest or "", value, {}))
+        else:
+            self._ascend(path, _split(node, rest or "", value))
+
+    def remove(self, key: bytes) -> bool:
+        """Remove `key`; whether it was there."""
+        node, path, rest = self._descend(key.hex())
+        if node is None or rest is not None or node.value is None:
+            return False
+        self._ascend(path, self._settled(replace(node, value=None)))
+        return True
+
+    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Entries whose keys start with `prefix`, ascending, strictly after `after`, as they stand now."""
+        return self._items(self._root, prefix.hex(), None if after is None else after.hex())
+
+    def root(self) -> Hash:
+        """The Merkle root."""
+        if self._root is None:
+            return EMPTY_TRIE_ROOT
+        return Hash(self._root.hash) if isinstance(self._root, _Far) else blake2_256(_encode(self._root))
+
+    def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
+        """Add to `into` every node and detached value that reading `keys` touches."""
+        for key in keys:
+            digits = key.hex()
+            reference, depth = self._root, 0
+            if reference is None:
+                into[EMPTY_TRIE_ROOT] = EMPTY_NODE
+            while reference is not None:
+                node = self._load(reference, digits, depth)
+                encoded = _encode(node)
+                if len(encoded) >= 32 or not depth:
+                    into[blake2_256(encoded)] = encoded
+                if not digits.startswith(node.partial, depth):
+                    break
+                depth += len(node.partial)
+                if depth == len(digits):
+                    value = self._value(node, digits)
+                    if value is not None and len(value) > _MAX_INLINE:
+                        into[blake2_256(value)] = value
+                    break
+                reference = node.children.get(int(digits[depth], 16))
+                depth += 1
+
+    def _items(self, root: _Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
+        waiting: list[tuple[_Reference, str]] = [] if root is None else [(root, "")]
+        while waiting:
+            reference, path = waiting.pop()
+            # What cannot hold a wanted key is not looked into: it need not be at hand.
+            if not _overlap(path, prefix) or _behind(path, after):
+                continue
+            node = self._load(reference, path, len(path))
+            path += node.partial
+            if not _overlap(path, prefix) or _behind(path, after):
+                continue
+            waiting += [(node.children[nibble], f"{path}{nibble:x}") for nibble in sorted(node.children, reverse=True)]
+            if path.startswith(prefix) and (after is None or path > after):
+                value = self._value(node, path)
+                if value is not None:
+                    yield bytes.fromhex(path), value
+
+    def _descend(self, digits: str) -> tuple[_Node | None, list[tuple[_Node, int]], str | None]:
+        """As far down towards a key as the trie goes: the last node, those above it with the nibbles taken, the rest.
+
+        No rest: the node is the key's own. A node and a rest, from where the node starts: it diverges from the key. A
+        rest alone: nothing stands there yet.
+        """
+        path: list[tuple[_Node, int]] = []
+        reference, depth = self._root, 0
+        while reference is not None:
+            node = self._load(reference, digits, depth)
+            if not digits.startswith(node.partial, depth):
+                return node, path, digits[depth:]
+            depth += len(node.partial)
+            if depth == len(digits):
+                return node, path, None
+            nibble = int(digits[depth], 16)
+            path.append((node, nibble))
+            reference = node.children.get(nibble)
+            depth += 1
+        return None, path, digits[depth:]
+
+    def _ascend(self, path: list[tuple[_Node, int]], reference: _Reference | None) -> None:
+        """Put `reference` where `path` leads to."""
+        for node, nibble in reversed(path):
+            changed = node.with_child(nibble, reference)
+            reference = self._settled(changed) if reference is None else changed
+        self._root = reference
+
+    def _settled(self, node: _Node) -> _Node | None:
+        """A node that lost something: gone when it is empty, merged with its child when that is all it has."""
+        if node.value is not None or len(node.children) > 1:
+            return node
+        if not node.children:
+            return None
+        ((nibble, reference),) = node.children.items()
+        child = self._load(reference, "", 0)
+        return replace(child, partial=f"{node.partial}{nibble:x}{child.partial}")
+
+    def _value(self, node: _Node, digits: str) -> bytes | None:
+        return self._fetched(node.value.hash, digits, len(digits)) if isinstance(node.value, _Far) else node.value
+
+    def _load(self, reference: _Reference, digits: str, depth: int) -> _Node:
+        if isinstance(reference, _Node):
+            return reference
+        seen = self._seen.get(reference.hash)
+        if seen is None:
+            encoded = self._fetched(reference.hash, digits, depth)
+            try:
+                seen = _decode(encoded)
+            except BadNode as bad:
+                raise bad.placed(reference.hash, self._first) from None
+            self._seen[reference.hash] = seen
+        return seen
+
+    def _fetched(self, wanted: bytes, digits: str, depth: int) -> bytes:
+        found = self._fetch(wanted)
+        if found is None:
+            raise MissingNode(wanted, self._first, bytes.fromhex(digits[: len(digits) & ~1]), depth)
+        return found
+
+
+def _split(node: _Node, rest: str, value: bytes) -> _Node:
+    """A branch over a node and a new key that leaves it within its partial key; `rest` is left of the key."""
+    partial = node.partial
+    shared = next((at for at, (a, b) in enumerate(zip(partial, rest, strict=False)) if a != b), len(rest))
+    below: dict[int, _Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
+    if shared == len(rest):
+        return _Node(rest, value, below)
+    return _Node(partial[:shared], None, {**below, int(rest[shared], 16): _Node(rest[shared + 1 :], value, {})})
+
+
+def _overlap(path: str, prefix: str) -> bool:
+    """Whether keys below `path` can start with `prefix`."""
+    return path.startswith(prefix) or prefix.startswith(path)
+
+
+def _behind(path: str, after: str | None) -> bool:
+    """Whether no key below `path` comes after `after`."""
+    return after is not None and path < after and not after.startswith(path)
+
+
+def _decode(encoded: bytes) -> _Node:
+    """A node from its bytes. Raises `BadNode`."""
+    parts = Parts(encoded)
+    if not parts.kind:
+        raise BadNode(b"", b"", b"", 0, "an empty trie below a root")
+    digits = encoded[parts.partial_at : parts.body_at].hex()
+    value: bytes | _Far | None = encoded[parts.value_at : parts.value_end]
+    if parts.kind == BRANCH:
+        value = None
+    elif parts.kind in {HASHED_LEAF, HASHED_BRANCH}:
+        value = _Far(encoded[parts.value_at : parts.value_end])
+    children: dict[int, _Reference] = {}
+    for nibble, _, start, end in parts.children:
+        reference = encoded[start:end]
+        if len(reference) > 32:  # only a forger's: nested, it would take no end of them
+            raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
+        children[nibble] = _Far(reference) if len(reference) == 32 else _decode(reference)
+    return _Node(digits[parts.nibbles & 1 :], value, children)
+
+
+def _encode(node: _Node) -> bytes:
+    value = node.value
+    detached = isinstance(value, _Far) or (value is not None and len(value) > _MAX_INLINE)
+    if node.children:
+        kind = BRANCH if value is None else HASHED_BRANCH if detached else BRANCH_WITH_VALUE
+    else:
+        kind = HASHED_LEAF if detached else LEAF
+    pieces = [node_head(kind, len(node.partial)), pack(node.partial)]
+    if node.children:
+        pieces.append(sum(1 << nibble for nibble in node.children).to_bytes(2, "little"))
+    if isinstance(value, _Far):
+        pieces.append(value.hash)
+    elif value is not None:
+        pieces.append(blake2_256(value) if detached else encode_compact(len(value)) + value)
+    for nibble in sorted(node.children):
+        child = node.children[nibble]
+        encoded = b"" if isinstance(child, _Far) else _encode(child)
+        if isinstance(child, _Far) or len(encoded) >= 32:
+            encoded = child.hash if isinstance(child, _Far) else blake2_256(encoded)
+        pieces.append(encode_compact(len(encoded)) + encoded)
+    return b"".join(pieces)

@@ -1,0 +1,217 @@
+"""What only a history shows: habits of a chain's blocks held against thresholds, as findings of severity `info` (AU-2).
+
+The rows of a chain are read once, in order; what is kept between them is bounded by collators, publishers and a window
+of slots, whatever the history's length.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from pubsub_emulator.spark_audit.audit import findings
+from pubsub_emulator.spark_audit.audit.evidence import equivocation_evidence, figures_evidence
+from pubsub_emulator.spark_audit.audit.findings import Severity, Thresholds, finding_row
+from pubsub_emulator.spark_audit.history.rows import Row
+
+HABIT_COLUMNS: Final = (
+    "network",
+    "chain",
+    "segment",
+    "position",
+    "number",
+    "block",
+    "status",
+    "verdict",
+    "judged",
+    "slot",
+    "collator",
+    "sealed",
+    "relay_parent",
+    "relay_lag",
+    "budget",
+    "used",
+    "stopped",
+    "expired_valid",
+    "cursor_before",
+    "cursor_after",
+)
+"""What is read of `block_measures`."""
+
+SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
+"""What is read of `publisher_measures`, once its rows are at their block."""
+
+_SLOT_WINDOW: Final = 4096
+_MILLION: Final = 1_000_000
+
+
+class Headers(Protocol):
+    """Where the encoded header of a candidate is had from."""
+
+    def __call__(self, segment: int, position: int) -> bytes | None:
+        """The header, none when it cannot be read."""
+
+
+class PublisherRows(Protocol):
+    """Where the publisher measures of a block are had from."""
+
+    def __call__(self, segment: int, position: int) -> list[Row]:
+        """The rows, none for a block that met no publisher."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Consecutive blocks with the same habit."""
+
+    first: Row
+    last: Row
+    length: int = 0
+    most: int = 0
+
+    def add(self, row: Row, figure: int) -> None:
+        self.last = row
+        self.length += 1
+        self.most = max(self.most, figure)
+
+
+def chain_habits(
+    blocks: Iterable[Row], publishers: PublisherRows, headers: Headers, limits: Thresholds
+) -> Iterator[Row]:
+    """Findings about one chain from its `block_measures` in order; `publishers` gives a block's publisher rows."""
+    watch = _Watch(limits, headers)
+    for row in blocks:
+        if not row["judged"] or row["status"] == "imported":
+            continue
+        yield from watch.equivocation(row)
+        if row["status"] == "included" and row["verdict"] is None:
+            yield from watch.included(row, publishers(row["segment"], row["position"]))
+    yield from watch.close()
+
+
+class _Watch:
+    """What is remembered between a chain's blocks."""
+
+    def __init__(self, limits: Thresholds, headers: Headers) -> None:
+        self.limits = limits
+        self.headers = headers
+        self.runs: dict[tuple[str, str], _Run] = {}
+        self.slots: dict[tuple[int, bytes], Row] = {}
+        self.reported: set[tuple[int, bytes]] = set()
+        self.newest_slot = 0
+        self.last: Row | None = None
+        self.known: dict[int, None] = {}
+
+    def equivocation(self, row: Row) -> Iterator[Row]:
+        """Two different headers, both sealed by the author whose turn it is, for one slot."""
+        slot, author = row["slot"], row["collator"]
+        if slot is None or not row["sealed"]:
+            return
+        if slot > self.newest_slot:
+            self.newest_slot = slot
+            for old in [key for key in self.slots if key[0] < slot - _SLOT_WINDOW]:
+                del self.slots[old]
+                self.reported.discard(old)
+        place = (slot, author)
+        first = self.slots.setdefault(place, row)
+        if first["block"] == row["block"] or place in self.reported:
+            return
+        pair = [self.headers(each["segment"], each["position"]) for each in (first, row)]
+        if pair[0] is None or pair[1] is None:
+            return
+        self.reported.add(place)
+        evidence = equivocation_evidence(author, pair[0], pair[1])
+        detail = f"blocks {first['block'].hex()} and {row['block'].hex()} for slot {slot}"
+        yield _finding(row, findings.EQUIVOCATION, slot.to_bytes(8, "little") + author, evidence, detail)
+
+    def included(self, row: Row, publishers: list[Row]) -> Iterator[Row]:
+        """All habits of included blocks."""
+        limits = self.limits
+        author = row["collator"].hex()
+        lag = row["relay_lag"]
+        yield from self.run(findings.RELAY_LAG, author, row, lag, holds=lag >= limits.relay_lag, least=1)
+        stalled = self.last is not None and self.last["relay_parent"] == row["relay_parent"]
+        yield from self.run(findings.STALLING, "", row, lag, holds=stalled, least=limits.stalled_blocks)
+        share = row["used"] * _MILLION // row["budget"]
+        full = row["stopped"] or share >= limits.budget_ppm
+        yield from self.run(findings.AT_BUDGET, author, row, share, holds=full, least=limits.at_budget_blocks)
+        if self.last is not None and self.last["cursor_after"] != row["cursor_before"]:
+            figures = {"after": _hex(self.last["cursor_after"]), "before": _hex(row["cursor_before"])}
+            detail = "the cursor is not where the block before left it"
+            yield _finding(row, findings.CURSOR_JUMP, row["block"], figures_evidence(figures), detail)
+        if row["expired_valid"]:
+            figures = {"deliveries": row["expired_valid"], "relay_lag": lag}
+            detail = (
+                f"{row['expired_valid']} entries had expired when the block was judged, {lag} after its relay parent"
+            )
+            yield _finding(row, findings.EXPIRED_AS_VALID, row["block"], figures_evidence(figures), detail)
+        served = {each["publisher"] for each in publishers if each["complete"] or each["unchanged"]}
+        self.known.update(dict.fromkeys(each["publisher"] for each in publishers))
+        for publisher in sorted(self.known):
+            waits = row["stopped"] and publisher not in served
+            least = limits.starved_blocks
+            yield from self.run(findings.STARVATION, str(publisher), row, share, holds=waits, least=least)
+        self.last = row
+
+    def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool, least: int) -> Iterator[Row]:
+        """Lengthen, or end and report, a run of blocks with one habit."""
+        key = (code, who)
+        if holds:
+            run = self.runs.get(key)
+            if run is None:
+                run = self.runs[key] = _Run(row, row)
+            run.add(row, figure)
+            return
+        run = self.runs.pop(key, None)
+        if run is not None and run.length >= least:
+            yield _report(code, who, run)
+
+    def close(self) -> Iterator[Row]:
+        """Report the runs that last to the end."""
+        limits = self.limits
+        least = {
+            findings.RELAY_LAG: 1,
+            findings.STALLING: limits.stalled_blocks,
+            findings.AT_BUDGET: limits.at_budget_blocks,
+            findings.STARVATION: limits.starved_blocks,
+        }
+        for (code, who), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
+            if run.length >= least[code]:
+                yield _report(code, who, run)
+
+
+_WORDS: Final = {
+    findings.RELAY_LAG: "{length} blocks on relay parents up to {most} relay blocks old",
+    findings.STALLING: "{length} blocks in a row on the relay parent of the block before",
+    findings.AT_BUDGET: "{length} blocks in a row at the budget, up to {most} millionths of it",
+    findings.STARVATION: "publisher {who} was not served for {length} blocks in a row while the budget ran out",
+}
+
+
+def _report(code: str, who: str, run: _Run) -> Row:
+    figures = {
+        "subject": who,
+        "blocks": run.length,
+        "most": run.most,
+        "first": [run.first["number"], run.first["block"].hex()],
+        "last": [run.last["number"], run.last["block"].hex()],
+    }
+    detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
+    return _finding(run.first, code, who.encode() + run.first["block"], figures_evidence(figures), detail)
+
+
+def _finding(row: Row, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
+    place: dict[str, Any] = {name: row[name] for name in ("segment", "position", "number", "block")}
+    return finding_row(
+        network=row["network"],
+        chain=row["chain"],
+        code=code,
+        severity=Severity.INFO,
+        subject=subject,
+        evidence=evidence,
+        detail=detail,
+        place=place,
+        collator=row["collator"],
+    )
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()

@@ -1,0 +1,1 @@
+"""Units of work, what each rests on, and the engines that run them."""

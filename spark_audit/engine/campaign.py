@@ -1,0 +1,128 @@
+"""A campaign of cheats whose worlds are given out to an engine: the same cases and surprises as in one process.
+
+The worlds of a campaign follow from its seed and their numbers, so any of them can be tried anywhere. How many are
+needed is known only once they were tried: they go out in batches, are counted in their order, and the one in which the
+last case falls is tried once more, up to that case.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.laboratory.campaign import IDLE_WORLDS, CampaignResult, replay_kept, try_world
+from pubsub_emulator.laboratory.cases import Case, write_case
+from pubsub_emulator.spark_audit.engine.engine import Mapper
+
+_CASES_A_WORLD: Final = 384
+"""A first guess: three worlds of four have eight situations of sixty cases, the others of twelve."""
+
+_MOST: Final = 2048
+"""Worlds in a batch."""
+
+OnWorlds = Callable[[int, int], None]
+"""Told how many worlds were tried, of how many that seem to be needed."""
+
+_COUNTS: Final = ("cases", "honest", "rejected", "accepted_equal", "stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class WorldTask:
+    """One world of a campaign; no strategies mean all of them."""
+
+    seed: str
+    number: int
+    strategies: tuple[str, ...]
+    most: int
+
+    def to_json(self) -> str:
+        """As it travels to a worker."""
+        return json.dumps(asdict(self))
+
+    def run(self) -> CampaignResult:
+        """Try it."""
+        return try_world(self.seed, self.number, self.strategies or None, self.most)
+
+
+def fuzz(text: str, _out: Path) -> dict[str, Any]:
+    """Try the world that a task names; its surprises come back as the text of their files."""
+    result = WorldTask(**json.loads(text)).run()
+    counts = {name: getattr(result, name) for name in _COUNTS}
+    return {**counts, "by_strategy": result.by_strategy, "surprises": [case.to_json() for case in result.surprises]}
+
+
+def distribute(
+    engine: Callable[[], Mapper],
+    cases: int,
+    seed: str,
+    strategies: Sequence[str] | None = None,
+    on_worlds: OnWorlds | None = None,
+    *,
+    out: Path | None = None,
+    first: Iterable[Case] | None = None,
+) -> CampaignResult:
+    """As `pubsub_emulator.laboratory.campaign.campaign` with the same arguments, its worlds tried by an engine.
+
+    The engine is opened when the first world is to be tried, and closed. Raises what `campaign` and the engine raise.
+    """
+    result = replay_kept(seed, strategies, out, first)
+    if cases < 1:
+        return result
+    mapper = engine()
+    try:
+        _try_worlds(
+            mapper, result, cases, seed, tuple(strategies or ()), on_worlds or (lambda _done, _total: None), out
+        )
+    finally:
+        mapper.close()
+    return result
+
+
+def _try_worlds(  # noqa: PLR0917  # all of `distribute`
+    mapper: Mapper,
+    result: CampaignResult,
+    cases: int,
+    seed: str,
+    strategies: tuple[str, ...],
+    report: OnWorlds,
+    out: Path | None,
+) -> None:
+    number = idle = 0
+    while result.cases < cases and idle < IDLE_WORLDS:
+        average = max(result.cases // number, 1) if number else _CASES_A_WORLD
+        count = min(-(-(cases - result.cases) // average), _MOST)
+        batch = [WorldTask(seed, number + at, strategies, cases) for at in range(count)]
+        total = number + count
+        tried = mapper.map(fuzz, [task.to_json() for task in batch], Path(), _shifted(report, number, total))
+        for task, receipt in zip(batch, tried, strict=True):
+            if result.cases >= cases or idle >= IDLE_WORLDS:
+                break
+            left = cases - result.cases
+            world = _result(receipt) if receipt["cases"] < left else _last(task, left)
+            idle = 0 if world.cases else idle + 1
+            _add(result, world, out)
+            number = task.number + 1
+
+
+def _shifted(report: OnWorlds, before: int, total: int) -> Callable[[int], None]:
+    return lambda done: report(before + done, total)
+
+
+def _last(task: WorldTask, left: int) -> CampaignResult:
+    """The world in which the last case falls, up to that case."""
+    return try_world(task.seed, task.number, task.strategies or None, left)
+
+
+def _result(receipt: dict[str, Any]) -> CampaignResult:
+    counts = {name: receipt[name] for name in _COUNTS}
+    surprises = [Case.from_json(text) for text in receipt["surprises"]]
+    return CampaignResult(**counts, surprises=surprises, by_strategy=receipt["by_strategy"])
+
+
+def _add(result: CampaignResult, world: CampaignResult, out: Path | None) -> None:
+    """Count a world, and write its surprises where surprises go."""
+    if out is not None and world.surprises:
+        out.mkdir(parents=True, exist_ok=True)
+        world.files += [write_case(case, out) for case in world.surprises]
+    result.add(world)

@@ -1,0 +1,256 @@
+"""Rows and what they stand for: records become rows, rows become the exact candidate and state again."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.pubsub import encode_ttl_state
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain.block import (
+    Candidate,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    Inherent,
+    Verdict,
+)
+from pubsub_emulator.spark_audit.history import schema
+
+Row = dict[str, Any]
+
+
+_CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
+"""Columns that only imported proofs may leave empty."""
+
+_items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
+
+
+class NodeTable:
+    """The distinct proof nodes of a segment as they came, numbered: hashes in references would weigh far more."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hash, int] = {}
+        self._rows: list[Row] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def number(self, node: bytes) -> int:
+        """What rows of `blocks` call the node by."""
+        name = blake2_256(node)
+        number = self._numbers.setdefault(name, len(self._rows))
+        if number == len(self._rows):
+            self._rows.append({"number": number, "hash": name, "data": node})
+        return number
+
+    def rows(self, network: str, segment: int) -> list[Row]:
+        """The rows of `nodes`."""
+        return [{"network": network, "segment": segment, **row} for row in self._rows]
+
+
+class RowError(PubsubError):
+    """A row whose bytes are not what its columns say: it cannot be judged."""
+
+
+def relay_row(network: str, record: RelayRecord) -> Row:
+    """The row of a relay block."""
+    return {
+        "network": network,
+        "number": record.number,
+        "hash": record.hash,
+        "storage_root": record.storage_root,
+        "slot": record.slot,
+    }
+
+
+def subscription_row(network: str, record: SubscriptionRecord) -> Row:
+    """The row of a change of subscriptions."""
+    items = {int(para): list(keys) for para, keys in record.items}
+    return {
+        "network": network,
+        "chain": record.chain,
+        "from_block": record.from_block,
+        "hash": blake2_256(_items.encode(items)),
+        "items": [{"publisher": para, "keys": keys} for para, keys in items.items()],
+    }
+
+
+def checkpoint_row(network: str, record: CheckpointRecord, position: int) -> Row:
+    """The row of a checkpoint; `position` is that of the next candidate."""
+    state = record.state
+    top = ((k, v) for k, v in state.top_entries() if not k.startswith(CHILD_STORAGE_PREFIX))
+    return {
+        "network": network,
+        "chain": record.chain,
+        "segment": record.segment,
+        "position": position,
+        "number": record.header.number,
+        "header": record.header.encode(),
+        "state_root": state.root(),
+        "entries": _entry_rows(top),
+        "children": [
+            {"key": child, "entries": _entry_rows(state.child_entries(child))} for child in sorted(state.children)
+        ],
+    }
+
+
+def block_row(
+    network: str,
+    record: BlockRecord,
+    position: int,
+    nodes: NodeTable,
+    *,
+    collator: bytes | None,
+    parent_root: Hash,
+    spec: RuntimeSpec,
+) -> Row:
+    """The row of a judged candidate; `parent_root` and `spec` are those of the state that it was judged on."""
+    header, inherent = record.candidate.header, record.candidate.inherent
+    refusal = record.refusal
+    return {
+        "network": network,
+        "chain": record.chain,
+        "segment": record.segment,
+        "position": position,
+        "number": header.number,
+        "slot": header.aura_slot(),
+        "block": header.hash(),
+        "status": "included" if refusal is None else "rejected",
+        "verdict": None if refusal is None else refusal.verdict.value,
+        "detail": None if refusal is None else str(refusal),
+        "included_at": record.included_at,
+        "slot_now": record.slot_now,
+        "relay_parent": inherent.relay_parent_number,
+        "relay_parent_root": inherent.relay_parent_storage_root,
+        "relay_root": record.relay_storage_root,
+        "collator": collator,
+        "header": header.encode(),
+        "parent": header.parent_hash,
+        "parent_state_root": parent_root,
+        "state_root": header.state_root,
+        "max_pov": spec.max_pov_size,
+        "allowed_pov": spec.allowed_pov,
+        "downward": [{"sent_at": message.sent_at, "data": message.msg} for message in inherent.downward],
+        "horizontal": [
+            {"sender": sender, "messages": [{"sent_at": message.sent_at, "data": message.data} for message in messages]}
+            for sender, messages in inherent.horizontal
+        ],
+        "messages_used": inherent.messages_used,
+        "proof": [nodes.number(node) for node in inherent.proof],
+        "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
+        "strategy": record.strategy,
+        "source": None,
+    }
+
+
+def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
+    """The row of a cheat, `row` being its candidate's and `due` the verdicts that it must meet, at least one."""
+    names = [verdict.value for verdict in due]
+    same = {name: row[name] for name in ("slot", "collator", "strategy")}
+    return {**block_place(row), **same, "verdict": names[0], "due": names}
+
+
+def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) -> list[Row]:
+    """The rows of a block's callbacks; `place` holds network, chain, segment, position, number and block."""
+    return [
+        {
+            **place,
+            "sequence": sequence,
+            "publisher": delivery.publisher,
+            "key": delivery.key,
+            "kind": delivery.kind,
+            "entry_hash": delivery.entry_hash,
+            "ttl_state": None if delivery.ttl_state is None else encode_ttl_state(delivery.ttl_state),
+            "failed": delivery.failed,
+        }
+        for sequence, delivery in enumerate(deliveries)
+    ]
+
+
+def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
+    """The candidate that a row of `blocks` stands for, byte for byte. Raises `RowError`."""
+    if row["status"] not in {"included", "rejected"}:
+        raise RowError(f"the status {row['status']!r} is not known")
+    for name in _CANDIDATE_HAS:
+        if row[name] is None:
+            raise RowError(f"the row of a candidate has no {name}")
+    try:
+        header = Header.decode(row["header"])
+    except ScaleError as error:
+        raise RowError(f"the header does not decode: {error}") from None
+    proof = proof_of(row, nodes)
+    inherent = Inherent(
+        RelayBlockNumber(row["relay_parent"]),
+        Hash(row["relay_parent_root"]),
+        proof,
+        *messages_of(row),
+        row["messages_used"],
+    )
+    if header.hash() != row["block"]:
+        raise RowError("the header does not have the block's hash")
+    return Candidate(header, inherent)
+
+
+def messages_of(row: Row) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+    """The downward and horizontal messages of a row."""
+    downward = tuple(InboundDownwardMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in row["downward"])
+    horizontal = tuple(
+        (
+            ParaId(channel["sender"]),
+            tuple(InboundHrmpMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in channel["messages"]),
+        )
+        for channel in row["horizontal"]
+    )
+    return downward, horizontal
+
+
+def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
+    """The proof of a row, in its order. Raises `RowError` for a node that is not there."""
+    try:
+        return tuple(nodes[reference] for reference in row["proof"])
+    except KeyError as missing:
+        raise RowError(f"proof node {missing.args[0]} of the segment is not in the history") from None
+
+
+def state_of(row: Row) -> tuple[Header, State]:
+    """The header and state of a checkpoint, the one committing to the other. Raises `RowError` when they do not."""
+    try:
+        header = Header.decode(row["header"])
+    except ScaleError as error:
+        raise RowError(f"the checkpoint's header does not decode: {error}") from None
+    state = build_state(
+        [(entry["key"], entry["value"]) for entry in row["entries"]],
+        {child["key"]: [(entry["key"], entry["value"]) for entry in child["entries"]] for child in row["children"]},
+    )
+    if state.root() != header.state_root or header.state_root != row["state_root"]:
+        raise RowError("the checkpoint's state does not have the root that its header commits to")
+    return header, state
+
+
+def build_state(top: list[tuple[bytes, bytes]], children: Mapping[bytes, list[tuple[bytes, bytes]]]) -> State:
+    """A state from entries of uncertain origin. Raises `RowError` when they speak of child roots themselves."""
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in top):
+        raise RowError("child roots stand among the entries, from which they should follow")
+    return State.from_entries(top, children)
+
+
+def block_place(row: Row) -> Row:
+    """The columns that place a block, as other tables repeat them."""
+    return {name: row[name] for name in ("network", "chain", "segment", "position", "number", "block")}
+
+
+def empty_row(table: schema.Table) -> Row:
+    """A row of `table` without values."""
+    return {column.name: None for column in table.columns}
+
+
+def _entry_rows(entries: Any) -> list[Row]:
+    return [{"key": key, "value": value} for key, value in entries]

@@ -1,0 +1,477 @@
+"""The tables of a history and of its audit: columns, units, versions and where their files stand.
+
+A table's name and version stand in the metadata of each of its Parquet files and are checked on reading, with the
+columns themselves. Sizes are bytes, heights are block numbers of the chain that a column names.
+
+    history   relay_headers authorities subscriptions checkpoints blocks deliveries nodes truth
+    audit     block_measures publisher_measures deliveries findings quarantine
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pubsub_emulator.primitives.errors import PubsubError
+
+
+def _struct(**fields: pa.DataType) -> pa.DataType:
+    """A struct type none of whose fields may be null."""
+    return pa.struct([pa.field(name, kind, nullable=False) for name, kind in fields.items()])
+
+
+_NAME: Final = b"pubsub.table"
+_VERSION: Final = b"pubsub.version"
+_DOC: Final = b"doc"
+
+HASH: Final = pa.binary(32)
+U32: Final = pa.uint32()
+U64: Final = pa.uint64()
+INT: Final = pa.int64()
+"""Sizes and counts of the audit: signed, because JVM readers have no unsigned integers and savings can be negative."""
+BYTES: Final = pa.binary()
+TEXT: Final = pa.string()
+MESSAGES: Final = pa.list_(_struct(sent_at=U32, data=BYTES))
+ENTRIES: Final = pa.list_(_struct(key=BYTES, value=BYTES))
+
+
+class SchemaError(PubsubError):
+    """A file that is not the table it stands for: another name, another version, other columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; `doc` says what the name cannot."""
+
+    name: str
+    type: pa.DataType
+    doc: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table; rows are unique by `key`, and its files stand in one directory for each value of `partitions`."""
+
+    name: str
+    version: int
+    doc: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    partitions: tuple[str, ...] = ()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema, with name, version and column docs in its metadata."""
+        fields = [
+            pa.field(column.name, column.type, nullable=column.nullable, metadata={_DOC: column.doc.encode()})
+            for column in self.columns
+        ]
+        return pa.schema(fields, metadata={_NAME: self.name.encode(), _VERSION: str(self.version).encode()})
+
+    def check(self, found: pa.Schema) -> None:
+        """Raises `SchemaError` unless `found`, as a file states it, is this table in this version."""
+        metadata: dict[bytes, bytes] = dict(found.metadata or {})
+        name, version = metadata.get(_NAME), metadata.get(_VERSION)
+        if name != self.name.encode():
+            raise SchemaError(f"table {_shown(name)} stands where {self.name} belongs")
+        if version != str(self.version).encode():
+            raise SchemaError(
+                f"{self.name} version {_shown(version)} is not version {self.version}, the one known here"
+            )
+        if not found.equals(self.schema, check_metadata=False):
+            raise SchemaError(f"the columns are not those of {self.name} version {self.version}")
+
+    def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
+        """The rows, in key order, as Arrow. Raises `SchemaError` for a missing, surplus or mistyped value."""
+        names = {column.name for column in self.columns}
+        for row in rows:
+            if row.keys() != names:
+                odd = sorted(row.keys() ^ names)
+                raise SchemaError(f"a row of {self.name} lacks or does not know {', '.join(odd)}")
+        ordered = sorted(rows, key=lambda row: tuple(row[name] for name in self.key))
+        try:
+            table = pa.Table.from_pylist(ordered, schema=self.schema)
+            table.validate(full=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise SchemaError(f"a row of {self.name} does not fit its columns: {error}") from None
+        for column in self.columns:
+            if not column.nullable and table.column(column.name).null_count:
+                raise SchemaError(f"{self.name}.{column.name} has no value in some row")
+        return table
+
+
+def _shown(text: bytes | None) -> str:
+    return "without a name" if text is None else repr(text.decode(errors="replace"))
+
+
+_NETWORK: Final = Column("network", TEXT, "name of the network: the relay chain and everything attached to it")
+_CHAIN: Final = Column("chain", U32, "ParaId of the subscriber")
+_SEGMENT: Final = Column("segment", U32, "stretch of the network's history that starts with a checkpoint of each chain")
+_POSITION: Final = Column("position", U64, "place in the order in which the chain's candidates were judged, from 0")
+_NUMBER: Final = Column("number", U32, "block number that the candidate claims")
+_BLOCK: Final = Column("block", HASH, "hash of the candidate's header, seal included")
+
+RELAY_HEADERS: Final = Table(
+    "relay_headers",
+    1,
+    "One row per relay block: the trusted input of every proof.",
+    (
+        _NETWORK,
+        Column("number", U32, "relay block number"),
+        Column("hash", HASH, "hash of its header; none where only the storage root is known", nullable=True),
+        Column("storage_root", HASH, "state root against which relay proofs are opened"),
+        Column("slot", U64, "slot that no candidate judged here may exceed; none where not known", nullable=True),
+    ),
+    ("number", "storage_root"),
+    ("network",),
+)
+
+AUTHORITIES: Final = Table(
+    "authorities",
+    1,
+    "One row per change of a chain's collator set.",
+    (
+        _NETWORK,
+        _CHAIN,
+        Column("from_block", U32, "first block number of the chain that the set is to author"),
+        Column("keys", pa.list_(HASH), "Ed25519 public keys in turn order"),
+    ),
+    ("chain", "from_block"),
+    ("network",),
+)
+
+SUBSCRIPTIONS: Final = Table(
+    "subscriptions",
+    1,
+    "One row per change of a chain's subscriptions.",
+    (
+        _NETWORK,
+        _CHAIN,
+        Column("from_block", U32, "first block number of the chain under which they hold"),
+        Column("hash", HASH, "blake2_256 of the SCALE of `items`"),
+        Column(
+            "items",
+            pa.list_(_struct(publisher=U32, keys=pa.list_(HASH))),
+            "publishers ascending, each with its keys ascending",
+        ),
+    ),
+    ("chain", "from_block"),
+    ("network",),
+)
+
+CHECKPOINTS: Final = Table(
+    "checkpoints",
+    1,
+    "One row per chain and segment: the state at which the segment starts, in full.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        Column("position", U64, "position of the first candidate judged on top of it"),
+        Column("number", U32, "block whose post-state this is"),
+        Column("header", BYTES, "SCALE of that block's header, seal included"),
+        Column("state_root", HASH, "commitment to the state: the root of `entries` and `children`"),
+        Column("entries", ENTRIES, "top trie, child roots left out, keys ascending"),
+        Column(
+            "children",
+            pa.list_(_struct(key=BYTES, entries=ENTRIES)),
+            "child tries by storage key without its prefix, ascending",
+        ),
+    ),
+    ("chain", "segment"),
+    ("network", "chain"),
+)
+
+BLOCKS: Final = Table(
+    "blocks",
+    2,
+    "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
+    "Imported relay proofs stand here too, without what their source does not tell.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        Column("slot", U64, "slot that the header claims", nullable=True),
+        replace(_BLOCK, nullable=True),
+        Column("status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"),
+        Column("verdict", TEXT, "why it was rejected, a name of PS-52", nullable=True),
+        Column("detail", TEXT, "the chain's words on the verdict", nullable=True),
+        Column("included_at", U32, "relay block in which the candidate was judged", nullable=True),
+        Column("slot_now", U64, "slot that it might not exceed then", nullable=True),
+        Column("relay_parent", U32, "relay block number that the inherent claims"),
+        Column("relay_parent_root", HASH, "storage root that the inherent claims for it"),
+        Column("relay_root", HASH, "storage root that the relay chain vouches for", nullable=True),
+        Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
+        Column("header", BYTES, "SCALE of the header, seal included", nullable=True),
+        Column("parent", HASH, "hash of the parent's header", nullable=True),
+        Column("parent_state_root", HASH, "state on which the candidate was judged", nullable=True),
+        Column("state_root", HASH, "post-state root that the header claims", nullable=True),
+        Column("max_pov", U64, "the runtime's `max_pov_size`", nullable=True),
+        Column("allowed_pov", U64, "bytes of it that messages and pub-sub share", nullable=True),
+        Column("downward", MESSAGES, "downward messages, in queue order"),
+        Column(
+            "horizontal",
+            pa.list_(_struct(sender=U32, messages=MESSAGES)),
+            "horizontal messages by sender, ascending",
+        ),
+        Column("messages_used", U32, "bytes that the inherent states for its messages"),
+        Column("proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"),
+        Column(
+            "unpruned",
+            pa.list_(_struct(publisher=U32, bytes=U64)),
+            "what the collator's full proof weighed: witnessed by the network, not verifiable",
+            nullable=True,
+        ),
+        Column("strategy", TEXT, "cheat that the author was told to follow; never read by the audit", nullable=True),
+        Column("source", TEXT, "where an imported proof came from", nullable=True),
+    ),
+    ("segment", "position"),
+    ("network", "chain"),
+)
+
+DELIVERIES: Final = Table(
+    "deliveries",
+    1,
+    "One row per callback of a subscriber's handler, in order within its block.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        _BLOCK,
+        Column("sequence", U32, "order within the block, from 0"),
+        Column("publisher", U32, "ParaId of the publisher"),
+        Column("key", HASH, "published key"),
+        Column("kind", TEXT, "`updated` or `removed`"),
+        Column("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed", nullable=True),
+        Column("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent", nullable=True),
+        Column("failed", pa.bool_(), "whether the handler refused it"),
+    ),
+    ("segment", "position", "sequence"),
+    ("network", "chain"),
+)
+
+NODES: Final = Table(
+    "nodes",
+    2,
+    "One row per distinct proof node of a segment, all chains together; detached values are nodes.",
+    (
+        _NETWORK,
+        _SEGMENT,
+        Column("number", U32, "place among the segment's nodes as they came, from 0: what `blocks.proof` refers to"),
+        Column("hash", HASH, "blake2_256 of `data`"),
+        Column("data", BYTES, "the node"),
+    ),
+    ("number",),
+    ("network", "segment"),
+)
+
+TRUTH: Final = Table(
+    "truth",
+    1,
+    "One row per cheat that an author was told to try: what an audit must find, and nothing else; never read by one.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        _BLOCK,
+        Column("slot", U64, "slot that the header claims", nullable=True),
+        Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
+        Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
+        Column("verdict", TEXT, "the verdict due, a name of PS-52"),
+        Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
+    ),
+    ("chain", "segment", "position"),
+    ("network",),
+)
+
+_LEDGER: Final = (
+    Column("top_path_bytes", INT, "cost of top-trie nodes that prove child roots, static ones not counted"),
+    Column("child_node_bytes", INT, "cost of child-trie nodes in the proof"),
+    Column("value_bytes", INT, "cost of detached values in the proof"),
+    Column("cache_charges", INT, "charged for nodes read from the cache"),
+    Column("row_charges", INT, "charged for `LastDelivered` rows"),
+    Column("cached_bytes", INT, "what cached nodes would have cost in the proof"),
+)
+
+BLOCK_MEASURES: Final = Table(
+    "block_measures",
+    1,
+    "One row per candidate: where its bytes went (PS-70). Figures that only executing it tells are none when rejected.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        replace(_BLOCK, nullable=True),
+        Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
+        Column("verdict", TEXT, "as found by this audit, none for a valid block", nullable=True),
+        Column("judged", pa.bool_(), "whether this audit executed or opened it"),
+        Column("slot", U64, "slot that the header claims", nullable=True),
+        Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
+        Column("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong", nullable=True),
+        Column("relay_parent", INT, "relay block number that the inherent claims"),
+        Column("relay_lag", INT, "relay blocks from the relay parent to the judgement", nullable=True),
+        Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
+        Column("proof_bytes", INT, "their cost"),
+        Column("messages_bytes", INT, "SCALE size of the messages"),
+        Column("max_pov", INT, "the runtime's `max_pov_size`", nullable=True),
+        Column("budget", INT, "what pub-sub might use", nullable=True),
+        Column("used", INT, "what it used", nullable=True),
+        Column("unused", INT, "what was left", nullable=True),
+        Column("stopped", pa.bool_(), "whether the stop rule fired", nullable=True),
+        Column("static_bytes", INT, "cost of nodes that static keys need", nullable=True),
+        Column("map_charges", INT, "charged for the pre-state maps", nullable=True),
+        *(replace(column, nullable=True) for column in _LEDGER),
+        Column("own_state_bytes", INT, "what reading its own state adds to the chain's storage proof", nullable=True),
+        Column("cache_state_bytes", INT, "the part of it that only the cache causes", nullable=True),
+        Column(
+            "cache_net", INT, "`cached_bytes` less `cache_state_bytes`: negative where the cache costs", nullable=True
+        ),
+        Column("unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it", nullable=True),
+        Column("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost", nullable=True),
+        Column("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out", nullable=True),
+        Column("publishers", INT, "publishers met", nullable=True),
+        Column("unchanged", INT, "of them, with an unchanged root", nullable=True),
+        Column("complete", INT, "of them, resolved to the end under a new root", nullable=True),
+        Column("deliveries", INT, "callbacks", nullable=True),
+        Column("timed_out", INT, "of them, of entries already expired", nullable=True),
+        Column("expired_valid", INT, "of them, delivered as valid and expired when judged", nullable=True),
+        Column("cursor_before", BYTES, "SCALE of the cursor before the block: (ParaId, key)", nullable=True),
+        Column("cursor_after", BYTES, "and after it", nullable=True),
+    ),
+    ("segment", "position"),
+    ("network", "chain"),
+)
+
+PUBLISHER_MEASURES: Final = Table(
+    "publisher_measures",
+    2,
+    "One row per executed block and publisher met in it.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        Column("publisher", U32, "ParaId of the publisher"),
+        Column("unchanged", pa.bool_(), "its root was the one processed last"),
+        Column("complete", pa.bool_(), "all its items were resolved under the new root"),
+        *_LEDGER,
+        Column("unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it", nullable=True),
+        Column("deliveries", INT, "callbacks for its keys"),
+        Column("delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"),
+    ),
+    ("segment", "position", "publisher"),
+    ("network", "chain"),
+)
+
+FINDINGS: Final = Table(
+    "findings",
+    1,
+    "One row per finding; the evidence can be checked again from the row alone.",
+    (
+        Column("id", HASH, "blake2_256 over network, chain, code and the finding's subject: equal in every run"),
+        _NETWORK,
+        _CHAIN,
+        Column("segment", U32, "segment in which it was found", nullable=True),
+        Column("position", U64, "position of the candidate", nullable=True),
+        Column("number", U32, "block number that the candidate claims", nullable=True),
+        Column("block", HASH, "hash of the candidate's header", nullable=True),
+        Column("collator", HASH, "Ed25519 key that answers for it", nullable=True),
+        Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.audit.findings`"),
+        Column("severity", TEXT, "`info`, `warning` or `error`"),
+        Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.audit.evidence`"),
+        Column("detail", TEXT, "the facts in words"),
+        Column("verifier", TEXT, "version of this program that found it"),
+    ),
+    ("network", "chain", "id"),
+)
+
+PROOF_PARTS: Final = Table(
+    "proof_parts",
+    1,
+    "One row per part of an imported relay proof: together the parts weigh what the proof weighs.",
+    (
+        _NETWORK,
+        _CHAIN,
+        _SEGMENT,
+        _POSITION,
+        _NUMBER,
+        Column("kind", TEXT, "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, or `unread`"),
+        Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
+        Column("key", BYTES, "relay key that the part belongs to alone", nullable=True),
+        Column("state", TEXT, "of a key: `value`, `absent` or `not proven`", nullable=True),
+        Column("value_bytes", INT, "bytes of the value that the key has", nullable=True),
+        Column("nodes", INT, "distinct nodes of this part, detached values included"),
+        Column("bytes", INT, "their cost: bytes and length prefixes"),
+        Column("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included", nullable=True),
+    ),
+    ("segment", "position", "kind", "name"),
+    ("network", "chain"),
+)
+
+SUMMARIES: Final = Table(
+    "summaries",
+    1,
+    "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
+    (
+        _NETWORK,
+        _CHAIN,
+        Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
+        Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
+        Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
+        Column("count", INT, "blocks that have it"),
+        Column("total", INT, "sum"),
+        Column("least", INT, "smallest"),
+        Column("p50", INT, "median"),
+        Column("p90", INT, "9 in 10 are not above it"),
+        Column("p99", INT, "99 in 100 are not above it"),
+        Column("most", INT, "largest"),
+    ),
+    ("network", "chain", "scope", "subject", "measure"),
+)
+
+CHAINS: Final = Table(
+    "chains",
+    1,
+    "One row per chain: whether its history is verified, from where to where.",
+    (
+        _NETWORK,
+        _CHAIN,
+        Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
+        Column("reasons", pa.list_(TEXT), "why it is not verified"),
+        Column("segments", INT, "segments in the history"),
+        Column("complete", INT, "of them, judged to the end"),
+        Column("candidates", INT, "candidates or imported proofs"),
+        Column("judged", INT, "of them, judged"),
+        Column("proof_bytes", INT, "cost of all their proofs"),
+        Column("end_number", INT, "last block reached", nullable=True),
+        Column("end", HASH, "hash of its header", nullable=True),
+    ),
+    ("network", "chain"),
+)
+
+QUARANTINE: Final = Table(
+    "quarantine",
+    1,
+    "One row per unit that could not be read or judged.",
+    (
+        Column("path", TEXT, "file, relative to the history"),
+        Column("row_group", INT, "row group in it, none for the whole file", nullable=True),
+        Column("network", TEXT, "network it belongs to, where known", nullable=True),
+        Column("chain", U32, "chain it belongs to, where known", nullable=True),
+        Column("segment", U32, "segment it belongs to, where known", nullable=True),
+        Column("position", U64, "candidate that cannot be judged for it, where one", nullable=True),
+        Column("error", TEXT, "the reason"),
+    ),
+    ("path", "error"),
+)

@@ -1,0 +1,1 @@
+"""Relay proofs of real parachains, opened and explained byte by byte."""

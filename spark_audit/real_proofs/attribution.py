@@ -1,0 +1,214 @@
+"""Every byte of a proof told apart: by the key that needs it, as shared by several keys, or as needed by none.
+
+key         the nodes that lead to this key alone, and its detached value
+child trie  the same of a child trie's root; its entries are keys of their own
+neighbour   an entry that stands in a node that is there anyway: no part of its own
+shared      nodes on the way to several keys, by how many
+absence     nodes on the way to no entry: they prove that some key is absent
+unread      nodes that nothing needs, or that are listed again
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
+from pubsub_emulator.spark_audit.real_proofs.open_proof import Opened, ProofError, open_proof, path_nodes
+from pubsub_emulator.spark_audit.real_proofs.well_known import is_child_root, key_name
+from pubsub_emulator.trie import MissingNode, read_proof
+
+TOP: Final = b""
+"""The top trie, among child storage keys."""
+
+Place = tuple[bytes, bytes]
+"""A trie, by its child storage key, and a key in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some bytes of a proof. `state` of a key is `value`, `absent` or `not proven`; sizes are node costs in bytes.
+
+    `weight` and `nodes` are its own, `path_bytes` are those of all nodes on its way, shared ones included.
+    """
+
+    kind: str
+    name: str
+    nodes: int
+    weight: int
+    trie: bytes = TOP
+    key: bytes | None = None
+    state: str | None = None
+    value: bytes | None = None
+    path_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """A proof's parts, which add up to its nodes and bytes, and the nodes that nothing needs."""
+
+    parts: tuple[Part, ...]
+    unread: tuple[Hash, ...]
+    nodes: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    nodes: tuple[Hash, ...]
+    asked: bool
+    state: str
+    value: bytes | None
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """Who needs which node, as far as is known."""
+
+    nodes: Mapping[Hash, bytes]
+    users: dict[Hash, list[Place]] = field(default_factory=dict)
+    found: dict[Place, _Path] = field(default_factory=dict)
+
+    def add(self, root: Hash, place: Place, entries: Mapping[bytes, bytes | None], *, usual: bool) -> None:
+        """Follow a key; one that is not `usual` was asked for only if it needs a node that no other key does."""
+        key = place[1]
+        path, proven = path_nodes(root, self.nodes, key)
+        if not proven and key not in entries:
+            return
+        asked = usual or any(node_hash not in self.users for node_hash in path)
+        value = entries.get(key)
+        state = "value" if value is not None else "absent" if proven else "not proven"
+        self.found[place] = _Path(tuple(path), asked, state, value)
+        for node_hash in path if asked else ():
+            self.users.setdefault(node_hash, []).append(place)
+
+
+def attribute(
+    root: Hash,
+    proof: Iterable[bytes],
+    usual: Iterable[bytes] = (),
+    is_usual: Callable[[bytes], bool] = is_child_root,
+    *,
+    absences: bool = False,
+) -> Attribution:
+    """Tell a proof apart without knowing what was asked: `usual` keys count as asked, entries like them too.
+
+    Child tries whose root node is there are opened. With `absences`, nodes that lead to no entry are taken to prove
+    that some key is absent; otherwise they are unread. Raises `ProofError`.
+    """
+    listed = list(proof)
+    ledger = _Ledger({blake2_256(node): node for node in listed})
+    tries = _tries(root, ledger.nodes)
+    top = tries[TOP][1].entries
+    first = {*usual, *(key for key in top if is_usual(key) or is_child_root(key))}
+    # The usual keys first: any other key was asked for only if it needs a node that they do not.
+    for key in sorted(first):
+        ledger.add(root, (TOP, key), top, usual=True)
+    for child, (trie_root, opened) in tries.items():
+        others = sorted(opened.entries.keys() - (first if child == TOP else ()))
+        if absences:  # what stands deepest was asked for, and what stands on its way may be there by chance
+            others.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
+        for key in others:
+            ledger.add(trie_root, (child, key), opened.entries, usual=False)
+    reached = (node_hash for _, opened in tries.values() for node_hash in opened.reached)
+    return _attribution(listed, ledger, frozenset(reached if absences else ()))
+
+
+def attribute_reads(root: Hash, proof: Iterable[bytes], asked: Mapping[bytes, Iterable[bytes]]) -> Attribution:
+    """Tell a proof apart by the keys that it was made for, by trie; whatever they do not need is unread.
+
+    Raises `ProofError` when it leaves open what stands under one of them, naming the key and the missing node.
+    """
+    listed = list(proof)
+    ledger = _Ledger({blake2_256(node): node for node in listed})
+    for child, keys in asked.items():
+        trie_root: Hash | None = root
+        if child != TOP:
+            top_key = child_root_key(child)
+            value = _read(root, ledger.nodes, TOP, top_key)
+            ledger.add(root, (TOP, top_key), {top_key: value}, usual=True)
+            trie_root = None if value is None else Hash(value)
+        for key in sorted(set(keys)):
+            if trie_root is None:
+                ledger.found[child, key] = _Path((), True, "absent", None)
+            else:
+                value = _read(trie_root, ledger.nodes, child, key)
+                ledger.add(trie_root, (child, key), {key: value}, usual=True)
+    return _attribution(listed, ledger, frozenset())
+
+
+def child_trie_name(child: bytes) -> str:
+    """`child trie 1000`, or by its storage key."""
+    return key_name(child_root_key(child))
+
+
+def place_name(trie: bytes, key: bytes) -> str:
+    """A key in words."""
+    return key_name(key) if trie == TOP else f"{child_trie_name(trie)}: 0x{key.hex()}"
+
+
+def _tries(root: Hash, nodes: Mapping[Hash, bytes]) -> dict[bytes, tuple[Hash, Opened]]:
+    """The top trie, and every child trie whose root stands in it and whose root node is there."""
+    top = open_proof(root, nodes)
+    tries = {TOP: (root, top)}
+    for key, value in sorted(top.entries.items()):
+        if is_child_root(key) and value is not None and len(value) == 32 and Hash(value) in nodes:
+            tries[key[len(CHILD_STORAGE_PREFIX) :]] = (Hash(value), open_proof(Hash(value), nodes))
+    return tries
+
+
+def _read(root: Hash, nodes: Mapping[Hash, bytes], trie: bytes, key: bytes) -> bytes | None:
+    if root not in nodes and root != EMPTY_TRIE_ROOT:
+        whose = "the storage root" if trie == TOP else child_trie_name(trie)
+        raise ProofError(f"the root node of {whose}, {root.hex()}, is not in the proof")
+    try:
+        return read_proof(root, nodes.values(), (key,))[key]
+    except MissingNode as error:
+        raise ProofError(
+            f"{place_name(trie, key)} is not proven: node {error.hash.hex()} at nibble {error.depth} is missing"
+        ) from None
+
+
+def _attribution(listed: list[bytes], ledger: _Ledger, reached: frozenset[Hash]) -> Attribution:
+    users = ledger.users
+    costs = {node_hash: node_cost(len(node)) for node_hash, node in ledger.nodes.items()}
+    parts = [_key_part(place, path, users, costs) for place, path in ledger.found.items()]
+    shared: dict[int, list[Hash]] = {}
+    for node_hash, places in users.items():
+        if len(places) > 1:
+            shared.setdefault(len(places), []).append(node_hash)
+    parts += [_nodes_part("shared", f"path nodes of {n} keys", group, costs) for n, group in shared.items()]
+    left = [node_hash for node_hash in ledger.nodes if node_hash not in users]
+    absence = [node_hash for node_hash in left if node_hash in reached]
+    if absence:
+        parts.append(_nodes_part("absence", "on the way to keys that are absent", absence, costs))
+    unread = [node_hash for node_hash in left if node_hash not in reached]
+    whole = sum(node_cost(len(node)) for node in listed)
+    repeated = whole - sum(costs.values())
+    if unread or repeated:
+        own = sum(costs[node_hash] for node_hash in unread)
+        parts.append(Part("unread", "", len(unread), own + repeated))
+    return Attribution(tuple(parts), tuple(unread), len(listed), whole)
+
+
+def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> Part:
+    trie, key = place
+    own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
+    kind = "neighbour" if not path.asked else "child trie" if trie == TOP and is_child_root(key) else "key"
+    return Part(
+        kind,
+        place_name(trie, key),
+        len(own),
+        sum(costs[node_hash] for node_hash in own),
+        trie,
+        key,
+        path.state,
+        path.value,
+        sum(costs[node_hash] for node_hash in path.nodes),
+    )
+
+
+def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> Part:
+    return Part(kind, name, len(group), sum(costs[node_hash] for node_hash in group))
