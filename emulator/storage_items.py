@@ -5,25 +5,15 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
-from pubsub_emulator.runtime import (
-    babe,
-    configuration,
-    dmp,
-    events,
-    host_configuration,
-    hrmp,
-    paras,
-    registrar,
-    session,
-    system,
-)
 from pubsub_emulator.runtime.balances import pallet as balances
+from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import storage as broadcaster
 from pubsub_emulator.runtime.pallet_subscriber import handler as consumer
 from pubsub_emulator.runtime.pallet_subscriber import storage as subscriber
 from pubsub_emulator.runtime.parachain import genesis
+from pubsub_emulator.runtime.relay import babe, configuration, dmp, host_configuration, hrmp, paras, registrar, session
 from pubsub_emulator.runtime.relay.message_queue import types as message_queue
 
 Item = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
