@@ -67,7 +67,7 @@ class Commands(click.Group):
         """The command of that name, none when there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"cli.commands.{cmd_name.replace('-', '_')}").command
+        command: click.Command = import_module(f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

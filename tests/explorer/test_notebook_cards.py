@@ -142,7 +142,7 @@ def test_unloaded_objects_show_themselves_as_python_does(shell: InteractiveShell
     shell.run_line_magic("unload_ext", "explorer")
     formats, _ = shell.display_formatter.format(Trie())
     assert "text/html" not in formats
-    assert formats["text/plain"].startswith("<trie.mutable.Trie")
+    assert formats["text/plain"].startswith("<pubsub_emulator.trie.mutable.Trie")
     assert all(shown not in shell.display_formatter.formatters["text/html"].type_printers for shown in CARDS)
     shell.run_line_magic("load_ext", "explorer")
     assert "text/html" in shell.display_formatter.format(Trie())[0]

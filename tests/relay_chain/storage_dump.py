@@ -18,7 +18,7 @@ def declared() -> dict[bytes, Item]:
     """Every storage item that a loaded pallet declares, by its prefix."""
     found: dict[bytes, Item] = {}
     for name, module in sorted(sys.modules.items()):
-        if name.startswith("runtime."):
+        if name.startswith("pubsub_emulator.runtime."):
             for value in vars(module).values():
                 if isinstance(value, StorageValue | StorageMap | StorageDoubleMap):
                     found[value.prefix] = value
