@@ -1,0 +1,212 @@
+"""The algebra: seven constructors, checked when they are made (EV-10, EV-14).
+
+Any()                        every row
+All(f, …), OneOf(f, …)       conjunction and disjunction; empty `All` matches every row, empty `OneOf` none
+Not(f)
+Chain(2000), Chain(None)     a parachain; the leading chain
+Kind("Balances.Transfer")    one kind; `Kind("Balances.*")` all of a pallet
+Field("amount", ">=", 5)     op is one of = != < <= > >= in prefix
+
+A path walks names and indices: `"dispatch_info.weight"`, or `("xs", 0)` for the first item of the list `xs`. A path
+that leads nowhere does not match, under `!=` neither; `Not` turns that round. Values of different types are never
+equal and never ordered: `Field("x", "!=", "5")` matches the number 5. `<` and its like order integers as numbers and
+texts by code point.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pubsub_emulator.eventplane.errors import BadFilter
+
+Scalar: TypeAlias = bool | int | str | None
+Step: TypeAlias = str | int
+
+OPS: Final = ("=", "!=", "<", "<=", ">", ">=", "in", "prefix")
+_ORDERED: Final = ("<", "<=", ">", ">=")
+
+MAX_DEPTH: Final = 16
+MAX_NODES: Final = 1_000
+MAX_PATH: Final = 16
+MAX_INDEX: Final = 1_000_000
+MAX_TEXT: Final = 4_096
+MAX_LIST: Final = 1_000
+MAX_INTEGER_BITS: Final = 512
+MAX_FILTERS: Final = 100
+"""Filters of one subscription."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_]{1,128}")
+_KIND: Final = re.compile(r"[A-Za-z0-9_]{1,128}\.(\*|[A-Za-z0-9_]{1,128})")
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """Every row."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class All:
+    """Rows that every part matches."""
+
+    parts: "tuple[Filter, ...]"
+
+    def __init__(self, *parts: "Filter") -> None:
+        object.__setattr__(self, "parts", parts)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class OneOf:
+    """Rows that some part matches."""
+
+    parts: "tuple[Filter, ...]"
+
+    def __init__(self, *parts: "Filter") -> None:
+        object.__setattr__(self, "parts", parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Rows that the part does not match."""
+
+    part: "Filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Rows of one parachain, or of the leading chain for `None`. Raises `BadFilter`."""
+
+    chain: int | None
+
+    def __post_init__(self) -> None:
+        chain: object = self.chain
+        if chain is not None and (isinstance(chain, bool) or not isinstance(chain, int) or not 0 <= chain < 2**32):
+            raise BadFilter(f"a chain is a para id or None, not {chain!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Rows of one kind, `Pallet.Event`, or of a pallet, `Pallet.*`. Raises `BadFilter`."""
+
+    kind: str
+
+    def __post_init__(self) -> None:
+        if not _KIND.fullmatch(str(self.kind)):
+            raise BadFilter(f"a kind is written Pallet.Event or Pallet.*, not {self.kind!r}")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Field:
+    """Rows whose field at `path` compares to `value`; for `in` a tuple of scalars. Raises `BadFilter`."""
+
+    path: tuple[Step, ...]
+    op: str
+    value: Scalar | tuple[Scalar, ...]
+
+    def __init__(self, path: str | Iterable[Step], op: str, value: Scalar | Iterable[Scalar]) -> None:
+        steps = parse_path(path) if isinstance(path, str) else tuple(path)
+        _check_path(steps)
+        if op not in OPS:
+            raise BadFilter(f"an operator is one of {' '.join(OPS)}, not {op!r}")
+        object.__setattr__(self, "path", steps)
+        object.__setattr__(self, "op", op)
+        object.__setattr__(self, "value", _checked(op, value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Field) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[object, ...]:
+        """Tells `True` from 1 and a name `"0"` from an index 0, which Python holds equal or orders as it likes."""
+        values = self.value if isinstance(self.value, tuple) else (self.value,)
+        return (
+            tuple((type(step).__name__, step) for step in self.path),
+            self.op,
+            isinstance(self.value, tuple),
+            tuple((type(each).__name__, each) for each in values),
+        )
+
+
+Filter: TypeAlias = Any | All | OneOf | Not | Chain | Kind | Field
+
+ANY: Final = Any()
+
+
+def parse_path(text: str) -> tuple[Step, ...]:
+    """`"a.b.0"` as `("a", "b", 0)`; the first step is a name always. Raises `BadFilter`."""
+    first, *rest = text.split(".")
+    return (first, *(int(step) if step.isdecimal() and step.isascii() else step for step in rest))
+
+
+def check_limits(filters: Iterable[Filter]) -> tuple[Filter, ...]:
+    """The filters of one subscription, or `BadFilter` with the name of the limit that they exceed (EV-14)."""
+    listed = tuple(filters)
+    if len(listed) > MAX_FILTERS:
+        raise BadFilter(f"{len(listed)} filters exceed MAX_FILTERS, {MAX_FILTERS}")
+    nodes = sum(_measure(each, 1) for each in listed)
+    if nodes > MAX_NODES:
+        raise BadFilter(f"{nodes} parts of filters exceed MAX_NODES, {MAX_NODES}")
+    return listed
+
+
+def _measure(part: Filter, depth: int) -> int:
+    if depth > MAX_DEPTH:
+        raise BadFilter(f"a filter is nested deeper than MAX_DEPTH, {MAX_DEPTH}")
+    match part:
+        case All(parts) | OneOf(parts):
+            return 1 + sum(_measure(each, depth + 1) for each in parts)
+        case Not(inner):
+            return 1 + _measure(inner, depth + 1)
+        case Field(value=tuple() as values):
+            return 1 + len(values)
+        case Any() | Chain() | Kind() | Field():
+            return 1
+        case _:
+            raise BadFilter(f"{part!r} is no filter")
+
+
+def _check_path(steps: tuple[object, ...]) -> None:
+    if not 1 <= len(steps) <= MAX_PATH:
+        raise BadFilter(f"a path has 1 to MAX_PATH, {MAX_PATH}, steps, not {len(steps)}")
+    for step in steps:
+        if isinstance(step, str):
+            if not _NAME.fullmatch(step):
+                raise BadFilter(f"a path's name is made of letters, digits and _, not {step[:64]!r}")
+        elif isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= MAX_INDEX:
+            raise BadFilter(f"a path's index is 0 to MAX_INDEX, {MAX_INDEX}, not {step!r}")
+
+
+def _checked(op: str, value: Scalar | Iterable[Scalar]) -> Scalar | tuple[Scalar, ...]:
+    if op == "in":
+        if isinstance(value, (str, int)) or value is None:
+            raise BadFilter(f"`in` takes a list, not {value!r}")
+        listed = tuple(_scalar(each) for each in value)
+        if len(listed) > MAX_LIST:
+            raise BadFilter(f"a list of {len(listed)} exceeds MAX_LIST, {MAX_LIST}")
+        return listed
+    one = _scalar(value)
+    if op == "prefix" and not isinstance(one, str):
+        raise BadFilter(f"`prefix` takes a text, not {one!r}")
+    if op in _ORDERED and (one is None or isinstance(one, bool)):
+        raise BadFilter(f"`{op}` orders integers and texts, not {one!r}")
+    return one
+
+
+def _scalar(value: object) -> Scalar:
+    match value:
+        case None | bool():
+            return value
+        case int():
+            if value.bit_length() > MAX_INTEGER_BITS:
+                raise BadFilter(f"an integer has at most MAX_INTEGER_BITS, {MAX_INTEGER_BITS}")
+            return value
+        case str():
+            if len(value) > MAX_TEXT:
+                raise BadFilter(f"a text of {len(value)} exceeds MAX_TEXT, {MAX_TEXT}")
+            if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise BadFilter("a text holds U+0000 or a lone surrogate, which no field does")
+            return value
+        case _:
+            raise BadFilter(f"a value is a text, an integer, true, false or null, not {type(value).__name__}")

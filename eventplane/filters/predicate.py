@@ -1,0 +1,119 @@
+"""A filter as a function of a row (EV-11). `sql` compiles to the same meaning; a property holds the two equal."""
+
+import operator
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from pubsub_emulator.eventplane.filters.algebra import (
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
+from pubsub_emulator.eventplane.log.rows import Row
+from pubsub_emulator.eventplane.log.values import Value
+
+Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]
+"""Of a row and its decoded fields."""
+
+
+class Missing:
+    """What a path that leads nowhere leads to."""
+
+
+MISSING: Final = Missing()
+_ORDER: Final[dict[str, Callable[[typing.Any, typing.Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compile_filter(part: Filter) -> Predicate:
+    """The predicate of a filter."""
+    match part:
+        case Any():
+            return lambda _row, _fields: True
+        case All(parts):
+            every = [compile_filter(each) for each in parts]
+            return lambda row, fields: all(each(row, fields) for each in every)
+        case OneOf(parts):
+            some = [compile_filter(each) for each in parts]
+            return lambda row, fields: any(each(row, fields) for each in some)
+        case Not(inner):
+            turned = compile_filter(inner)
+            return lambda row, fields: not turned(row, fields)
+        case Chain(chain):
+            return lambda row, _fields: row.chain == chain
+        case Kind(kind):
+            return _kind(kind)
+        case Field(path, op, value):
+            return _field(path, op, value)
+
+
+def matches(part: Filter, row: Row) -> bool:
+    """Whether a row matches; for one row. Compile the filter where there are many."""
+    return compile_filter(part)(row, row.fields)
+
+
+def any_of(filters: Iterable[Filter]) -> Predicate:
+    """The predicate of a subscription: one of its filters matches."""
+    return compile_filter(OneOf(*filters))
+
+
+def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missing":
+    """What is at a path, `MISSING` where it leads nowhere."""
+    at: object = fields
+    for step in path:
+        if isinstance(step, str):
+            if not isinstance(at, Mapping) or step not in at:
+                return MISSING
+            at = at[step]
+        else:
+            if not isinstance(at, list) or step >= len(at):
+                return MISSING
+            at = at[step]
+    return at  # type: ignore[return-value]  # a value of a value is a value
+
+
+def same(found: object, value: Scalar) -> bool:
+    """Equality of scalars that tells `True` from 1."""
+    return type(found) is type(value) and found == value
+
+
+def _kind(kind: str) -> Predicate:
+    if kind.endswith(".*"):
+        pallet = kind[:-1]
+        return lambda row, _fields: row.kind.startswith(pallet)
+    return lambda row, _fields: row.kind == kind
+
+
+def _field(path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Predicate:
+    test = _test(op, value)
+
+    def predicate(_row: Row, fields: Mapping[str, Value]) -> bool:
+        found = walk(fields, path)
+        return found is not MISSING and test(found)
+
+    return predicate
+
+
+def _test(op: str, value: Scalar | tuple[Scalar, ...]) -> Callable[[object], bool]:
+    if isinstance(value, tuple):
+        return lambda found: any(same(found, each) for each in value)
+    if op == "=":
+        return lambda found: same(found, value)
+    if op == "!=":
+        return lambda found: not same(found, value)
+    if op == "prefix" and isinstance(value, str):
+        return lambda found: isinstance(found, str) and found.startswith(value)
+    ordered = _ORDER[op]
+    return lambda found: type(found) is type(value) and ordered(found, value)

@@ -1,0 +1,219 @@
+"""A filter as a WHERE clause over the columns `chain`, `kind` and `body` (EV-11).
+
+Nothing of a filter becomes SQL text: names, indices, values are all parameters. Every leaf is TRUE or FALSE and never
+NULL, so that NOT turns a missing path round as the predicate does.
+
+SQLite reads integers beyond 64 bits as floats; near and beyond that size they are compared as text, by sign, length
+and digits.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from pubsub_emulator.eventplane.filters.algebra import (
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
+
+
+class Dialect(StrEnum):
+    """Whose SQL; placeholders are written `?` for both."""
+
+    SQLITE = "sqlite"
+    POSTGRESQL = "postgresql"
+
+
+class Clause(NamedTuple):
+    """SQL with its parameters in order."""
+
+    sql: str
+    params: tuple[object, ...] = ()
+
+
+_TRUE: Final = Clause("(1 = 1)")
+_FALSE: Final = Clause("(1 = 0)")
+_EXACT: Final = 2**62
+"""Integers of less than this size are compared as SQLite's own."""
+
+
+def where(part: Filter, dialect: Dialect) -> Clause:
+    """The condition under which a row matches."""
+    match part:
+        case Any():
+            return _TRUE
+        case All(parts):
+            return _joined([where(each, dialect) for each in parts], "AND", _TRUE)
+        case OneOf(parts):
+            return _joined([where(each, dialect) for each in parts], "OR", _FALSE)
+        case Not(inner):
+            turned = where(inner, dialect)
+            return Clause(f"(NOT {turned.sql})", turned.params)
+        case Chain(None):
+            return Clause("(chain IS NULL)")
+        case Chain(chain):
+            return Clause("(chain IS NOT NULL AND chain = ?)", (chain,))
+        case Kind(kind):
+            return _kind(kind)
+        case Field(path, op, value):
+            field = _SqliteField(path) if dialect is Dialect.SQLITE else _PostgresField(path)
+            return field.clause(op, value)
+
+
+def _kind(kind: str) -> Clause:
+    if kind.endswith(".*"):  # names hold letters, digits and _, so `/`, which follows `.`, ends the range
+        return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
+    return Clause("(kind = ?)", (kind,))
+
+
+def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
+    """A balanced tree: databases bound the depth of an expression."""
+    if not clauses:
+        return empty
+    if len(clauses) == 1:
+        return clauses[0]
+    half = len(clauses) // 2
+    left, right = _joined(clauses[:half], word, empty), _joined(clauses[half:], word, empty)
+    return Clause(f"({left.sql} {word} {right.sql})", left.params + right.params)
+
+
+def _either(*clauses: Clause) -> Clause:
+    return _joined(clauses, "OR", _FALSE)
+
+
+def _both(*clauses: Clause) -> Clause:
+    return _joined(clauses, "AND", _TRUE)
+
+
+class _JsonField:
+    """One path into `body`, in a dialect."""
+
+    def clause(self, op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+        """The condition as a leaf that is never NULL."""
+        if isinstance(value, tuple):
+            test = _either(*(self.same(each) for each in value))
+        elif op == "!=":
+            same = self.same(value)
+            inner = Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params)
+            test = _both(self.is_there(), inner)
+        elif op == "=":
+            test = self.same(value)
+        elif isinstance(value, str):
+            test = self.text(op, value)
+        else:
+            test = self.number(op, int(value or 0))
+        return Clause(f"COALESCE({test.sql}, {_FALSE.sql})", test.params)
+
+    def same(self, value: Scalar) -> Clause:
+        """Equality with a scalar; NULL where the path leads nowhere."""
+        if value is None:
+            return self.has_type("null")
+        if isinstance(value, bool):
+            return self.truth(value)
+        return self.text("=", value) if isinstance(value, str) else self.number("=", value)
+
+    def is_there(self) -> Clause:
+        """Whether the path leads somewhere."""
+        raise NotImplementedError
+
+    def has_type(self, name: str) -> Clause:
+        """Whether what is there has this JSON type."""
+        raise NotImplementedError
+
+    def truth(self, value: bool) -> Clause:
+        """Whether `true` or `false` is there."""
+        raise NotImplementedError
+
+    def text(self, op: str, value: str) -> Clause:
+        """A text compared by code points."""
+        raise NotImplementedError
+
+    def number(self, op: str, value: int) -> Clause:
+        """An integer compared exactly."""
+        raise NotImplementedError
+
+
+class _SqliteField(_JsonField):
+    def __init__(self, path: tuple[Step, ...]) -> None:
+        self._path = "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path)
+
+    def is_there(self) -> Clause:
+        return Clause("(json_type(body, ?) IS NOT NULL)", (self._path,))
+
+    def has_type(self, name: str) -> Clause:
+        return Clause("(json_type(body, ?) = ?)", (self._path, name))
+
+    def truth(self, value: bool) -> Clause:
+        return self.has_type("true" if value else "false")
+
+    def text(self, op: str, value: str) -> Clause:
+        if op == "prefix":
+            test = Clause("(substr(json_extract(body, ?), 1, ?) = ?)", (self._path, len(value), value))
+        else:
+            test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
+        return _both(self.has_type("text"), test)
+
+    def number(self, op: str, value: int) -> Clause:
+        if abs(value) < _EXACT:
+            test = Clause(f"(json_extract(body, ?) {op} ?)", (self._path, value))
+        else:
+            test = self._long(op, str(value), value < 0)
+        return _both(self.has_type("integer"), test)
+
+    def _long(self, op: str, digits: str, negative: bool) -> Clause:
+        equal = self._digits("=", digits)
+        if op == "=":
+            return equal
+        longer, shorter = self._length(">", digits), self._length("<", digits)
+        as_long = self._length("=", digits)
+        is_negative = Clause("(substr(body -> ?, 1, 1) = '-')", (self._path,))
+        is_positive = Clause("(substr(body -> ?, 1, 1) <> '-')", (self._path,))
+        if negative:
+            less = _both(is_negative, _either(longer, _both(as_long, self._digits(">", digits))))
+            more = _either(is_positive, shorter, _both(as_long, self._digits("<", digits)))
+        else:
+            less = _either(is_negative, shorter, _both(as_long, self._digits("<", digits)))
+            more = _both(is_positive, _either(longer, _both(as_long, self._digits(">", digits))))
+        strict = less if op[0] == "<" else more
+        return _either(strict, equal) if op.endswith("=") else strict
+
+    def _digits(self, op: str, digits: str) -> Clause:
+        return Clause(f"((body -> ?) {op} ?)", (self._path, digits))
+
+    def _length(self, op: str, digits: str) -> Clause:
+        return Clause(f"(length(body -> ?) {op} ?)", (self._path, len(digits)))
+
+
+class _PostgresField(_JsonField):
+    def __init__(self, path: tuple[Step, ...]) -> None:
+        steps = "".join(" -> ?::int" if isinstance(step, int) else " -> ?::text" for step in path)
+        self._at = Clause(f"(body::jsonb{steps})", path)
+
+    def is_there(self) -> Clause:
+        return Clause(f"({self._at.sql} IS NOT NULL)", self._at.params)
+
+    def has_type(self, name: str) -> Clause:
+        return Clause(f"(jsonb_typeof{self._at.sql} = ?::text)", (*self._at.params, name))
+
+    def truth(self, value: bool) -> Clause:
+        return Clause(f"({self._at.sql} = ?::jsonb)", (*self._at.params, "true" if value else "false"))
+
+    def text(self, op: str, value: str) -> Clause:
+        found = f"({self._at.sql} #>> '{{}}')"
+        if op == "prefix":
+            test = Clause(f"starts_with({found}, ?::text)", (*self._at.params, value))
+        else:
+            test = Clause(f'({found} COLLATE "C" {op} ?::text)', (*self._at.params, value))
+        return _both(self.has_type("string"), test)
+
+    def number(self, op: str, value: int) -> Clause:
+        test = Clause(f"({self._at.sql} {op} ?::jsonb)", (*self._at.params, str(value)))
+        return _both(self.has_type("number"), test)

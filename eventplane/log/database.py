@@ -1,0 +1,102 @@
+"""SQLite and PostgreSQL behind one small protocol, for every table of the event plane.
+
+    with database.transaction(write=True) as session:
+        session.run("INSERT INTO t VALUES (?, ?)", (1, b"…"))
+
+Placeholders are `?` for both. In statements of `migrate`, `{BLOB}` and `{INT}` are the dialect's types for bytes and 64
+bit integers, and `{TEXT}` its text that is ordered by code points. A transaction is committed when its block ends and
+rolled back when the block raises. What a driver raises becomes `StoreError`, and `StoreUnavailable` where asking again
+may succeed.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+from pubsub_emulator.eventplane.errors import StoreError
+from pubsub_emulator.eventplane.filters.sql import Dialect
+
+Params = Sequence[object]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_TYPES: Final = {
+    Dialect.SQLITE: {"BLOB": "BLOB", "INT": "INTEGER", "TEXT": "TEXT"},
+    Dialect.POSTGRESQL: {"BLOB": "BYTEA", "INT": "BIGINT", "TEXT": 'TEXT COLLATE "C"'},
+}
+
+
+class Session(Protocol):
+    """One transaction."""
+
+    def run(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """Execute a statement; its rows, none for a statement that has no rows."""
+
+    def run_many(self, sql: str, rows: Iterable[Params]) -> None:
+        """Execute a statement once for each row."""
+
+
+class Database(Protocol):
+    """A place for tables; its methods may be called from any thread."""
+
+    dialect: Dialect
+    place: str
+    """The file, or the URL without its password: for messages."""
+
+    def transaction(self, *, write: bool = False) -> AbstractContextManager[Session]:
+        """A transaction that sees one moment. Writers come one after the other where they lock the same row."""
+
+    def notify(self, session: Session, channel: str) -> None:
+        """Wake whoever waits on a channel, once the transaction is committed."""
+
+    def wait(self, channel: str, timeout: float) -> None:
+        """Wait for a notification, at most `timeout` seconds; it may return early, and may miss one."""
+
+    def close(self) -> None:
+        """Release all connections."""
+
+
+def check_prefix(prefix: str) -> str:
+    """A prefix of table names, which becomes SQL text. Raises `StoreError` for anything but a plain name."""
+    if not _NAME.fullmatch(prefix):
+        raise StoreError(f"a table prefix is a lower-case name, not {prefix!r}")
+    return prefix
+
+
+def migrate(database: Database, component: str, steps: Sequence[Sequence[str]]) -> None:
+    """Bring a component's tables to version `len(steps)`; each step is the statements of one version (EV-6).
+
+    Raises `StoreError` when the tables are of a newer version than this program knows.
+    """
+    types = _TYPES[database.dialect]
+    with database.transaction(write=True) as session:
+        if database.dialect is Dialect.POSTGRESQL:  # two programs that start at once
+            session.run("SELECT pg_advisory_xact_lock(?::bigint)", (0x7075_6273_7562,))
+        session.run(f"CREATE TABLE IF NOT EXISTS migrations (component {types['TEXT']} PRIMARY KEY, version INTEGER)")
+        found = session.run("SELECT version FROM migrations WHERE component = ?", (component,))
+        version = found[0][0] if found else 0
+        if version > len(steps):
+            raise StoreError(
+                f"{database.place}: its {component} tables have version {version}, this program knows {len(steps)}; "
+                "open it with a newer pubsub"
+            )
+        for step in steps[version:]:
+            for statement in step:
+                session.run(statement.format(**types))
+        if found:
+            session.run("UPDATE migrations SET version = ? WHERE component = ?", (len(steps), component))
+        else:
+            session.run("INSERT INTO migrations VALUES (?, ?)", (component, len(steps)))
+
+
+def open_database(place: str) -> Database:
+    """The database at a path (SQLite, created if need be) or a `postgresql://` URL. Raises `StoreError`."""
+    if place.startswith(("postgresql://", "postgres://")):
+        from pubsub_emulator.eventplane.log.postgres import PostgresDatabase  # noqa: PLC0415  # its driver is an extra
+
+        return PostgresDatabase(place)
+    if "://" in place:
+        raise StoreError(f"{place.partition('://')[0]}:// is no database here; give a path or a postgresql:// URL")
+    from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase  # noqa: PLC0415  # each loads when it is used
+
+    return SqliteDatabase(place)

@@ -1,0 +1,106 @@
+"""A log in memory: the rules and nothing else. The reference of the contract suite, and fast enough for stories."""
+
+import secrets
+import threading
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
+from pubsub_emulator.eventplane.filters.predicate import compile_filter
+from pubsub_emulator.eventplane.log.rows import Block, Row
+from pubsub_emulator.eventplane.log.rules import Head, Rewound, follows
+from pubsub_emulator.eventplane.log.store import SPAN, Page
+
+
+class MemoryStore:
+    """A log that ends with the program. See `Store` for the methods."""
+
+    def __init__(self, network: str, identity: bytes | None = None) -> None:
+        self.network = network
+        self.id = secrets.token_bytes(16) if identity is None else identity
+        self._head = Head()
+        self._rows: list[Row] = []
+        self._blocks: dict[int, tuple[bytes, int]] = {}
+        self._rewinds: list[Rewound] = []
+        self._genesis: bytes | None = None
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def head(self) -> Head:
+        """See `Store.head`."""
+        return self._head
+
+    def hash_at(self, anchor: int) -> bytes | None:
+        """See `Store.hash_at`."""
+        found = self._blocks.get(anchor)
+        return None if found is None else found[0]
+
+    def bind(self, genesis: bytes) -> None:
+        """See `Store.bind`."""
+        if self._genesis not in {None, genesis}:
+            raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, not that of the log")
+        self._genesis = genesis
+
+    def append(self, blocks: Sequence[Block]) -> int:
+        """See `Store.append`."""
+        with self._changed:
+            head = self._head
+            fresh: dict[int, tuple[bytes, int]] = {}
+            rows: list[Row] = []
+            for block in blocks:
+                kept = fresh.get(block.number) or self._blocks.get(block.number)
+                if follows(head, block, None if kept is None else kept[0]):
+                    rows += block.rows(head.seq)
+                    head = head.after(block)
+                    fresh[block.number] = (block.hash, head.seq)
+            self._rows += rows
+            self._blocks |= fresh
+            self._head = head
+            self._changed.notify_all()
+            return len(fresh)
+
+    def rewind(self, anchor: int) -> Head:
+        """See `Store.rewind`."""
+        with self._changed:
+            if anchor == self._head.anchor:
+                return self._head
+            if anchor not in self._blocks:
+                raise NotTheNextBlock(f"the log has no block {anchor} to go back to; it ends at {self._head.anchor}")
+            kept_hash, common = self._blocks[anchor]
+            del self._rows[common:]
+            self._blocks = {number: block for number, block in self._blocks.items() if number <= anchor}
+            self._head = Head(self._head.epoch + 1, common, anchor, kept_hash)
+            self._rewinds.append(Rewound(self._head.epoch, common))
+            self._changed.notify_all()
+            return self._head
+
+    def common(self, epoch: int) -> int | None:
+        """See `Store.common`."""
+        return min((each.common for each in self._rewinds if each.epoch > epoch), default=None)
+
+    def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
+        """See `Store.read`."""
+        with self._changed:
+            head = self._head
+            until = min(after + span, head.seq)
+            looked_at = self._rows[bisect_right(self._rows, after, key=lambda row: row.seq) : until]
+        matches = compile_filter(where)
+        rows: list[Row] = []
+        for row in looked_at:
+            if matches(row, row.fields):
+                rows.append(row)
+                if len(rows) == limit:
+                    return Page(rows, row.seq, head)
+        return Page(rows, max(until, after), head)
+
+    def wait(self, known: Head, timeout: float) -> bool:
+        """See `Store.wait`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed or self._head != known, timeout)
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

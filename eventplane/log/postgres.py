@@ -1,0 +1,133 @@
+"""The PostgreSQL database: a pool of connections that are checked before use, and one that listens."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql as quoting
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from pubsub_emulator.eventplane.errors import StoreError, StoreUnavailable
+from pubsub_emulator.eventplane.filters.sql import Dialect
+from pubsub_emulator.eventplane.log.database import Params, Session
+
+_POOL: Final = 8
+_ANSWER_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 1.0
+"""How long a wake-up that was lost costs."""
+_PAUSE_SECONDS: Final = 0.2
+
+
+class PostgresDatabase:
+    """A database by URL. Raises `StoreUnavailable` when nothing answers there."""
+
+    dialect = Dialect.POSTGRESQL
+
+    def __init__(self, url: str) -> None:
+        self.place = _without_password(url)
+        self._url = url
+        self._pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=_POOL,
+            timeout=_ANSWER_SECONDS,
+            open=False,
+            check=ConnectionPool.check_connection,
+            kwargs={"connect_timeout": int(_ANSWER_SECONDS)},
+        )
+        try:
+            with psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)):
+                pass
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
+        self._pool.open()
+        self._listening: psycopg.Connection[Any] | None = None
+        self._listen_lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[Session]:
+        """See `Database.transaction`; readers see the snapshot of their first statement."""
+        try:
+            with self._pool.connection() as connection:
+                connection.read_only = not write
+                connection.isolation_level = (
+                    psycopg.IsolationLevel.READ_COMMITTED if write else psycopg.IsolationLevel.REPEATABLE_READ
+                )
+                yield _PostgresSession(connection)
+        except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
+            raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
+        except psycopg.Error as error:
+            raise StoreError(f"{self.place}: {_line(error)}") from error
+
+    def notify(self, session: Session, channel: str) -> None:
+        """See `Database.notify`."""
+        session.run("SELECT pg_notify(?::text, '')", (channel,))
+
+    def wait(self, channel: str, timeout: float) -> None:
+        """See `Database.wait`; one thread at a time listens, the others just wait."""
+        timeout = min(timeout, _POLL_SECONDS)
+        if not self._listen_lock.acquire(timeout=timeout):
+            return
+        try:
+            for _ in self._listen(channel).notifies(timeout=timeout, stop_after=1):
+                return
+        except psycopg.Error:
+            self._stop_listening()
+            time.sleep(min(timeout, _PAUSE_SECONDS))
+        finally:
+            self._listen_lock.release()
+
+    def close(self) -> None:
+        """See `Database.close`."""
+        self._closed = True
+        with self._listen_lock:
+            self._stop_listening()
+        self._pool.close()
+
+    def _listen(self, channel: str) -> psycopg.Connection[Any]:
+        if self._closed:
+            raise psycopg.OperationalError("closed")
+        if self._listening is None:
+            self._listening = psycopg.connect(self._url, autocommit=True, connect_timeout=int(_ANSWER_SECONDS))
+            self._listening.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(channel)))
+        return self._listening
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
+            with suppress(psycopg.Error):
+                self._listening.close()
+            self._listening = None
+
+
+class _PostgresSession:
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(_translated(sql), tuple(params))
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def run_many(self, sql: str, rows: Iterable[Params]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), rows)
+
+
+def _translated(sql: str) -> quoting.SQL:
+    """The program's own statements hold `?` for parameters only, and no `%`."""
+    return quoting.SQL(sql.replace("?", "%s"))
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    name = user.partition(":")[0]
+    return urlunsplit(parts._replace(netloc=f"{name}@{host}" if name else host))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,103 @@
+"""Rows of the log, and how a leading block with all that it included becomes rows (EV-1). Pure.
+
+    block = assemble(ChainBlock(None, 7, hash, time, events), included, parent=parent_hash)
+    row = block.rows(after=41)[0]          # seq 42
+
+id = blake2-256(block hash ++ index as u32 LE)
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain as chained
+from typing import NamedTuple
+
+from pubsub_emulator.eventplane.log.values import Value, canonical, decode_fields, encode_fields
+from pubsub_emulator.primitives.hashing import blake2_256
+
+SLOT_MS = 6_000
+"""Milliseconds of a leading chain's slot."""
+
+
+class Row(NamedTuple):
+    """One event. A plain tuple in the order of the table's columns, so that reading costs what a bare SELECT costs."""
+
+    seq: int
+    """From 1, no gaps."""
+    anchor: int
+    """Block number of the leading chain."""
+    chain: int | None
+    """A para id; `None` for the leading chain itself."""
+    block: int
+    """Block number on `chain`."""
+    index: int  # type: ignore[assignment]  # EV-1 names the column as `tuple` names a method, which rows do not need
+    """The event's place in its block."""
+    kind: str
+    """Pallet and variant as metadata spells them, `Broadcaster.DataPublished`."""
+    id: bytes
+    """32 bytes, equal in every log of the chain."""
+    time: int
+    """Milliseconds since 1970, from the chain."""
+    body: str
+    """The fields as canonical JSON, see `log.values`."""
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """The fields by name, decoded anew at each call."""
+        return decode_fields(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBlock:
+    """A block of one chain as a source reads it: `events` are (kind, fields) in block order."""
+
+    chain: int | None
+    number: int
+    hash: bytes
+    time: int
+    events: Sequence[tuple[str, Mapping[str, object]]]
+
+
+class Entry(NamedTuple):
+    """A row that has no `seq` yet; the other columns as in `Row`."""
+
+    anchor: int
+    chain: int | None
+    block: int
+    index: int  # type: ignore[assignment]  # as in `Row`
+    kind: str
+    id: bytes
+    time: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A leading block with the rows of all that it included; appended whole or not at all (EV-2)."""
+
+    number: int
+    hash: bytes
+    parent: bytes
+    entries: tuple[Entry, ...]
+
+    def rows(self, after: int) -> list[Row]:
+        """The rows of this block when the log's last `seq` before it is `after`."""
+        return [Row(seq, *entry) for seq, entry in enumerate(self.entries, after + 1)]
+
+
+def event_id(block_hash: bytes, index: int) -> bytes:
+    """The id of an event (EV-1)."""
+    return bytes(blake2_256(block_hash + index.to_bytes(4, "little")))
+
+
+def assemble(leading: ChainBlock, included: Iterable[ChainBlock], *, parent: bytes) -> Block:
+    """The log's block: events of `leading` first, then those of each included block in the order given."""
+    blocks = chained((leading,), included)
+    entries = tuple(entry for each in blocks for entry in _entries(leading.number, each))
+    return Block(leading.number, bytes(leading.hash), bytes(parent), entries)
+
+
+def _entries(anchor: int, block: ChainBlock) -> Iterable[Entry]:
+    for index, (kind, fields) in enumerate(block.events):
+        body = encode_fields({name: canonical(value) for name, value in fields.items()})
+        identity = event_id(block.hash, index)
+        yield Entry(anchor, block.chain, block.number, index, kind, identity, block.time, body)

@@ -1,0 +1,190 @@
+"""The log in a database: three tables and a row of metadata, all written in one transaction for each append.
+
+{prefix}_meta    network, id, genesis, epoch, seq, anchor, hash     one row; writers lock it
+{prefix}_blocks  anchor, hash, seq (the log's last after the block)
+{prefix}_rows    the columns of `Row`
+{prefix}_epochs  epoch, common
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
+from pubsub_emulator.eventplane.filters.sql import Dialect
+from pubsub_emulator.eventplane.filters.sql import where as compile_where
+from pubsub_emulator.eventplane.log.database import Database, Session, check_prefix, migrate, open_database
+from pubsub_emulator.eventplane.log.rows import Block, Row
+from pubsub_emulator.eventplane.log.rules import Head, follows
+from pubsub_emulator.eventplane.log.store import SPAN, Page
+
+_META: Final = (
+    "network {TEXT} NOT NULL, id {BLOB} NOT NULL, genesis {BLOB}, epoch {INT} NOT NULL, seq {INT} NOT NULL, "
+    "anchor {INT}, hash {BLOB}"
+)
+_ROW: Final = (
+    "anchor {INT} NOT NULL, chain {INT}, block {INT} NOT NULL, idx {INT} NOT NULL, kind {TEXT} NOT NULL, "
+    "id {BLOB} NOT NULL, time {INT} NOT NULL, body {TEXT} NOT NULL"
+)
+_COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
+
+
+def _migrations(prefix: str) -> list[list[str]]:
+    return [
+        [
+            f"CREATE TABLE {prefix}_meta (one INTEGER PRIMARY KEY CHECK (one = 1), {_META})",
+            f"CREATE TABLE {prefix}_blocks (anchor {{INT}} PRIMARY KEY, hash {{BLOB}} NOT NULL, seq {{INT}} NOT NULL)",
+            f"CREATE TABLE {prefix}_rows (seq {{INT}} PRIMARY KEY, {_ROW})",
+            f"CREATE INDEX {prefix}_rows_kind ON {prefix}_rows (kind, seq)",
+            f"CREATE TABLE {prefix}_epochs (epoch {{INT}} PRIMARY KEY, common {{INT}} NOT NULL)",
+        ]
+    ]
+
+
+class SqlStore:
+    """The log `network` in a database; another `prefix` is another log there. See `Store` for the methods.
+
+    Raises `AnotherChain` when the place holds the log of another network.
+    """
+
+    def __init__(self, database: Database, network: str, *, prefix: str = "log") -> None:
+        self.database = database
+        self.network = network
+        self._prefix = check_prefix(prefix)
+        migrate(database, prefix, _migrations(prefix))
+        with database.transaction(write=True) as session:
+            found = session.run(f"SELECT network, id FROM {prefix}_meta")
+            if not found:
+                found = [(network, secrets.token_bytes(16))]
+                session.run(f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", found[0])
+        if found[0][0] != network:
+            raise AnotherChain(f"{database.place} holds the log of {found[0][0]!r}, not of {network!r}")
+        self.id: bytes = found[0][1]
+        self._channel = f"{prefix}_{self.id.hex()}"
+
+    def head(self) -> Head:
+        """See `Store.head`."""
+        with self.database.transaction() as session:
+            return self._head(session)
+
+    def hash_at(self, anchor: int) -> bytes | None:
+        """See `Store.hash_at`."""
+        with self.database.transaction() as session:
+            return self._hash_at(session, anchor)
+
+    def bind(self, genesis: bytes) -> None:
+        """See `Store.bind`."""
+        with self.database.transaction(write=True) as session:
+            found = session.run(f"SELECT genesis FROM {self._prefix}_meta")[0][0]
+            if found is None:
+                session.run(f"UPDATE {self._prefix}_meta SET genesis = ?", (genesis,))
+            elif found != genesis:
+                raise AnotherChain(
+                    f"the source's genesis is 0x{genesis.hex()}, that of the log in {self.database.place} is "
+                    f"0x{found.hex()}"
+                )
+
+    def append(self, blocks: Sequence[Block]) -> int:
+        """See `Store.append`."""
+        with self.database.transaction(write=True) as session:
+            head = before = self._head(session, lock=True)
+            fresh: dict[int, Block] = {}
+            rows: list[Row] = []
+            ends: list[tuple[int, bytes, int]] = []
+            for block in blocks:
+                kept = fresh[block.number].hash if block.number in fresh else self._hash_at(session, block.number, head)
+                if follows(head, block, kept):
+                    rows += block.rows(head.seq)
+                    head = head.after(block)
+                    fresh[block.number] = block
+                    ends.append((block.number, block.hash, head.seq))
+            if head is not before:
+                session.run_many(
+                    f"INSERT INTO {self._prefix}_rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+                )
+                session.run_many(f"INSERT INTO {self._prefix}_blocks VALUES (?, ?, ?)", ends)
+                self._set_head(session, head)
+        return len(ends)
+
+    def rewind(self, anchor: int) -> Head:
+        """See `Store.rewind`."""
+        with self.database.transaction(write=True) as session:
+            head = self._head(session, lock=True)
+            if anchor == head.anchor:
+                return head
+            found = session.run(f"SELECT hash, seq FROM {self._prefix}_blocks WHERE anchor = ?", (anchor,))
+            if not found:
+                raise NotTheNextBlock(f"the log has no block {anchor} to go back to; it ends at {head.anchor}")
+            kept_hash, common = found[0]
+            session.run(f"DELETE FROM {self._prefix}_rows WHERE seq > ?", (common,))
+            session.run(f"DELETE FROM {self._prefix}_blocks WHERE anchor > ?", (anchor,))
+            back = Head(head.epoch + 1, common, anchor, kept_hash)
+            session.run(f"INSERT INTO {self._prefix}_epochs VALUES (?, ?)", (back.epoch, common))
+            self._set_head(session, back)
+        return back
+
+    def common(self, epoch: int) -> int | None:
+        """See `Store.common`."""
+        with self.database.transaction() as session:
+            found = session.run(f"SELECT min(common) FROM {self._prefix}_epochs WHERE epoch > ?", (epoch,))
+            least: int | None = found[0][0]
+            return least
+
+    def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
+        """See `Store.read`."""
+        with self.database.transaction() as session:
+            head = self._head(session)
+            until = min(after + span, head.seq)
+            clause = compile_where(where, self.database.dialect)
+            found = session.run(
+                f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE seq > ? AND seq <= ? AND {clause.sql} "
+                "ORDER BY seq LIMIT ?",
+                (after, until, *clause.params, limit),
+            )
+        rows = list(map(Row._make, found))
+        return Page(rows, rows[-1].seq if len(rows) == limit else max(until, after), head)
+
+    def wait(self, known: Head, timeout: float) -> bool:
+        """See `Store.wait`."""
+        deadline = time.monotonic() + timeout
+        while self.head() == known:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self.database.wait(self._channel, left)
+        return True
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self.database.close()
+
+    # Within a transaction
+
+    def _head(self, session: Session, *, lock: bool = False) -> Head:
+        locking = " FOR UPDATE" if lock and self.database.dialect is Dialect.POSTGRESQL else ""
+        return Head(*session.run(f"SELECT epoch, seq, anchor, hash FROM {self._prefix}_meta{locking}")[0])
+
+    def _set_head(self, session: Session, head: Head) -> None:
+        session.run(
+            f"UPDATE {self._prefix}_meta SET epoch = ?, seq = ?, anchor = ?, hash = ?",
+            (head.epoch, head.seq, head.anchor, head.hash),
+        )
+        self.database.notify(session, self._channel)
+
+    def _hash_at(self, session: Session, anchor: int, head: Head | None = None) -> bytes | None:
+        if head is not None and (head.anchor is None or anchor > head.anchor):
+            return None
+        found = session.run(f"SELECT hash FROM {self._prefix}_blocks WHERE anchor = ?", (anchor,))
+        return found[0][0] if found else None
+
+
+def open_store(place: str, network: str, *, prefix: str = "log") -> SqlStore:
+    """The log at a path or URL. Raises `StoreError`, `AnotherChain`."""
+    database = open_database(place)
+    try:
+        return SqlStore(database, network, prefix=prefix)
+    except BaseException:
+        database.close()
+        raise

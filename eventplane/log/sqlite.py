@@ -1,0 +1,103 @@
+"""The SQLite database: one file in WAL mode, a connection for each thread that is in a transaction now."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.errors import StoreError, StoreUnavailable
+from pubsub_emulator.eventplane.filters.sql import Dialect
+from pubsub_emulator.eventplane.log.database import Params, Session
+
+_BUSY_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 0.1
+"""How soon another process's commit is seen: SQLite wakes nobody outside of this process."""
+
+
+class SqliteDatabase:
+    """A database file, made where there is none. Raises `StoreError`."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(self, path: str) -> None:
+        self.place = path
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._closed = False
+        with self.transaction():  # a place that cannot be opened is refused now
+            pass
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[Session]:
+        """See `Database.transaction`; a writer holds the file's write lock."""
+        try:
+            connection = self._borrow()
+            try:
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield _SqliteSession(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._give_back(connection)
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(f"{self.place}: {error}") from error
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.place}: {error}") from error
+        if write:
+            with self._changed:
+                self._changed.notify_all()
+
+    def notify(self, _session: Session, _channel: str) -> None:
+        """Nothing to send: the end of a writing transaction wakes this process, others look by themselves."""
+
+    def wait(self, _channel: str, timeout: float) -> None:
+        """See `Database.wait`."""
+        with self._changed:
+            if not self._closed:
+                self._changed.wait(min(timeout, _POLL_SECONDS))
+
+    def close(self) -> None:
+        """See `Database.close`."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable(f"{self.place}: closed")
+            if self._idle:
+                return self._idle.pop()
+        connection = sqlite3.connect(
+            self.place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class _SqliteSession:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, tuple(params)).fetchall()
+
+    def run_many(self, sql: str, rows: Iterable[Params]) -> None:
+        self._connection.executemany(sql, rows)

@@ -1,0 +1,71 @@
+"""What every log offers its readers and writers, whatever it is kept in (EV-5).
+
+Methods block and may be called from any thread; servers call them in worker threads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
+from pubsub_emulator.eventplane.log.rows import Block, Row
+from pubsub_emulator.eventplane.log.rules import Head
+
+SPAN = 100_000
+"""How many rows one `read` looks at, at most: a rare filter on a long log returns early with a cursor further on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one `read` found, all of one moment.
+
+    Every matching row with `after < seq <= through` is in `rows`, ascending; `through` is where to read on.
+    """
+
+    rows: list[Row]
+    through: int
+    head: Head
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the log had nothing further when it was read."""
+        return self.through >= self.head.seq
+
+
+class Store(Protocol):
+    """One log. Raises `StoreUnavailable` from every method while its database does not answer."""
+
+    network: str
+    """The name that the log was made with."""
+    id: bytes
+    """16 random bytes, made with the log: cursors of another log differ in it."""
+
+    def head(self) -> Head:
+        """Where the log ends."""
+
+    def hash_at(self, anchor: int) -> bytes | None:
+        """The hash of the leading block `anchor`, `None` when the log does not have it."""
+
+    def append(self, blocks: Sequence[Block]) -> int:
+        """Append blocks in order, all or none; returns how many the log did not have. Raises `NotTheNextBlock`."""
+
+    def rewind(self, anchor: int) -> Head:
+        """Take back every block after `anchor` and raise the epoch; nothing happens where none follows.
+
+        Raises `NotTheNextBlock` when the log never had block `anchor`.
+        """
+
+    def common(self, epoch: int) -> int | None:
+        """The least `seq` that rewinds after `epoch` left; `None` when there were none."""
+
+    def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
+        """Matching rows with `seq > after`, at most `limit` of them, looking at no more than `span` rows."""
+
+    def wait(self, known: Head, timeout: float) -> bool:
+        """Wait until the head differs from `known`, at most `timeout` seconds; whether it does."""
+
+    def bind(self, genesis: bytes) -> None:
+        """Note the leading chain's genesis hash, or raise `AnotherChain` when the log has another one."""
+
+    def close(self) -> None:
+        """Release connections; waiting readers return."""
