@@ -1,0 +1,407 @@
+"""Reading Candid strictly: every message is read as the types that are expected, or refused (IC-11b).
+
+Coercion is that of Candid 0.1.8: a message of other types than the expected ones is refused; under `opt` the value
+decides, and one that does not fit is null; fields and arguments that nobody expects are read over. Readers of a
+pair of types are made when a message first needs them, and kept per type table.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import (
+    Cases,
+    Opt,
+    Prim,
+    Record,
+    Reference,
+    Type,
+    Variant,
+    Vec,
+    is_blob,
+    is_readable,
+    may_be_null,
+    resolved,
+)
+from pubsub_emulator.eventplane.ic.candid.wire import Reader, read_header
+from pubsub_emulator.eventplane.ic.errors import CandidError
+
+Read = Callable[[Reader], Any]
+
+_NOTHING: Final = object()
+_NAT_AS_INT: Final = ("nat", "int")
+
+KEPT_TABLES: Final = 64
+"""How many type tables a decoder keeps readers for; strangers may send any number."""
+
+
+class _Mismatch(CandidError):
+    """A well-formed value that does not fit the expected type: the `opt` around it becomes null."""
+
+
+class Decoder:
+    """Reads the arguments or results of one method."""
+
+    __slots__ = ("_kept", "_types")
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        self._types = tuple(types)
+        self._kept: dict[bytes, list[Read]] = {}
+
+    def decode(self, data: bytes) -> tuple[Any, ...]:
+        """The values of a message, one per expected type. Raises `CandidError` and nothing else."""
+        reader = Reader(data)
+        reads = self._known(reader) or self._prepare(reader)
+        try:
+            found = [read(reader) for read in reads]
+        except RecursionError as error:
+            raise CandidError("the message is too deep") from error
+        if reader.at != len(data):
+            raise CandidError(f"{len(data) - reader.at} bytes follow the message")
+        return tuple(found[: len(self._types)])
+
+    def _known(self, reader: Reader) -> list[Read] | None:
+        for header, reads in self._kept.items():
+            if reader.data.startswith(header):
+                reader.at = len(header)
+                return reads
+        return None
+
+    def _prepare(self, reader: Reader) -> list[Read]:
+        wire = read_header(reader)
+        plans = _Plans()
+        reads: list[Read] = []
+        for at, wanted in enumerate(self._types):
+            if at >= len(wire):
+                if not may_be_null(wanted):
+                    raise CandidError(f"argument {at} is missing")
+                reads.append(_nothing_of(wanted))
+            elif not is_readable(wire[at], wanted):
+                raise CandidError(f"argument {at} does not have the expected type")
+            else:
+                reads.append(plans.reader(wire[at], wanted))
+        reads += [plans.skipper(each) for each in wire[len(self._types) :]]
+        if len(self._kept) >= KEPT_TABLES:
+            del self._kept[next(iter(self._kept))]
+        self._kept[reader.data[: reader.at]] = reads
+        return reads
+
+
+class _Plans:
+    """Readers and skippers for the types of one type table."""
+
+    def __init__(self) -> None:
+        self._readers: dict[tuple[int, int], Read] = {}
+        self._skippers: dict[int, Read] = {}
+        self._kept: list[Type] = []
+
+    def reader(self, wire: Type, wanted: Type) -> Read:
+        wire, wanted = resolved(wire), resolved(wanted)
+        known = self._readers.get((id(wire), id(wanted)))
+        if known is None:
+            self._kept += [wire, wanted]  # ids stay theirs
+            known = self._readers[id(wire), id(wanted)] = self._make(wire, wanted)
+        return known
+
+    def skipper(self, wire: Type) -> Read:
+        wire = resolved(wire)
+        known = self._skippers.get(id(wire))
+        if known is None:
+            self._kept.append(wire)
+            known = self._skippers[id(wire)] = self._make_skipper(wire)
+        return known
+
+    def _make(self, wire: Type, wanted: Type) -> Read:
+        if isinstance(wanted, Prim):
+            if wanted.name == "reserved":
+                return _as_none(self.skipper(wire))
+            if isinstance(wire, Prim) and (
+                wire.name in {wanted.name, "empty"} or (wire.name, wanted.name) == _NAT_AS_INT
+            ):
+                return _PRIMITIVE_READERS[wire.name]
+            return _mismatch
+        if isinstance(wanted, Opt):
+            return self._opt(wire, wanted)
+        if isinstance(wire, Prim):
+            return _empty if wire.name == "empty" else _mismatch
+        if isinstance(wire, Vec) and isinstance(wanted, Vec):
+            if is_blob(wire) and is_blob(wanted):
+                return _blob
+            return self._vec(wire.inner, wanted.inner, as_bytes=is_blob(wanted))
+        if isinstance(wire, Record) and isinstance(wanted, Record):
+            return self._record(wire, wanted)
+        if isinstance(wire, Cases) and isinstance(wanted, Cases):
+            return self._variant(wire, wanted)
+        return _mismatch
+
+    def _lazy(self, wire: Type, wanted: Type) -> Read:
+        made: list[Read] = []
+
+        def read(reader: Reader) -> Any:
+            if not made:
+                made.append(self.reader(wire, wanted))
+            return made[0](reader)
+
+        simple = resolved(wire)
+        return self.reader(wire, wanted) if isinstance(simple, Prim) or is_blob(simple) else read
+
+    def _lazy_skip(self, wire: Type) -> Read:
+        def skip(reader: Reader) -> Any:
+            return self.skipper(wire)(reader)
+
+        return skip
+
+    def _opt(self, wire: Type, wanted: Opt) -> Read:
+        wrapped = may_be_null(wanted.inner)
+        nothing: Any = () if wrapped else None
+        if isinstance(wire, Prim) and wire.name in {"null", "reserved"}:
+            return _always(nothing)
+        inside = wire.inner if isinstance(wire, Opt) else wire
+        if not isinstance(wire, Opt) and wrapped:
+            return _always(nothing, after=self._lazy_skip(wire))
+        inner = self._lazy(inside, wanted.inner)
+        inner = _tried(inner, self._lazy_skip(inside))
+        if not isinstance(wire, Opt):
+            return lambda reader: None if (value := inner(reader)) is _NOTHING else value
+
+        def read(reader: Reader) -> Any:
+            there = reader.byte()
+            if there > 1:
+                raise CandidError("an optional value begins with neither 0 nor 1")
+            reader.count()
+            if not there:
+                return nothing
+            reader.enter()
+            value = inner(reader)
+            reader.depth -= 1
+            if value is _NOTHING:
+                return nothing
+            return (value,) if wrapped else value
+
+        return read
+
+    def _vec(self, wire: Type, wanted: Type, *, as_bytes: bool) -> Read:
+        inner = self._lazy(wire, wanted)
+
+        def read(reader: Reader) -> Any:
+            count = reader.leb()
+            reader.count(count + 1)
+            reader.enter()
+            found = tuple([inner(reader) for _ in range(count)])
+            reader.depth -= 1
+            return bytes(found) if as_bytes else found
+
+        return read
+
+    def _record(self, wire: Record, wanted: Record) -> Read:
+        places = {each.id: at for at, each in enumerate(wanted.fields)}
+        steps: list[tuple[int, Read]] = []
+        for each in wire.fields:
+            at = places.pop(each.id, None)
+            if at is None:
+                steps.append((-1, self._lazy_skip(each.type)))
+            else:
+                steps.append((at, self._lazy(each.type, wanted.fields[at].type)))
+        blank: list[Any] = [None] * len(wanted.fields)
+        for at in places.values():
+            blank[at] = _nothing_of(wanted.fields[at].type)(None)
+        make = wanted.make
+        if any(not may_be_null(wanted.fields[at].type) for at in places.values()):
+            return _mismatch
+
+        def read(reader: Reader) -> Any:
+            reader.count()
+            reader.enter()
+            values = blank[:]
+            for at, step in steps:
+                value = step(reader)
+                if at >= 0:
+                    values[at] = value
+            reader.depth -= 1
+            return tuple(values) if make is None else make(tuple(values))
+
+        return read
+
+    def _variant(self, wire: Cases, wanted: Cases) -> Read:
+        takes = {each.id: each for each in wanted.fields}
+        cases: list[tuple[str, Read]] = []
+        for each in wire.fields:
+            case = takes.get(each.id)
+            cases.append(("", _mismatch) if case is None else (case.name, self._lazy(each.type, case.type)))
+
+        def read(reader: Reader) -> Any:
+            at = reader.leb()
+            if at >= len(cases):
+                raise CandidError("a variant has no such case")
+            reader.count()
+            reader.enter()
+            name, inner = cases[at]
+            value = inner(reader)
+            reader.depth -= 1
+            return Variant(name, value)
+
+        return read
+
+    def _make_skipper(self, wire: Type) -> Read:
+        if isinstance(wire, Prim):
+            return _PRIMITIVE_READERS[wire.name]
+        if isinstance(wire, Reference):
+            return _SKIPPED_REFERENCES[wire.kind]
+        if isinstance(wire, Opt):
+            return self._skip_opt(wire)
+        if isinstance(wire, Vec):
+            return _blob if is_blob(wire) else self._skip_vec(wire)
+        if isinstance(wire, Record):
+            return self._skip_all([self._lazy_skip(each.type) for each in wire.fields])
+        if isinstance(wire, Cases):
+            return self._skip_one([self._lazy_skip(each.type) for each in wire.fields])
+        raise CandidError("a value of an unknown type")
+
+    def _skip_opt(self, wire: Opt) -> Read:
+        inner = self._lazy_skip(wire.inner)
+
+        def skip(reader: Reader) -> None:
+            there = reader.byte()
+            if there > 1:
+                raise CandidError("an optional value begins with neither 0 nor 1")
+            reader.count()
+            if there:
+                reader.enter()
+                inner(reader)
+                reader.depth -= 1
+
+        return skip
+
+    def _skip_vec(self, wire: Vec) -> Read:
+        inner = self._lazy_skip(wire.inner)
+
+        def skip(reader: Reader) -> None:
+            count = reader.leb()
+            reader.count(count + 1)
+            reader.enter()
+            for _ in range(count):
+                inner(reader)
+            reader.depth -= 1
+
+        return skip
+
+    def _skip_all(self, inner: list[Read]) -> Read:
+        def skip(reader: Reader) -> None:
+            reader.count()
+            reader.enter()
+            for each in inner:
+                each(reader)
+            reader.depth -= 1
+
+        return skip
+
+    def _skip_one(self, inner: list[Read]) -> Read:
+        def skip(reader: Reader) -> None:
+            at = reader.leb()
+            if at >= len(inner):
+                raise CandidError("a variant has no such case")
+            reader.count()
+            reader.enter()
+            inner[at](reader)
+            reader.depth -= 1
+
+        return skip
+
+
+def _mismatch(_reader: Reader) -> Any:
+    raise _Mismatch("a value does not have the expected type")
+
+
+def _tried(read: Read, skip: Read) -> Read:
+    """Read a value that may not fit; one that does not is read over and gives `_NOTHING`."""
+
+    def read_or_skip(reader: Reader) -> Any:
+        at, depth = reader.at, reader.depth
+        try:
+            return read(reader)
+        except _Mismatch:
+            reader.at, reader.depth = at, depth
+            skip(reader)
+            return _NOTHING
+
+    return read_or_skip
+
+
+def _always(value: Any, after: Read | None = None) -> Read:
+    def read(reader: Reader) -> Any:
+        if after is not None:
+            after(reader)
+        return value
+
+    return read
+
+
+def _as_none(skip: Read) -> Read:
+    return _always(None, after=skip)
+
+
+def _nothing_of(type_: Type) -> Callable[[Any], Any]:
+    found = resolved(type_)
+    nothing: Any = () if isinstance(found, Opt) and may_be_null(found.inner) else None
+    return lambda _reader: nothing
+
+
+def _blob(reader: Reader) -> bytes:
+    return reader.take(reader.leb())
+
+
+def _bool(reader: Reader) -> bool:
+    byte = reader.byte()
+    if byte > 1:
+        raise CandidError("a bool is neither 0 nor 1")
+    return byte == 1
+
+
+def _empty(_reader: Reader) -> Any:
+    raise CandidError("there is no value of type empty")
+
+
+def _fixed(size: int, *, signed: bool) -> Read:
+    return lambda reader: int.from_bytes(reader.take(size), "little", signed=signed)
+
+
+def _skip_principal(reader: Reader) -> None:
+    if reader.byte() == 1:
+        reader.take(reader.leb())
+
+
+def _skip_func(reader: Reader) -> None:
+    if reader.byte() == 1:
+        _skip_principal(reader)
+        reader.text()
+
+
+def _skip_future(reader: Reader) -> None:
+    length = reader.leb()
+    references = reader.leb()
+    if references:
+        raise CandidError("a value of an unknown type holds references")
+    reader.take(length)
+
+
+_SKIPPED_REFERENCES: Final[dict[str, Read]] = {
+    "service": _skip_principal,
+    "func": _skip_func,
+    "future": _skip_future,
+}
+
+_PRIMITIVE_READERS: Final[dict[str, Read]] = {
+    "null": lambda _reader: None,
+    "reserved": lambda _reader: None,
+    "empty": _empty,
+    "bool": _bool,
+    "nat": Reader.leb,
+    "int": Reader.sleb,
+    "text": Reader.text,
+    "principal": Reader.principal,
+    "float32": lambda reader: reader.take(4),
+    "float64": lambda reader: reader.take(8),
+    **{f"nat{bits}": _fixed(bits // 8, signed=False) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}": _fixed(bits // 8, signed=True) for bits in (8, 16, 32, 64)},
+}
+
+__all__ = ["Decoder"]

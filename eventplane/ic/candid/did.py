@@ -1,0 +1,226 @@
+"""Interface descriptions: type definitions and one service, read from the text of a `.did` file.
+
+Imports, comments between fields and the types of references are understood as far as this project's files need them:
+functions and services as types are kept as references without their signature.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import (
+    PRIMS,
+    Cases,
+    Field,
+    Named,
+    Opt,
+    Record,
+    Reference,
+    Type,
+    Vec,
+    checked_fields,
+    hash_of,
+)
+from pubsub_emulator.eventplane.ic.errors import DidError
+
+_TOKEN: Final = re.compile(
+    r"\s+|//[^\n]*|/\*.*?\*/"
+    r'|(?P<text>"(?:[^"\\]|\\.)*")'
+    r"|(?P<number>0x[0-9a-fA-F_]+|[0-9][0-9_]*)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<sign>->|[{}();:,=])",
+    re.DOTALL,
+)
+_MODES: Final = frozenset(["query", "oneway", "composite_query"])
+
+Makers = Mapping[str, Callable[[tuple[Any, ...]], Any]]
+"""For the name of a record type, what builds its Python value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a service."""
+
+    name: str
+    arguments: tuple[Type, ...]
+    results: tuple[Type, ...]
+    mode: str
+    """`update`, `query`, `composite_query` or `oneway`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a `.did` file describes."""
+
+    types: Mapping[str, Type]
+    methods: Mapping[str, Method]
+
+
+def parse(text: str, makers: Makers | None = None) -> Interface:
+    """Read an interface description; records named in `makers` become what those make. Raises `DidError`."""
+    return _Parser(text, makers or {}).interface()
+
+
+def parse_types(text: str, definitions: Mapping[str, Type] | None = None) -> tuple[Type, ...]:
+    """Read a list of argument types such as `(nat, opt text)`. Raises `DidError`."""
+    parser = _Parser(text, {}, dict(definitions or {}))
+    found = parser.arguments()
+    parser.end()
+    return found
+
+
+class _Parser:
+    def __init__(self, text: str, makers: Makers, types: dict[str, Type] | None = None) -> None:
+        self._tokens = list(_tokens(text))
+        self._at = 0
+        self._makers = makers
+        self._types: dict[str, Type] = {} if types is None else types
+
+    def interface(self) -> Interface:
+        methods: dict[str, Method] = {}
+        while self._at < len(self._tokens):
+            word = self._name()
+            if word == "type":
+                name = self._name()
+                self._expect("=")
+                self._types[name] = self._type(self._makers.get(name))
+            elif word == "service":
+                if not self._is(":"):
+                    self._name()
+                self._expect(":")
+                methods = self._service()
+            else:
+                raise DidError(f"`type` or `service` was expected, not {word!r}")
+            self._skip(";")
+        return Interface(self._types, methods)
+
+    def end(self) -> None:
+        if self._at < len(self._tokens):
+            raise DidError(f"nothing was expected after {self._tokens[self._at][1]!r}")
+
+    def arguments(self) -> tuple[Type, ...]:
+        self._expect("(")
+        found: list[Type] = []
+        while not self._skip(")"):
+            if self._peek(1) == ":":  # a name that only documents
+                self._at += 2
+            found.append(self._type())
+            if not self._is(")"):
+                self._expect(",")
+        return tuple(found)
+
+    def _service(self) -> dict[str, Method]:
+        self._expect("{")
+        methods: dict[str, Method] = {}
+        while not self._skip("}"):
+            name = self._label()
+            self._expect(":")
+            arguments = self.arguments()
+            self._expect("->")
+            results = self.arguments()
+            mode = self._name() if self._peek() in _MODES else "update"
+            methods[name] = Method(name, arguments, results, mode)
+            if not self._is("}"):
+                self._expect(";")
+        return methods
+
+    def _type(self, make: Callable[[tuple[Any, ...]], Any] | None = None) -> Type:
+        word = self._name()
+        if word == "opt":
+            return Opt(self._type())
+        if word == "vec":
+            return Vec(self._type())
+        if word == "blob":
+            return Vec(PRIMS["nat8"])
+        if word == "record":
+            return Record(self._fields(of_record=True), make)
+        if word == "variant":
+            return Cases(self._fields(of_record=False))
+        if word in {"func", "service"}:
+            return self._reference(word)
+        return PRIMS[word] if word in PRIMS else Named(word, self._types)
+
+    def _reference(self, word: str) -> Reference:
+        if word == "service":
+            self._service()
+        else:
+            self.arguments()
+            self._expect("->")
+            self.arguments()
+            if self._peek() in _MODES:
+                self._at += 1
+        return Reference(word)
+
+    def _fields(self, *, of_record: bool) -> tuple[Field, ...]:
+        self._expect("{")
+        found: list[Field] = []
+        follows = 0
+        while not self._skip("}"):
+            labelled = self._peek(1) == ":" or (not of_record and self._peek(1) in {";", "}"})
+            if labelled:
+                number = self._number()
+                name = str(number) if number is not None else self._label()
+                identity = number if number is not None else hash_of(name)
+            else:
+                identity, name = follows, str(follows)
+            follows = identity + 1
+            type_: Type = self._type() if not labelled or self._skip(":") else PRIMS["null"]
+            found.append(Field(identity, name, type_))
+            if not self._is("}"):
+                self._expect(";")
+        return checked_fields(tuple(found))
+
+    def _peek(self, ahead: int = 0) -> str | None:
+        at = self._at + ahead
+        return self._tokens[at][1] if at < len(self._tokens) else None
+
+    def _is(self, sign: str) -> bool:
+        return self._at < len(self._tokens) and self._tokens[self._at] == ("sign", sign)
+
+    def _skip(self, sign: str) -> bool:
+        found = self._is(sign)
+        self._at += found
+        return found
+
+    def _expect(self, sign: str) -> None:
+        if not self._skip(sign):
+            raise DidError(f"{sign!r} was expected, not {self._peek()!r}")
+
+    def _name(self) -> str:
+        if self._at < len(self._tokens) and self._tokens[self._at][0] == "name":
+            self._at += 1
+            return self._tokens[self._at - 1][1]
+        raise DidError(f"a name was expected, not {self._peek()!r}")
+
+    def _number(self) -> int | None:
+        if self._at < len(self._tokens) and self._tokens[self._at][0] == "number":
+            self._at += 1
+            return int(self._tokens[self._at - 1][1].replace("_", ""), 0)
+        return None
+
+    def _label(self) -> str:
+        if self._at < len(self._tokens) and self._tokens[self._at][0] == "text":
+            self._at += 1
+            return _unquoted(self._tokens[self._at - 1][1])
+        return self._name()
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise DidError(f"{text[at : at + 20]!r} was not expected in an interface description")
+        if match.lastgroup is not None:
+            found.append((match.lastgroup, match.group()))
+        at = match.end()
+    return found
+
+
+def _unquoted(quoted: str) -> str:
+    return re.sub(r"\\(.)", r"\1", quoted[1:-1])
+
+
+__all__ = ["Interface", "Makers", "Method", "parse", "parse_types"]

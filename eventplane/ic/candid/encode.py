@@ -1,0 +1,291 @@
+"""Writing Candid: the type table of a list of types is made once, then only values are written."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import (
+    PRIMITIVES,
+    Cases,
+    Opt,
+    Prim,
+    Record,
+    Reference,
+    Type,
+    Variant,
+    Vec,
+    is_blob,
+    may_be_null,
+    resolved,
+    unencodable,
+)
+from pubsub_emulator.eventplane.ic.errors import CandidError
+from pubsub_emulator.eventplane.ic.principal import Principal
+
+Write = Callable[[Any, bytearray], None]
+
+MAGIC: Final = b"DIDL"
+
+
+def leb128(number: int, out: bytearray) -> None:
+    """Append a natural as unsigned LEB128."""
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def sleb128(number: int, out: bytearray) -> None:
+    """Append an integer as signed LEB128."""
+    while not -64 <= number < 64:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number & 0x7F)
+
+
+class Encoder:
+    """Writes the arguments or results of one method."""
+
+    __slots__ = ("_count", "_header", "_writers")
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        table = _Table()
+        places = [table.index(each) for each in types]
+        header = bytearray(MAGIC)
+        leb128(len(table.entries), header)
+        for entry in table.entries:
+            header += entry
+        leb128(len(places), header)
+        for place in places:
+            sleb128(place, header)
+        self._header = bytes(header)
+        self._writers = [_writer(each, {}) for each in types]
+        self._count = len(types)
+
+    def encode(self, *values: Any) -> bytes:
+        """The message that carries `values`. Raises `CandidError` when one does not have its type."""
+        if len(values) != self._count:
+            raise CandidError(f"{self._count} values are encoded, not {len(values)}")
+        out = bytearray(self._header)
+        try:
+            for write, value in zip(self._writers, values, strict=True):
+                write(value, out)
+        except RecursionError as error:
+            raise CandidError("the value is too deep to be encoded") from error
+        return bytes(out)
+
+    def size(self, *values: Any) -> int:
+        """How many bytes `encode` makes of the values, without the header that all messages of the method share."""
+        return len(self.encode(*values)) - len(self._header)
+
+
+class _Table:
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self._places: dict[int, int] = {}
+
+    def index(self, type_: Type) -> int:
+        type_ = resolved(type_)
+        if isinstance(type_, Prim):
+            return PRIMITIVES[type_.name] - 0x80
+        if isinstance(type_, Reference):
+            raise CandidError(f"{type_.kind} references are not written")
+        known = self._places.get(id(type_))
+        if known is not None:
+            return known
+        place = self._places[id(type_)] = len(self.entries)
+        self.entries.append(b"")
+        entry = bytearray()
+        if isinstance(type_, Opt | Vec):
+            entry.append(0x6E if isinstance(type_, Opt) else 0x6D)
+            sleb128(self.index(type_.inner), entry)
+        elif isinstance(type_, Record | Cases):
+            entry.append(0x6C if isinstance(type_, Record) else 0x6B)
+            leb128(len(type_.fields), entry)
+            for each in sorted(type_.fields, key=lambda field: field.id):
+                leb128(each.id, entry)
+                sleb128(self.index(each.type), entry)
+        self.entries[place] = bytes(entry)
+        return place
+
+
+def _writer(type_: Type, made: dict[int, list[Write]]) -> Write:
+    """What writes values of a type; `made` breaks the circle of recursive types."""
+    type_ = resolved(type_)
+    if isinstance(type_, Prim):
+        return _PRIMITIVE_WRITERS[type_.name]
+    known = made.get(id(type_))
+    if known is not None:
+        return known[0] if known else _later(known)
+    cell: list[Write] = []
+    made[id(type_)] = cell
+    if is_blob(type_):
+        write: Write = _write_blob
+    elif isinstance(type_, Opt):
+        write = _opt_writer(_writer(type_.inner, made), wrapped=may_be_null(type_.inner))
+    elif isinstance(type_, Vec):
+        write = _vec_writer(_writer(type_.inner, made))
+    elif isinstance(type_, Record):
+        places = sorted(range(len(type_.fields)), key=lambda at: type_.fields[at].id)
+        write = _record_writer([(at, _writer(type_.fields[at].type, made)) for at in places])
+    elif isinstance(type_, Cases):
+        ordered = sorted(type_.fields, key=lambda field: field.id)
+        write = _variant_writer({each.name: (at, _writer(each.type, made)) for at, each in enumerate(ordered)})
+    else:
+        raise CandidError("references are not written")
+    cell.append(write)
+    return write
+
+
+def _later(cell: list[Write]) -> Write:
+    def write(value: Any, out: bytearray) -> None:
+        cell[0](value, out)
+
+    return write
+
+
+def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
+    def write(value: Any, out: bytearray) -> None:
+        if value is None:
+            out.append(0)
+        else:
+            out.append(1)
+            inner(value, out)
+
+    def write_wrapped(value: Any, out: bytearray) -> None:
+        if not isinstance(value, tuple) or len(value) > 1:
+            raise unencodable(value, "an optional of an optional type: () or (value,)")
+        out.append(len(value))
+        for each in value:
+            inner(each, out)
+
+    return write_wrapped if wrapped else write
+
+
+def _vec_writer(inner: Write) -> Write:
+    def write(value: Any, out: bytearray) -> None:
+        if not isinstance(value, list | tuple):
+            raise unencodable(value, "vec")
+        leb128(len(value), out)
+        for each in value:
+            inner(each, out)
+
+    return write
+
+
+def _record_writer(fields: list[tuple[int, Write]]) -> Write:
+    count = len(fields)
+
+    def write(value: Any, out: bytearray) -> None:
+        if not isinstance(value, tuple) or len(value) != count:
+            raise unencodable(value, f"a record of {count} fields")
+        for at, inner in fields:
+            inner(value[at], out)
+
+    return write
+
+
+def _variant_writer(cases: dict[str, tuple[int, Write]]) -> Write:
+    def write(value: Any, out: bytearray) -> None:
+        if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
+            raise unencodable(value, f"a variant of {', '.join(cases)[:120]}")
+        at, inner = cases[value[0]]
+        leb128(at, out)
+        inner(value[1], out)
+
+    return write
+
+
+def _write_blob(value: Any, out: bytearray) -> None:
+    if not isinstance(value, bytes):
+        raise unencodable(value, "blob")
+    leb128(len(value), out)
+    out += value
+
+
+def _write_text(value: Any, out: bytearray) -> None:
+    if not isinstance(value, str):
+        raise unencodable(value, "text")
+    try:
+        raw = value.encode()
+    except UnicodeEncodeError as error:
+        raise unencodable(value, "text") from error
+    leb128(len(raw), out)
+    out += raw
+
+
+def _write_nat(value: Any, out: bytearray) -> None:
+    if type(value) is not int or value < 0:
+        raise unencodable(value, "nat")
+    leb128(value, out)
+
+
+def _write_int(value: Any, out: bytearray) -> None:
+    if type(value) is not int:
+        raise unencodable(value, "int")
+    sleb128(value, out)
+
+
+def _write_bool(value: Any, out: bytearray) -> None:
+    if not isinstance(value, bool):
+        raise unencodable(value, "bool")
+    out.append(value)
+
+
+def _write_principal(value: Any, out: bytearray) -> None:
+    if not isinstance(value, Principal):
+        raise unencodable(value, "principal")
+    out.append(1)
+    out.append(len(value))
+    out += value
+
+
+def _write_null(value: Any, _out: bytearray) -> None:
+    if value is not None:
+        raise unencodable(value, "null")
+
+
+def _write_reserved(_value: Any, _out: bytearray) -> None:
+    """Reserved has values without bytes."""
+
+
+def _write_empty(value: Any, _out: bytearray) -> None:
+    raise unencodable(value, "empty")
+
+
+def _fixed(name: str, size: int, *, signed: bool) -> Write:
+    def write(value: Any, out: bytearray) -> None:
+        if type(value) is not int:
+            raise unencodable(value, name)
+        try:
+            out += value.to_bytes(size, "little", signed=signed)
+        except OverflowError as error:
+            raise unencodable(value, name) from error
+
+    return write
+
+
+def _raw(name: str, size: int) -> Write:
+    def write(value: Any, out: bytearray) -> None:
+        if not isinstance(value, bytes) or len(value) != size:
+            raise unencodable(value, name)
+        out += value
+
+    return write
+
+
+_PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
+    "null": _write_null,
+    "bool": _write_bool,
+    "nat": _write_nat,
+    "int": _write_int,
+    "text": _write_text,
+    "reserved": _write_reserved,
+    "empty": _write_empty,
+    "principal": _write_principal,
+    "float32": _raw("float32", 4),
+    "float64": _raw("float64", 8),
+    **{f"nat{bits}": _fixed(f"nat{bits}", bits // 8, signed=False) for bits in (8, 16, 32, 64)},
+    **{f"int{bits}": _fixed(f"int{bits}", bits // 8, signed=True) for bits in (8, 16, 32, 64)},
+}
+
+__all__ = ["MAGIC", "Encoder", "Variant", "leb128", "sleb128"]

@@ -1,0 +1,230 @@
+"""Candid's data types, and when a value of one may be read as another.
+
+A type is a node; recursion goes through `Named`, which is resolved in the definitions that it came from. A Python value
+of a type looks like this:
+
+  nat, int, nat8…int64     int
+  float32, float64         its 4 or 8 bytes, little-endian: NaN equals itself, no float is computed with
+  bool, text, null         bool, str, None
+  reserved                 None
+  principal                Principal
+  vec nat8                 bytes
+  vec t                    tuple
+  opt t                    None or the value; () or (value,) where t has None among its values
+  record                   a tuple in the order in which the fields are written, or the class bound to the type's name
+  variant                  Variant(tag, value)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.ic.errors import CandidError, DidError
+
+
+class Variant(NamedTuple):
+    """A value of a variant type: its tag as written in the type, and what it carries (`None` for null)."""
+
+    tag: str
+    value: Any = None
+
+
+PRIMITIVES: Final = {
+    "null": 0x7F,
+    "bool": 0x7E,
+    "nat": 0x7D,
+    "int": 0x7C,
+    "nat8": 0x7B,
+    "nat16": 0x7A,
+    "nat32": 0x79,
+    "nat64": 0x78,
+    "int8": 0x77,
+    "int16": 0x76,
+    "int32": 0x75,
+    "int64": 0x74,
+    "float32": 0x73,
+    "float64": 0x72,
+    "text": 0x71,
+    "reserved": 0x70,
+    "empty": 0x6F,
+    "principal": 0x68,
+}
+"""The byte that stands for each primitive type in a type table."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prim:
+    """A primitive type."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Opt:
+    """`opt inner`."""
+
+    inner: "Type"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Vec:
+    """`vec inner`."""
+
+    inner: "Type"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Field:
+    """One field of a record or one case of a variant."""
+
+    id: int
+    name: str
+    type: "Type"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Record:
+    """A record, its fields as written; `make` builds the Python value from them in that order."""
+
+    fields: tuple[Field, ...]
+    make: Callable[[tuple[Any, ...]], Any] | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cases:
+    """A variant, its cases as written."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Named:
+    """A type by its name in `definitions`."""
+
+    name: str
+    definitions: Mapping[str, "Type"] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reference:
+    """A function or service reference; values of it are skipped, never read."""
+
+    kind: str
+
+
+Type = Prim | Opt | Vec | Record | Cases | Named | Reference
+
+PRIMS: Final = {name: Prim(name) for name in PRIMITIVES}
+
+
+def resolved(type_: Type) -> Type:
+    """The type behind names. Raises `DidError` for a name that is nowhere defined or stands for itself."""
+    met = 0
+    while isinstance(type_, Named):
+        found = type_.definitions.get(type_.name)
+        met += 1
+        if found is None or met > len(type_.definitions):
+            raise DidError(f"the type {type_.name} is not defined")
+        type_ = found
+    return type_
+
+
+@lru_cache(maxsize=4096)
+def hash_of(name: str) -> int:
+    """The id of a field name."""
+    found = 0
+    for byte in name.encode():
+        found = (found * 223 + byte) & 0xFFFFFFFF
+    return found
+
+
+def may_be_null(type_: Type) -> bool:
+    """True when null is a subtype: opt, null and reserved. A missing field or argument of such a type is null."""
+    type_ = resolved(type_)
+    return isinstance(type_, Opt) or (isinstance(type_, Prim) and type_.name in {"null", "reserved"})
+
+
+def is_blob(type_: Type) -> bool:
+    """True for `vec nat8`, whose Python value is bytes."""
+    if not isinstance(type_, Vec):
+        return False
+    inner = resolved(type_.inner)
+    return isinstance(inner, Prim) and inner.name == "nat8"
+
+
+def is_readable(wire: Type, wanted: Type) -> bool:
+    """True when values of `wire` may be read as `wanted` (Candid 0.1.8).
+
+    Optional types take anything. A variant may have cases that nobody expects: such a value is refused when it is met.
+    """
+    seen: set[tuple[int, int]] = set()
+    todo = [(wire, wanted)]
+    while todo:
+        one, other = todo.pop()
+        one, other = resolved(one), resolved(other)
+        if (id(one), id(other)) in seen:
+            continue
+        seen.add((id(one), id(other)))
+        below = _rests_on(one, other)
+        if below is None:
+            return False
+        todo += below
+    return True
+
+
+def _rests_on(wire: Type, wanted: Type) -> list[tuple[Type, Type]] | None:
+    """The pairs on which `wire <: wanted` rests; `None` when it does not hold."""
+    if isinstance(wanted, Opt) or (isinstance(wanted, Prim) and wanted.name == "reserved"):
+        return []
+    if isinstance(wire, Prim):
+        if wire.name == "empty":
+            return []
+        same = isinstance(wanted, Prim) and (wire.name == wanted.name or (wire.name, wanted.name) == ("nat", "int"))
+        return [] if same else None
+    if isinstance(wire, Vec) and isinstance(wanted, Vec):
+        return [(wire.inner, wanted.inner)]
+    if isinstance(wire, Record) and isinstance(wanted, Record):
+        has = {each.id: each.type for each in wire.fields}
+        if any(each.id not in has and not may_be_null(each.type) for each in wanted.fields):
+            return None
+        return [(has[each.id], each.type) for each in wanted.fields if each.id in has]
+    if isinstance(wire, Cases) and isinstance(wanted, Cases):
+        takes = {each.id: each.type for each in wanted.fields}
+        return [(each.type, takes[each.id]) for each in wire.fields if each.id in takes]
+    return None
+
+
+def checked_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The fields, when their ids differ. Raises `DidError`."""
+    if len({each.id for each in fields}) != len(fields):
+        raise DidError(f"two fields of one type have the same id: {', '.join(each.name for each in fields)[:200]}")
+    return fields
+
+
+def unencodable(value: object, type_: str) -> CandidError:
+    """The error for a Python value that has no encoding under a type."""
+    return CandidError(f"{type(value).__name__} {repr(value)[:80]} has no encoding as {type_}")
+
+
+__all__ = [
+    "PRIMITIVES",
+    "PRIMS",
+    "Cases",
+    "Field",
+    "Named",
+    "Opt",
+    "Prim",
+    "Record",
+    "Reference",
+    "Type",
+    "Variant",
+    "Vec",
+    "checked_fields",
+    "hash_of",
+    "is_blob",
+    "is_readable",
+    "may_be_null",
+    "resolved",
+    "unencodable",
+]

@@ -1,0 +1,250 @@
+"""The bytes of a Candid message under a reader's eyes: LEB128, text, principals, the type table.
+
+What a stranger may send is bounded twice: a message of n bytes yields at most 100,000 + 16·n values, and values nest to
+depth 256. So no message costs more than its length allows (IC-11b).
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from pubsub_emulator.eventplane.ic.candid.types import (
+    PRIMITIVES,
+    PRIMS,
+    Cases,
+    Field,
+    Named,
+    Opt,
+    Record,
+    Reference,
+    Type,
+    Vec,
+)
+from pubsub_emulator.eventplane.ic.errors import CandidError, PrincipalError
+from pubsub_emulator.eventplane.ic.principal import Principal
+
+DEPTH: Final = 256
+SPARE: Final = 100_000
+PER_BYTE: Final = 16
+
+_BY_CODE: Final = {code - 0x80: PRIMS[name] for name, code in PRIMITIVES.items()}
+
+
+class Reader:
+    """A message, where the reader is in it, and how many values it may still read."""
+
+    __slots__ = ("at", "budget", "data", "depth")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data = data
+        self.at = at
+        self.budget = SPARE + PER_BYTE * len(data)
+        self.depth = 0
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        at = self.at
+        end = at + count
+        if end > len(self.data):
+            raise CandidError(f"the message ends at byte {len(self.data)}, {count} bytes were due at {at}")
+        self.at = end
+        return self.data[at:end]
+
+    def byte(self) -> int:
+        """The next byte."""
+        at = self.at
+        if at >= len(self.data):
+            raise CandidError(f"the message ends at byte {at} too early")
+        self.at = at + 1
+        return self.data[at]
+
+    def leb(self) -> int:
+        """A natural as unsigned LEB128, overlong or not."""
+        data, at = self.data, self.at
+        size = len(data)
+        shift = found = 0
+        start = at
+        while at < size:
+            byte = data[at]
+            at += 1
+            if shift > 448:  # long numbers in one step: quadratic work is not for strangers to order
+                return self._long_leb(start, signed=False)
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                self.at = at
+                return found
+            shift += 7
+        raise CandidError(f"the message ends at byte {size} in a number")
+
+    def sleb(self) -> int:
+        """An integer as signed LEB128, overlong or not."""
+        data, at = self.data, self.at
+        size = len(data)
+        shift = found = 0
+        start = at
+        while at < size:
+            byte = data[at]
+            at += 1
+            if shift > 448:
+                return self._long_leb(start, signed=True)
+            found |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                self.at = at
+                return found - (1 << shift) if byte & 0x40 else found
+        raise CandidError(f"the message ends at byte {size} in a number")
+
+    def _long_leb(self, start: int, *, signed: bool) -> int:
+        data = self.data
+        end = start
+        while end < len(data) and data[end] >= 0x80:
+            end += 1
+        if end >= len(data):
+            raise CandidError(f"the message ends at byte {len(data)} in a number")
+        groups = data[start : end + 1]
+        found = _joined([byte & 0x7F for byte in groups])
+        self.at = end + 1
+        return found - (1 << 7 * len(groups)) if signed and groups[-1] & 0x40 else found
+
+    def index(self) -> int:
+        """A type index: signed LEB128 that fits in 64 bits."""
+        found = self.sleb()
+        if not -(1 << 63) <= found < 1 << 63:
+            raise CandidError("a type index is too large")
+        return found
+
+    def text(self) -> str:
+        """Text: its length and UTF-8 bytes."""
+        raw = self.take(self.leb())
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise CandidError("text is not UTF-8") from error
+
+    def principal(self) -> Principal:
+        """A principal that is not opaque."""
+        if self.byte() != 1:
+            raise CandidError("a principal is opaque")
+        try:
+            return Principal(self.take(self.leb()))
+        except PrincipalError as error:
+            raise CandidError(str(error)) from error
+
+    def enter(self) -> None:
+        """One level deeper."""
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise CandidError(f"the message is deeper than {DEPTH}")
+
+    def count(self, values: int = 1) -> None:
+        """Account for values. Raises `CandidError` when there are more than the message's length allows."""
+        self.budget -= values
+        if self.budget < 0:
+            raise CandidError("the message has more values than its length allows")
+
+
+def _joined(groups: list[int]) -> int:
+    """Groups of 7 bits as one number, lowest first: halves are joined, so that the work is not quadratic."""
+    if len(groups) <= 64:
+        found = 0
+        for at, group in enumerate(groups):
+            found |= group << 7 * at
+        return found
+    half = len(groups) // 2
+    return _joined(groups[:half]) | _joined(groups[half:]) << 7 * half
+
+
+def read_header(reader: Reader) -> tuple[Type, ...]:
+    """The types of the values that follow. Raises `CandidError`."""
+    if reader.take(4) != b"DIDL":
+        raise CandidError("the message does not begin with DIDL")
+    count = reader.leb()
+    if count > len(reader.data):
+        raise CandidError("the type table is longer than the message")
+    table: dict[str, Type] = {}
+    wanted: list[int] = []
+    for at in range(count):
+        table[str(at)] = _entry(reader, table, wanted)
+    if any(place >= count for place in wanted):
+        raise CandidError("a type is not in the type table")
+    arguments = reader.leb()
+    if arguments > len(reader.data):
+        raise CandidError("the message has more values than bytes")
+    found: list[Type] = []
+    for _ in range(arguments):
+        index = reader.index()
+        if index >= count:
+            raise CandidError("a type is not in the type table")
+        found.append(_place(index, table))
+    return tuple(found)
+
+
+def _place(index: int, table: dict[str, Type]) -> Type:
+    if index >= 0:
+        return table.get(str(index)) or Named(str(index), table)
+    primitive = _BY_CODE.get(index)
+    if primitive is None:
+        raise CandidError(f"{index} is no primitive type")
+    return primitive
+
+
+def _entry(reader: Reader, table: dict[str, Type], wanted: list[int]) -> Type:
+    def type_() -> Type:
+        index = reader.index()
+        wanted.append(index)
+        return Named(str(index), table) if index >= 0 else _place(index, table)
+
+    code = reader.index()
+    if code == -18:
+        return Opt(type_())
+    if code == -19:
+        return Vec(type_())
+    if code in {-20, -21}:
+        fields = _fields(reader, type_)
+        return Record(fields) if code == -20 else Cases(fields)
+    if code == -22:
+        for _ in range(2):
+            for _ in range(_bounded(reader)):
+                type_()
+        for _ in range(_bounded(reader)):
+            if reader.byte() not in {1, 2, 3}:
+                raise CandidError("a function has an unknown annotation")
+        return Reference("func")
+    if code == -23:
+        _methods(reader, type_)
+        return Reference("service")
+    if code < -24:
+        reader.take(reader.leb())
+        return Reference("future")
+    raise CandidError(f"{code} is no composite type")
+
+
+def _bounded(reader: Reader) -> int:
+    count = reader.leb()
+    if count > len(reader.data) - reader.at:
+        raise CandidError("a list in the type table is longer than the message")
+    return count
+
+
+def _fields(reader: Reader, type_: Callable[[], Type]) -> tuple[Field, ...]:
+    found: list[Field] = []
+    last = -1
+    for _ in range(_bounded(reader)):
+        identity = reader.leb()
+        if not last < identity < 1 << 32:
+            raise CandidError("the fields of a type are not in ascending order of 32-bit ids")
+        last = identity
+        found.append(Field(identity, str(identity), type_()))
+    return tuple(found)
+
+
+def _methods(reader: Reader, type_: Callable[[], Type]) -> None:
+    last: str | None = None
+    for _ in range(_bounded(reader)):
+        name = reader.text()
+        if last is not None and name <= last:
+            raise CandidError("the methods of a service are not in ascending order")
+        last = name
+        type_()
+
+
+__all__ = ["Reader", "read_header"]

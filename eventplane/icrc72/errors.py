@@ -1,0 +1,27 @@
+"""What may go wrong in the publish-subscribe of canisters, apart from the errors that its methods answer."""
+
+from pubsub_emulator.primitives.errors import PubsubError
+
+
+class Icrc72Error(PubsubError):
+    """Root of the failures of this room."""
+
+
+class NamespaceError(Icrc72Error):
+    """Text that is no namespace or pattern (IC-24)."""
+
+
+class FilterError(Icrc72Error):
+    """Text that is no filter (IC-26)."""
+
+
+class IdentifierError(Icrc72Error):
+    """Text that is no identifier (IC-25)."""
+
+
+class ConfigError(Icrc72Error):
+    """A configuration that a method answers with ImproperConfig (IC-30b)."""
+
+
+class ScenarioError(Icrc72Error):
+    """A scenario file that cannot be run."""

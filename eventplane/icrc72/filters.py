@@ -1,0 +1,440 @@
+"""CandyPath: filters over the data of events (IC-26), parsed once, evaluated in bounded work.
+
+A filter is parsed into small frozen nodes; `matches` visits values and counts each visit and comparison as a step. One
+that would need more than 100,000 steps does not match. Numbers are compared exactly, as fractions; a float
+compares with the double nearest to a word. `evaluate` raises `Overrun` then.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.icrc72.errors import FilterError
+
+MOST_BYTES: Final = 1024
+MOST_DEPTH: Final = 16
+MOST_TESTS: Final = 64
+MOST_STEPS: Final = 100_000
+
+_NAME_STOPS: Final = frozenset(' .[]()*@$?:,=<>!~&|"\\')
+_WORD_STOPS: Final = frozenset(' ])[(,?"\\')
+_OPERATORS: Final = ("!~~=", "!~=", "~~=", "~=", "==", "!=", "<>", ">=", "<=", ">", "<")
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+_INDEX: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_HEX: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
+_INTEGERS: Final = frozenset(["Nat", "Int", *(f"{kind}{bits}" for kind in ("Nat", "Int") for bits in (8, 16, 32, 64))])
+_ASCII_LOWER: Final = str.maketrans({chr(at): chr(at + 32) for at in range(65, 91)})
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A step to the entries of a name, or to an item when it is a plain integer."""
+
+    name: str
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """A step to every item or value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A step to the items for which a filter holds."""
+
+    filter: "Filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where values are looked for: from the data (`$`) or the current item, step by step."""
+
+    root: bool
+    steps: tuple[Name | All | Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A value as written; `literal` when an escape makes it text and nothing else."""
+
+    text: str
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """`?`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A path and what one of the values there must be."""
+
+    path: Path
+    operator: str
+    values: tuple[Word | Path | Null, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Alternatives of terms that all must hold."""
+
+    alternatives: tuple[tuple["Test | Filter", ...], ...]
+
+
+class Overrun(Exception):
+    """The evaluation took more steps than are allowed."""
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Filter:
+    """Read a filter. Raises `FilterError` with the place."""
+    if len(text.encode(errors="replace")) > MOST_BYTES:
+        raise FilterError(f"a filter has at most {MOST_BYTES} bytes")
+    parser = _Parser(text)
+    found = parser.filter(1)
+    parser.end()
+    return found
+
+
+def matches(text: str, data: Variant) -> bool:
+    """True when the filter holds for the data; an evaluation of too many steps does not. Raises `FilterError`."""
+    try:
+        return evaluate(parse(text), data)
+    except Overrun:
+        return False
+
+
+def evaluate(parsed: Filter, data: Variant) -> bool:
+    """True when the filter holds. Raises `Overrun`."""
+    return _Evaluation(data).holds(parsed, data)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._tests = 0
+
+    def end(self) -> None:
+        if self._at < len(self._text):
+            raise self._wrong("the end")
+
+    def filter(self, depth: int) -> Filter:
+        if depth > MOST_DEPTH:
+            raise FilterError(f"a filter has at most depth {MOST_DEPTH}")
+        alternatives = [self._all(depth)]
+        while self._skip(" | "):
+            alternatives.append(self._all(depth))
+        return Filter(tuple(alternatives))
+
+    def _all(self, depth: int) -> tuple[Test | Filter, ...]:
+        terms = [self._term(depth)]
+        while self._skip(" & "):
+            terms.append(self._term(depth))
+        return tuple(terms)
+
+    def _term(self, depth: int) -> Test | Filter:
+        if self._skip("("):
+            found = self.filter(depth + 1)
+            self._expect(")")
+            return found
+        return self._test(depth)
+
+    def _test(self, depth: int) -> Test:
+        self._tests += 1
+        if self._tests > MOST_TESTS:
+            raise FilterError(f"a filter has at most {MOST_TESTS} tests")
+        path = self._path(depth)
+        if self._skip(":"):
+            self._skip(" ")
+            self._expect("[")
+            values = [self._value(depth)]
+            while self._skip(","):
+                self._skip(" ")
+                values.append(self._value(depth))
+            self._expect("]")
+            return Test(path, "==", tuple(values))
+        before = self._at
+        if self._skip(" "):
+            for operator in _OPERATORS:
+                if self._skip(operator):
+                    self._expect(" ")
+                    return Test(path, operator, (self._value(depth),))
+            self._at = before
+        return Test(path, "!=", (Null(),))
+
+    def _path(self, depth: int) -> Path:
+        if self._skip("$"):
+            return Path(True, self._steps(depth))
+        if self._skip("@"):
+            return Path(False, self._steps(depth))
+        first: Name | All = All() if self._skip("*") else self._name()
+        return Path(False, (first, *self._steps(depth)))
+
+    def _steps(self, depth: int) -> tuple[Name | All | Where, ...]:
+        found: list[Name | All | Where] = []
+        while True:
+            if self._skip("."):
+                found.append(All() if self._skip("*") else self._name())
+            elif self._skip("["):
+                found.append(Where(self.filter(depth + 1)))
+                self._expect("]")
+            else:
+                return tuple(found)
+
+    def _value(self, depth: int) -> Word | Path | Null:
+        if self._skip("?"):
+            return Null()
+        if self._text.startswith(("$", "@"), self._at):
+            return self._path(depth)
+        return Word(*self._characters(_WORD_STOPS, "a value"))
+
+    def _name(self) -> Name:
+        name, escaped = self._characters(_NAME_STOPS, "a name")
+        return Name(name, int(name) if not escaped and _INDEX.fullmatch(name) else None)
+
+    def _characters(self, stops: frozenset[str], what: str) -> tuple[str, bool]:
+        found: list[str] = []
+        escaped = False
+        while self._at < len(self._text):
+            letter = self._text[self._at]
+            if letter == "\\":
+                if self._at + 1 >= len(self._text):
+                    raise self._wrong("a character after \\")
+                escaped = True
+                found.append(self._text[self._at + 1])
+                self._at += 2
+            elif letter in stops:
+                break
+            else:
+                found.append(letter)
+                self._at += 1
+        if not found:
+            raise self._wrong(what)
+        return "".join(found), escaped
+
+    def _skip(self, words: str) -> bool:
+        found = self._text.startswith(words, self._at)
+        if found:
+            self._at += len(words)
+        return found
+
+    def _expect(self, words: str) -> None:
+        if not self._skip(words):
+            raise self._wrong(repr(words))
+
+    def _wrong(self, expected: str) -> FilterError:
+        found = repr(self._text[self._at : self._at + 20]) if self._at < len(self._text) else "the end"
+        return FilterError(f"the filter has {found} at {self._at} where {expected} was expected")
+
+
+def unwrapped(value: Variant) -> Variant:
+    """An Option is looked through; null stays `Option` of nothing."""
+    while value.tag == "Option" and value.value is not None:
+        value = value.value
+    return value
+
+
+class _Evaluation:
+    def __init__(self, data: Variant) -> None:
+        self._data = data
+        self._left = MOST_STEPS
+
+    def holds(self, parsed: Filter, item: Variant) -> bool:
+        return any(all(self._term(term, item) for term in terms) for terms in parsed.alternatives)
+
+    def _term(self, term: Test | Filter, item: Variant) -> bool:
+        if isinstance(term, Filter):
+            return self.holds(term, item)
+        return any(self._test(term.path, term.operator, value, item) for value in term.values)
+
+    def _test(self, path: Path, operator: str, wanted: Word | Path | Null, item: Variant) -> bool:
+        if isinstance(wanted, Null):
+            return self._null(path, operator, item)
+        for found in self._select(path, item):
+            self._step()
+            if isinstance(wanted, Word):
+                if compare_word(found, operator, wanted):
+                    return True
+            elif any(self._pair(found, operator, other) for other in self._select(wanted, item)):
+                return True
+        return False
+
+    def _pair(self, found: Variant, operator: str, other: Variant) -> bool:
+        self._step()
+        return compare(found, operator, other)
+
+    def _null(self, path: Path, operator: str, item: Variant) -> bool:
+        if operator == "==":
+            return all(found == _NOTHING for found in self._select(path, item))
+        if operator in {"!=", "<>"}:
+            return any(found != _NOTHING for found in self._select(path, item))
+        return False
+
+    def _select(self, path: Path, item: Variant) -> Iterator[Variant]:
+        return self._walk(self._data if path.root else item, path.steps, 0)
+
+    def _walk(self, value: Variant, steps: tuple[Name | All | Where, ...], at: int) -> Iterator[Variant]:
+        self._step()
+        value = unwrapped(value)
+        if at == len(steps):
+            yield value
+            return
+        step = steps[at]
+        for each in self._children(value, step):
+            yield from self._walk(each, steps, at + 1)
+
+    def _children(self, value: Variant, step: Name | All | Where) -> Iterator[Variant]:
+        tag, inside = value
+        if isinstance(step, Where):
+            if tag in {"Array", "Set"}:
+                for each in inside:
+                    self._step()
+                    if self.holds(step.filter, unwrapped(each)):
+                        yield each
+            elif tag in {"Map", "Class", "ValueMap"} and self.holds(step.filter, value):
+                yield value
+        elif isinstance(step, All):
+            yield from self._items(tag, inside)
+        else:
+            yield from self._named(tag, inside, step)
+
+    def _items(self, tag: str, inside: Any) -> Iterator[Variant]:
+        if tag in {"Array", "Set"}:
+            yield from inside
+        elif tag in {"Map", "Class", "ValueMap"}:
+            for entry in inside:
+                yield entry[1]
+        elif tag in _PACKED:
+            for each in inside:
+                yield Variant(_PACKED[tag], each)
+
+    def _named(self, tag: str, inside: Any, step: Name) -> Iterator[Variant]:
+        if tag in {"Map", "Class"}:
+            for entry in inside:
+                self._step()
+                if entry[0] == step.name:
+                    yield entry[1]
+        elif tag == "ValueMap":
+            for key, each in inside:
+                self._step()
+                if key == ("Text", step.name):
+                    yield each
+        elif step.index is not None and (tag == "Array" or tag in _PACKED) and -len(inside) <= step.index < len(inside):
+            each = inside[step.index]
+            yield each if tag == "Array" else Variant(_PACKED[tag], each)
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise Overrun
+
+
+_PACKED: Final = {"Bytes": "Nat8", "Floats": "Float", "Nats": "Nat"}
+_NOTHING: Final = Variant("Option", None)
+
+
+def compare_word(found: Variant, operator: str, word: Word) -> bool:
+    """True when a value stands in the relation to a word."""
+    tag, inside = found
+    text = word.text
+    if operator.endswith("~="):
+        return tag == "Text" and _contains(inside, operator, text)
+    if tag in {"Text", "Principal"}:
+        return _ordered(inside if tag == "Text" else inside.text, operator, text)
+    if tag in {"Blob", "Bytes"}:
+        is_hex = not word.literal and _HEX.fullmatch(text) is not None
+        return _ordered(inside, operator, bytes.fromhex(text[2:]) if is_hex else text.encode(errors="replace"))
+    if not word.literal:
+        if tag == "Bool" and text in {"true", "false"}:
+            return _ordered(inside, operator, text == "true")
+        if tag in _INTEGERS and _NUMBER.fullmatch(text):
+            return _ordered(Fraction(inside), operator, Fraction(text))
+        if tag == "Float" and _NUMBER.fullmatch(text):
+            return _ordered(_double(inside), operator, _nearest(text))
+    return operator in {"!=", "<>"}
+
+
+def compare(found: Variant, operator: str, other: Variant) -> bool:
+    """True when two values stand in the relation: numbers with numbers, Text with Text, and so on."""
+    if operator.endswith("~="):
+        return found.tag == other.tag == "Text" and _contains(found.value, operator, other.value)
+    kinds = _KINDS.get(found.tag), _KINDS.get(other.tag)
+    if kinds[0] is None or kinds[0] != kinds[1]:
+        return operator in {"!=", "<>"} and found != other
+    if kinds[0] == "number":
+        return _numbers(found, operator, other)
+    one = found.value.text if found.tag == "Principal" else found.value
+    two = other.value.text if other.tag == "Principal" else other.value
+    return _ordered(one, operator, two)
+
+
+def _numbers(found: Variant, operator: str, other: Variant) -> bool:
+    if found.tag == "Float" and other.tag == "Float":
+        return _ordered(_double(found.value), operator, _double(other.value))
+    one, two = _exact(found), _exact(other)
+    if one is None or two is None:
+        return operator in {"!=", "<>"}
+    return _ordered(one, operator, two)
+
+
+def _exact(value: Variant) -> Fraction | float | None:
+    """A number exactly; an infinity as float, which compares with fractions; `None` for NaN."""
+    if value.tag != "Float":
+        return Fraction(value.value)
+    double = _double(value.value)
+    if double != double:  # noqa: PLR0124 — NaN is what differs from itself
+        return None
+    return double if double in {_INFINITE, -_INFINITE} else Fraction(double)
+
+
+_INFINITE: Final = float("inf")
+_KINDS: Final = {
+    "Text": "text",
+    "Principal": "text",
+    "Blob": "bytes",
+    "Bytes": "bytes",
+    "Bool": "bool",
+    "Float": "number",
+    **dict.fromkeys(_INTEGERS, "number"),
+}
+
+
+def _double(raw: bytes) -> float:
+    found: float = struct.unpack("<d", raw)[0]
+    return found
+
+
+def _nearest(text: str) -> float:
+    try:
+        return float(Fraction(text))
+    except OverflowError:
+        return -_INFINITE if text.startswith("-") else _INFINITE
+
+
+def _ordered(one: Any, operator: str, two: Any) -> bool:
+    if operator == "==":
+        return bool(one == two)
+    if operator in {"!=", "<>"}:
+        return bool(one != two)
+    if operator == ">":
+        return bool(one > two)
+    if operator == ">=":
+        return bool(one >= two)
+    return bool(one < two if operator == "<" else one <= two)
+
+
+def _contains(found: str, operator: str, words: str) -> bool:
+    if "~~" in operator:
+        found, words = found.translate(_ASCII_LOWER), words.translate(_ASCII_LOWER)
+    return (words in found) != operator.startswith("!")
+
+
+__all__ = ["MOST_STEPS", "Filter", "Overrun", "evaluate", "matches", "parse"]

@@ -1,0 +1,108 @@
+"""Namespaces, patterns with wildcards, and system namespaces (IC-24)."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from pubsub_emulator.eventplane.ic.errors import PrincipalError
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72.errors import NamespaceError
+
+MOST_SEGMENTS: Final = 16
+MOST_BYTES: Final = 256
+
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_SYSTEM: Final = re.compile(r"icrc[0-9]+:", re.ASCII | re.IGNORECASE)
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+_SYSTEM_OF: Final = re.compile(r"icrc72:(broadcaster|publisher|subscriber):sys:([a-z2-7-]+)", re.ASCII)
+
+
+def is_system(name: str) -> bool:
+    """True for text that begins with `icrc<digits>:`, in any case."""
+    return _SYSTEM.match(name) is not None
+
+
+def system_namespace(role: str, principal: Principal) -> str:
+    """The namespace in which the orchestrator tells `principal` what concerns it as `role`."""
+    return f"icrc72:{role}:sys:{principal.text}"
+
+
+def system_owner(name: str) -> tuple[str, Principal] | None:
+    """Role and principal that a system namespace names; `None` for any other text."""
+    match = _SYSTEM_OF.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        return match[1], Principal.from_text(match[2])
+    except PrincipalError:
+        return None
+
+
+def check_namespace(name: str) -> str:
+    """The name when a publication may have it. Raises `NamespaceError`."""
+    _check(name, frozenset())
+    return name
+
+
+def check_pattern(pattern: str) -> str:
+    """The pattern when a subscription may have it. Raises `NamespaceError`."""
+    _check(pattern, frozenset(["*", "**"]))
+    return pattern
+
+
+def _check(name: str, wildcards: frozenset[str]) -> None:
+    shown = repr(name[:80])
+    if len(name.encode(errors="replace")) > MOST_BYTES:
+        raise NamespaceError(f"{shown} has more than {MOST_BYTES} bytes")
+    segments = name.split(".")
+    if len(segments) > MOST_SEGMENTS:
+        raise NamespaceError(f"{shown} has more than {MOST_SEGMENTS} segments")
+    for segment in segments:
+        if segment not in wildcards and _SEGMENT.fullmatch(segment) is None:
+            what = "namespace or pattern" if wildcards else "namespace"
+            raise NamespaceError(f"{shown} is no {what}: {segment[:70]!r} is no segment")
+
+
+def has_wildcard(pattern: str) -> bool:
+    """True when the pattern may match more than one namespace."""
+    return "*" in pattern
+
+
+def matches(pattern: str, namespace: str) -> bool:
+    """True when the namespace matches the pattern; a system namespace matches only itself."""
+    if pattern == namespace:
+        return True
+    if "*" not in pattern or is_system(namespace) or is_system(pattern):
+        return False
+    return _matches(tuple(pattern.split(".")), tuple(namespace.split(".")))
+
+
+@lru_cache(maxsize=1 << 14)
+def _matches(pattern: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Which prefixes of the name each prefix of the pattern matches, segment by segment."""
+    reached = {0}
+    for segment in pattern:
+        if segment == "**":
+            reached = set(range(min(reached), len(name) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(name) and segment in {"*", name[at]}}
+        if not reached:
+            return False
+    return len(name) in reached
+
+
+def cleaned(segment: str) -> str:
+    """A segment in which the characters that IC-24 does not know are `_` (IC-55)."""
+    return _FOREIGN.sub("_", segment)
+
+
+__all__ = [
+    "check_namespace",
+    "check_pattern",
+    "cleaned",
+    "has_wildcard",
+    "is_system",
+    "matches",
+    "system_namespace",
+    "system_owner",
+]
