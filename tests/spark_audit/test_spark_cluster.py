@@ -125,7 +125,8 @@ from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.spark.context import start_context
 
 def where(at):
-    import pyarrow, primitives, spark_audit
+    import pyarrow
+    from pubsub_emulator import primitives, spark_audit
     return [module.__file__ for module in (pyarrow, primitives, spark_audit)]
 
 context = start_context(*sys.argv[3:])

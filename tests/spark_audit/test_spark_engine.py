@@ -90,6 +90,6 @@ def test_the_archive_for_workers_holds_every_package_and_is_reproducible(tmp_pat
     with zipfile.ZipFile(first) as archive:
         names = archive.namelist()
     assert {name.split("/")[0] for name in names} == {PACKAGE}
-    assert "spark_audit/spark/units.py" in names
-    assert {"spark_audit/report/page.css", "emulator/scenarios/demo.toml"} <= set(names)
+    assert "pubsub_emulator/spark_audit/spark/units.py" in names
+    assert {"pubsub_emulator/spark_audit/report/page.css", "pubsub_emulator/emulator/scenarios/demo.toml"} <= set(names)
     assert not [name for name in names if name.endswith((".pyc", ".so"))]

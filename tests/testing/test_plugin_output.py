@@ -283,7 +283,8 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pyte
             ]
         """
     )
-    pytester.runpytest_subprocess(*STRICT, "-p", "no:randomly", "-p", "no:hypothesispytest").assert_outcomes(passed=1)
+    others = [word for plugin in ("randomly", "hypothesispytest", "schemathesis") for word in ("-p", f"no:{plugin}")]
+    pytester.runpytest_subprocess(*STRICT, *others).assert_outcomes(passed=1)
 
 
 def test_importing_the_plugin_imports_pytest_and_itself() -> None:
