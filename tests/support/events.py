@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
+from pubsub_emulator.eventplane.filters.algebra import ANY, OPS, All, Chain, Field, Filter, Kind, Not, OneOf
 from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
 from pubsub_emulator.eventplane.log.values import Value
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -53,3 +54,30 @@ VALUES: st.SearchStrategy[Value] = st.recursive(
 FIELDS = st.dictionaries(NAMES, VALUES, max_size=4)
 KINDS = st.sampled_from(["A.One", "A.Two", "Ab.One", "A_.One", "B.One"])
 CHAINS = st.sampled_from([None, 0, 1000, 2000])
+
+PATHS = st.lists(st.one_of(NAMES, st.integers(0, 3)), min_size=1, max_size=3).map(tuple)
+
+
+def _field(op: str) -> st.SearchStrategy[Field]:
+    if op == "in":
+        return st.builds(Field, PATHS, st.just(op), st.lists(SCALARS, max_size=4))
+    if op == "prefix":
+        return st.builds(Field, PATHS, st.just(op), TEXTS)
+    return st.builds(Field, PATHS, st.just(op), SCALARS if op in {"=", "!="} else st.one_of(INTEGERS, TEXTS))
+
+
+LEAVES: st.SearchStrategy[Filter] = st.one_of(
+    st.just(ANY),
+    CHAINS.map(Chain),
+    st.sampled_from(["A.One", "A.*", "Ab.*", "A_.*"]).map(Kind),
+    st.sampled_from(OPS).flatmap(_field),
+)
+FILTERS: st.SearchStrategy[Filter] = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        inner.map(Not),
+        st.lists(inner, max_size=3).map(lambda parts: All(*parts)),
+        st.lists(inner, max_size=3).map(lambda parts: OneOf(*parts)),
+    ),
+    max_leaves=5,
+)

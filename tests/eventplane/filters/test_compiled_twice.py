@@ -6,13 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.events import CHAINS, FIELDS, INTEGERS, KINDS, NAMES, SCALARS, TEXTS
+from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
 from pubsub_emulator.eventplane.filters.algebra import (
-    ANY,
-    OPS,
     All,
-    Chain,
     Field,
     Filter,
     Kind,
@@ -25,32 +22,6 @@ from pubsub_emulator.eventplane.log.database import Database, migrate, open_data
 from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.values import encode_fields
 
-PATHS = st.lists(st.one_of(NAMES, st.integers(0, 3)), min_size=1, max_size=3).map(tuple)
-
-
-def _field(op: str) -> st.SearchStrategy[Field]:
-    if op == "in":
-        return st.builds(Field, PATHS, st.just(op), st.lists(SCALARS, max_size=4))
-    if op == "prefix":
-        return st.builds(Field, PATHS, st.just(op), TEXTS)
-    return st.builds(Field, PATHS, st.just(op), SCALARS if op in {"=", "!="} else st.one_of(INTEGERS, TEXTS))
-
-
-LEAVES: st.SearchStrategy[Filter] = st.one_of(
-    st.just(ANY),
-    CHAINS.map(Chain),
-    st.sampled_from(["A.One", "A.*", "Ab.*", "A_.*"]).map(Kind),
-    st.sampled_from(OPS).flatmap(_field),
-)
-FILTERS: st.SearchStrategy[Filter] = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        inner.map(Not),
-        st.lists(inner, max_size=3).map(lambda parts: All(*parts)),
-        st.lists(inner, max_size=3).map(lambda parts: OneOf(*parts)),
-    ),
-    max_leaves=5,
-)
 ROWS = st.lists(st.tuples(CHAINS, KINDS, FIELDS), min_size=1, max_size=6)
 
 

@@ -1,0 +1,189 @@
+"""Normal form of a subscription's filters (EV-12): each once, none that another one covers, in one order.
+
+Two sets of filters that differ in order, repetition or redundancy get the same form. `covers` may miss a coverage that
+holds; it never claims one that does not.
+"""
+
+from collections.abc import Iterable
+
+from pubsub_emulator.eventplane.filters.algebra import (
+    ANY,
+    MAX_LIST,
+    All,
+    Any,
+    Chain,
+    Field,
+    Filter,
+    Kind,
+    Not,
+    OneOf,
+    Scalar,
+    Step,
+)
+from pubsub_emulator.eventplane.filters.codec import dump_filters
+from pubsub_emulator.eventplane.filters.predicate import same
+
+
+def normalize(filters: Iterable[Filter]) -> tuple[Filter, ...]:
+    """The normal form; it matches a row exactly where one of `filters` does."""
+    flat: list[Filter] = []
+    for each in filters:
+        simple = simplify(each)
+        flat += simple.parts if isinstance(simple, OneOf) else (simple,)
+    return _without_covered(_gathered(flat), wide=True)
+
+
+def simplify(part: Filter) -> Filter:
+    """A filter of the same meaning: conjunctions and disjunctions are flat and ordered, `Not(Not(f))` is `f`."""
+    match part:
+        case All(parts):
+            return _conjunction([simplify(each) for each in parts])
+        case OneOf(parts):
+            return _disjunction([simplify(each) for each in parts])
+        case Not(inner):
+            turned = simplify(inner)
+            match turned:
+                case Not(again):
+                    return again
+                case Any():
+                    return OneOf()
+                case OneOf(()):
+                    return ANY
+                case _:
+                    return Not(turned)
+        case Field(path, "in", tuple() as values):
+            return _among(path, values)
+        case _:
+            return part
+
+
+def covers(wide: Filter, narrow: Filter) -> bool:
+    """Whether every row that `narrow` matches is known to be matched by `wide`."""
+    if wide == narrow or isinstance(wide, Any):
+        return True
+    match narrow:
+        case OneOf(parts):
+            return all(covers(wide, each) for each in parts)
+        case All(parts) if any(covers(wide, each) for each in parts):
+            return True
+        case _:
+            pass
+    match wide:
+        case OneOf(parts):
+            return any(covers(each, narrow) for each in parts)
+        case All(parts):
+            return all(covers(each, narrow) for each in parts)
+        case Kind(kind) if kind.endswith(".*"):
+            return isinstance(narrow, Kind) and narrow.kind.startswith(kind[:-1])
+        case Not(out):
+            return _excludes(out, narrow)
+        case Field():
+            return isinstance(narrow, Field) and _field_covers(wide, narrow)
+        case _:
+            return False
+
+
+def _excludes(out: Filter, narrow: Filter) -> bool:
+    """Whether no row that `narrow` matches is matched by `out`."""
+    match (out, narrow):
+        case (_, Not(inner)):
+            return covers(inner, out)
+        case (Chain(one), Chain(other)):
+            return one != other
+        case (Kind(one), Kind(other)) if not one.endswith(".*"):
+            return not other.endswith(".*") and one != other
+        case _:
+            return False
+
+
+def _field_covers(wide: Field, narrow: Field) -> bool:
+    """Of two comparisons of one path, the narrow one an equality or a list."""
+    if _path_key(wide) != _path_key(narrow) or narrow.op not in {"=", "in"}:
+        return False
+    values = _values(narrow)
+    match wide.op:
+        case "=" | "in":
+            allowed = {_typed(each) for each in _values(wide)}
+            return all(_typed(each) in allowed for each in values)
+        case "!=":
+            return not any(same(each, wide.value) for each in values if not isinstance(wide.value, tuple))
+        case "prefix":
+            start = str(wide.value)
+            return all(isinstance(each, str) and each.startswith(start) for each in values)
+        case _:
+            return False
+
+
+def _typed(value: Scalar) -> tuple[str, Scalar]:
+    """Tells `True` from 1."""
+    return type(value).__name__, value
+
+
+def _values(part: Field) -> tuple[Scalar, ...]:
+    return part.value if isinstance(part.value, tuple) else (part.value,)
+
+
+def _path_key(part: Field) -> tuple[tuple[str, Step], ...]:
+    """Tells an index 0 from a name "0"."""
+    return tuple((type(step).__name__, step) for step in part.path)
+
+
+def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
+    """Equality with one of some values: each once, in one order."""
+    distinct = {_typed(each): each for each in values}
+    listed = [distinct[key] for key in sorted(distinct, key=lambda key: (key[0], str(key[1])))]
+    if not listed:
+        return OneOf()
+    return Field(path, "=", listed[0]) if len(listed) == 1 else Field(path, "in", listed)
+
+
+def _conjunction(parts: list[Filter]) -> Filter:
+    flat: list[Filter] = []
+    for each in parts:
+        flat += each.parts if isinstance(each, All) else (each,)
+    kept = _without_covered([each for each in flat if not isinstance(each, Any)], wide=False)
+    if OneOf() in kept:
+        return OneOf()
+    return kept[0] if len(kept) == 1 else (All(*kept) if kept else ANY)
+
+
+def _disjunction(parts: list[Filter]) -> Filter:
+    flat: list[Filter] = []
+    for each in parts:
+        flat += each.parts if isinstance(each, OneOf) else (each,)
+    kept = _without_covered(_gathered(flat), wide=True)
+    return kept[0] if len(kept) == 1 else OneOf(*kept)
+
+
+def _gathered(parts: Iterable[Filter]) -> list[Filter]:
+    """Alternatives with the equalities of each path gathered into one list of values."""
+    others: list[Filter] = []
+    by_path: dict[tuple[tuple[str, Step], ...], list[Field]] = {}
+    for each in parts:
+        if isinstance(each, Field) and each.op in {"=", "in"}:
+            by_path.setdefault(_path_key(each), []).append(each)
+        else:
+            others.append(each)
+    for fields in by_path.values():
+        gathered = [value for each in fields for value in _values(each)]
+        for at in range(0, len(gathered), MAX_LIST):
+            others.append(_among(fields[0].path, gathered[at : at + MAX_LIST]))  # noqa: PERF401  # two loops in one
+    return others
+
+
+def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
+    """In one order and each once; of two where one covers the other the wide one stays, or else the narrow one."""
+    ordered = sorted(dict.fromkeys(parts), key=lambda each: dump_filters([each]))
+    kept: list[Filter] = []
+    for at, each in enumerate(ordered):
+        redundant = False
+        for other_at, other in enumerate(ordered):
+            if other_at == at:
+                continue
+            over, under = (other, each) if wide else (each, other)
+            if covers(over, under) and not (covers(under, over) and at < other_at):
+                redundant = True
+                break
+        if not redundant:
+            kept.append(each)
+    return tuple(kept)

@@ -1,0 +1,123 @@
+"""Cursors and the hub: no gap, no double, bounded memory, whatever happens (EV-20 to EV-24)."""
+
+import contextlib
+import os
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.events import counted
+from support.stories import Story
+
+from pubsub_emulator.eventplane.errors import BadCursor, CursorAbandoned
+from pubsub_emulator.eventplane.filters.algebra import ANY, Kind
+from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.eventplane.log.rules import Head, check_cursor
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
+from pubsub_emulator.eventplane.subscriptions.hub import Hub
+
+STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
+"""`EVENT_STORIES=100000` is the campaign whose figure docs/events.md states."""
+
+
+def test_ev_21_clients_see_exactly_the_matching_rows_whatever_happens() -> None:
+    for seed in range(STORIES):
+        try:
+            Story(seed).run()
+        except Exception as error:
+            raise AssertionError(f"story {seed}: {error!r}") from error
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(min_size=16, max_size=16))
+def test_ev_20_a_cursor_survives_its_text(epoch: int, seq: int, log_id: bytes) -> None:
+    tag = log_tag("net", log_id)
+    text = encode_cursor(Cursor(epoch, seq), tag)
+    assert decode_cursor(text, tag) == Cursor(epoch, seq)
+    assert len(text) < 40
+
+
+@given(st.integers(0, 33), st.sampled_from("ABab01-_"))
+def test_ev_20_a_damaged_cursor_is_refused(at: int, letter: str) -> None:
+    tag = log_tag("net", bytes(16))
+    text = encode_cursor(Cursor(3, 77), tag)
+    damaged = text[:at] + letter + text[at + 1 :]
+    if damaged != text:
+        with contextlib.suppress(BadCursor):
+            assert decode_cursor(damaged, tag) == Cursor(3, 77)  # bits that base64 leaves over
+
+
+@pytest.mark.parametrize("text", ["", "x", "é", "AAAA", "A" * 34, "A" * 100_000])
+def test_ev_20_what_is_no_cursor_is_refused(text: str) -> None:
+    with pytest.raises(BadCursor, match="damaged"):
+        decode_cursor(text, log_tag("net", bytes(16)))
+
+
+def test_ev_20_a_foreign_cursor_is_refused() -> None:
+    text = encode_cursor(Cursor(0, 5), log_tag("net", bytes(16)))
+    for other in (log_tag("other", bytes(16)), log_tag("net", b"1" * 16)):
+        with pytest.raises(BadCursor, match="another log"):
+            decode_cursor(text, other)
+
+
+def test_ev_3_a_cursor_of_an_older_epoch_is_good_up_to_the_common_row() -> None:
+    head = Head(epoch=2, seq=10, anchor=5, hash=bytes(32))
+    assert check_cursor(head, 1, 7, common=7)
+    assert check_cursor(head, 2, 10, common=None)
+    assert not check_cursor(head, 3, 1, common=None)
+    assert not check_cursor(head, 2, 11, common=None)
+    with pytest.raises(CursorAbandoned) as caught:
+        check_cursor(head, 1, 8, common=7)
+    assert (caught.value.common, caught.value.epoch) == (7, 2)
+
+
+def test_ev_22_a_rare_filter_moves_on_by_heartbeats() -> None:
+    store = MemoryStore("net")
+    store.append([counted(1, 50)])
+    hub = Hub(store.head())
+    stream = hub.open((Kind("Rare.*"),), 0)
+    request = hub.wants(stream)
+    assert request is not None
+    hub.filled(stream, request, store.read(0, request.limit, request.where, span=20))
+    beat = hub.heartbeat(stream)
+    assert beat is not None
+    assert beat.cursor == Cursor(0, 20)
+
+
+def test_ev_23_a_slow_client_is_bounded_and_loses_nothing() -> None:
+    store = MemoryStore("net")
+    hub = Hub(store.head(), bound=10)
+    slow, fast = hub.open((ANY,), 0), hub.open((ANY,), 0)
+    seen: dict[int, list[int]] = {slow: [], fast: []}
+    for number in range(1, 101):
+        store.append([counted(number, 3)])
+        page = store.read(hub.head.seq, 100)
+        hub.extend(page.rows, page.through)
+        while (message := hub.take(fast)) is not None:
+            seen[fast] += [row.seq for row in message.rows]
+        assert hub.waiting(slow) == min(10, 3 * number)
+    while True:
+        request = hub.wants(slow)
+        if request is not None:
+            hub.filled(slow, request, store.read(request.after, request.limit, request.where))
+        message = hub.take(slow)
+        if message is None:
+            break
+        seen[slow] += [row.seq for row in message.rows]
+    assert seen[slow] == seen[fast] == list(range(1, 301))
+
+
+def test_ev_24_two_streams_of_one_subscription_have_each_their_own_cursor() -> None:
+    store = MemoryStore("net")
+    hub = Hub(store.head())
+    one = hub.open((ANY,), 0)
+    store.append([counted(1, 3)])
+    two = hub.open((ANY,), 2)
+    page = store.read(0, 100)
+    hub.extend(page.rows, page.through)
+    first, second = hub.take(one), hub.take(two)
+    assert first is not None
+    assert second is not None
+    assert (first.cursor.seq, second.cursor.seq) == (1, 3)
+    hub.close(one)
+    assert hub.take(two) is None
