@@ -10,7 +10,7 @@ from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.laboratory.campaign import UnknownStrategy
 from pubsub_emulator.runtime.parachain import validate
 
-CORPUS = Path(__file__).resolve().parents[2] / "collator" / "corpus"
+CORPUS = Path(__file__).resolve().parents[2] / "laboratory" / "corpus"
 
 
 def run(*args: object) -> Result:

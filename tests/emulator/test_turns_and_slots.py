@@ -1,13 +1,13 @@
 """What a node needs of a network beside steps: a turn on request, slots left out, observers that are told no more."""
 
 import pytest
-from pubsub_emulator.emulator.relay_runtime import RelayConfig
-from pubsub_emulator.emulator.requests import BadRequest
-from pubsub_emulator.emulator.summary import Summary
-from pubsub_emulator.runtime.babe import current_slot
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, UnknownParachain
+from pubsub_emulator.emulator.network.arguments import BadRequest
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.runtime.relay.babe import current_slot
 
 
 def _network() -> Network:
