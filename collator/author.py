@@ -147,9 +147,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
     spec = runtime_spec(storage)
     proof = full_proof(relay, spec)
     horizontal = tuple(sorted((entry for entry in horizontal if entry[1]), key=itemgetter(0)))
-    weight = len(encode_messages(downward, horizontal))
-    if weight > spec.allowed_pov:
-        raise CannotAuthor(f"{weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
+    weight = ensure_room(spec, downward, horizontal)
     storage.start_recording()
     walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(weight))
     if walked.missing is not None:
@@ -157,6 +155,14 @@ def author(  # noqa: PLR0917  # a block has this many parts
     inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
     candidate, outcome = build(storage, spec, parent, inherent, walked, slot, seed, handlers)
     return Authored(candidate, outcome, proof.unpruned)
+
+
+def ensure_room(spec: RuntimeSpec, downward: tuple[InboundDownwardMessage, ...], horizontal: HorizontalMessages) -> int:
+    """The weight of these messages in bytes. Raises `CannotAuthor` when it exceeds what a block may hold (PS-50)."""
+    weight = len(encode_messages(downward, horizontal))
+    if weight > spec.allowed_pov:
+        raise CannotAuthor(f"{weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
+    return weight
 
 
 def build(  # noqa: PLR0917  # as above

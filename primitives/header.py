@@ -42,6 +42,10 @@ class DigestItem:
         return bytes((self.kind,)) + self.engine + encode_bytes(self.data)
 
 
+MAX_DIGEST_ITEMS: Final = 256
+"""More digest items than any chain's headers carry."""
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """A block header; `number` is u32, each root 32 bytes."""
@@ -79,7 +83,10 @@ class Header:
         parent = Hash(reader.take(32))
         number = reader.compact(32)
         state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
-        digest = tuple(read_digest_item(reader) for _ in range(reader.length()))
+        items = reader.length()
+        if items > MAX_DIGEST_ITEMS:
+            raise ScaleError(f"{items} digest items; a header has at most {MAX_DIGEST_ITEMS}")
+        digest = tuple(read_digest_item(reader) for _ in range(items))
         return Header(parent, number, state_root, extrinsics_root, digest)
 
     def hash(self) -> Hash:

@@ -13,7 +13,7 @@ from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.primitives.ed25519 import public_key, verify
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict, encode_messages, message_chain
@@ -109,16 +109,23 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
 
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
     """Whether the queues, from the heads that the parachain knows, arrive at those of the relay parent."""
-    downward = message_chain(
-        LAST_DMQ_MQC_HEAD.get(situation.storage), tuple((m.sent_at, m.msg) for m in inherent.downward)
-    )
     known = LAST_HRMP_MQC_HEADS.get(situation.storage)
     sent = {sender: tuple((m.sent_at, m.data) for m in messages) for sender, messages in inherent.horizontal}
+    last = LAST_RELAY_PARENT.get(situation.storage)
+
+    def leads(before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash) -> bool:
+        # A queue that was made anew since then starts from nothing, with messages that are newer than all before.
+        sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
+        newer = last is not None and last < min(sent_at)
+        starts = (before, NO_MESSAGES) if newer else (before,)
+        return any(message_chain(start, messages) == head for start in starts)
+
+    downward = tuple((m.sent_at, m.msg) for m in inherent.downward)
     return (
-        downward == statics.dmq_head
+        leads(LAST_DMQ_MQC_HEAD.get(situation.storage), downward, statics.dmq_head)
         and all(sender in statics.hrmp_heads for sender in sent)
         and all(
-            message_chain(known.get(sender, NO_MESSAGES), sent.get(sender, ())) == head
+            leads(known.get(sender, NO_MESSAGES), sent.get(sender, ()), head)
             for sender, head in statics.hrmp_heads.items()
         )
     )

@@ -9,10 +9,12 @@ from pubsub_emulator.emulator.network.network import (
     UnknownCall,
     UnknownParachain,
 )
+from pubsub_emulator.emulator.network.parachain import Pace
 
 __all__ = [
     "Network",
     "NetworkConfig",
+    "Pace",
     "ParachainConfig",
     "Snapshot",
     "Step",

@@ -90,6 +90,8 @@ class Step:
     records: tuple[BlockRecord, ...]
     parachains: tuple[ParaId, ...]
     """Every parachain of the network, whether it had a turn or not."""
+    idle: Mapping[ParaId, str] = field(default_factory=dict)
+    """Parachains whose turn it was and that could not build, each with the reason."""
 
     def __repr__(self) -> str:
         refused = f", {len(self.refused)} refused" if self.refused else ""
@@ -242,7 +244,8 @@ class Network:
         if len(info.codecs) != len(args):
             takes = ", ".join(codec.name for codec in info.codecs) or "no arguments"
             raise UnknownCall(f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}")
-        extrinsic = Extrinsic(origin, Call(pallet, name, args))
+        own = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)  # what is checked is what is queued
+        extrinsic = Extrinsic(origin, Call(pallet, name, own))
         executive.encode_extrinsic(extrinsic)
         self._extrinsics.append(extrinsic)
 
@@ -260,7 +263,11 @@ class Network:
         return AccountId(secret(self.config.seed, f"manager/{para}"))
 
     def step(self, blocks: int = 1) -> list[Step]:
-        """Go on by some relay blocks. Raises `BadRequest` for less than none."""
+        """Go on by some relay blocks. Raises `BadRequest` for less than none.
+
+        A step happens whole or not at all, and nothing that one parachain or governance did makes it fail:
+        a parachain that cannot build is `idle`, and a call or message that fails is an event.
+        """
         ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]
 
@@ -289,12 +296,12 @@ class Network:
             keys = tuple(collator.key for collator in chain.collators)
             observer.authorities(AuthorityRecord(para, following, keys))
             observer.subscriptions(subscriptions(chain))
-        self._checkpoint(observer, self._schedule.segment(self.number + 1))
+        self._checkpoint(observer, self._schedule.segment(self.number + 1), self.parachains.values())
 
     def finish(self) -> None:
         """Tell observers where each chain stands at the end: the last segment's other end."""
         for observer in self._observers:
-            self._checkpoint(observer, self._schedule.segment(self.number) + 1)
+            self._checkpoint(observer, self._schedule.segment(self.number) + 1, self.parachains.values())
 
     def dismiss(self) -> None:
         """Tell observers nothing more: whoever restores a snapshot observes it anew."""
@@ -328,10 +335,22 @@ class Network:
     # One step
 
     def _step(self) -> Step:
-        now = self._round()
+        before, turns = self.snapshot(), self._turns
+        try:
+            now, block = self._advance()
+        except BaseException:  # a step that did not come to its end has not happened, whatever ended it
+            self.restore(before)
+            self._turns = turns
+            raise
         if self._schedule.begins_segment(now.number):
             for observer in self._observers:
-                self._checkpoint(observer, self._schedule.segment(now.number))
+                self._checkpoint(observer, self._schedule.segment(now.number), before.parachains)
+        self._tell(now, block)
+        return Step(now.number, block, tuple(now.records), tuple(self.parachains), now.idle)
+
+    def _advance(self) -> tuple[Round, Block]:
+        """Have parachains build, and the relay chain."""
+        now = self._round()
         turns, self._turns = self._turns, {}
         before = {
             para: chain.copy() for para, chain in self.parachains.items() if para in turns or chain.has_turn(now.number)
@@ -343,17 +362,17 @@ class Network:
         for para in _refused(block):
             self.parachains[para] = before[para]
             now.drop(para)
-        self._tell(now, block)
-        return Step(now.number, block, tuple(now.records), tuple(self.parachains))
+        return now, block
 
     def _round(self) -> Round:
         return Round(self.relay, self._schedule, self.config.seed)
 
     # What observers are told
 
-    def _checkpoint(self, observer: Observer, segment: int) -> None:
-        for para, chain in self.parachains.items():
-            observer.checkpoint(CheckpointRecord(para, segment, chain.header, chain.state))
+    @staticmethod
+    def _checkpoint(observer: Observer, segment: int, chains: Iterable[Parachain]) -> None:
+        for chain in chains:
+            observer.checkpoint(CheckpointRecord(chain.para, segment, chain.header, chain.state))
 
     def _tell(self, now: Round, block: Block) -> None:
         header = block.header

@@ -11,7 +11,7 @@ from typing import Final
 from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE
 from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
@@ -19,10 +19,13 @@ from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import CODE
-from pubsub_emulator.xcm import Publish, encode
+from pubsub_emulator.xcm import Publish, decode, encode
 
 MESSAGE_BYTES: Final = 60_000
 """What one upward message of publishes may weigh here, below the relay chain's 65,531."""
+
+_MESSAGE_HEAD: Final = 4
+"""Bytes of a message beside its instructions: the version, and how many there are."""
 
 
 class Unsendable(PubsubError):
@@ -117,6 +120,15 @@ class Parachain:
         self.upward.extend(pack(self.publishes))
         self.publishes.clear()
 
+    def fit(self, longest: int) -> None:
+        """Make every waiting message of publishes fit into `longest` bytes, where that is possible."""
+        if any(len(message) > longest for message in self.upward):
+            self.upward = [
+                part
+                for message in self.upward
+                for part in (split(message, longest) if len(message) > longest else [message])
+            ]
+
     def abandon(self) -> None:
         """Forget what waits to be sent: there is no relay chain to take it any more."""
         for queue in (self.publishes, self.upward, self.horizontal):
@@ -133,14 +145,20 @@ class Parachain:
         return copied
 
 
-def pack(publishes: Iterable[Publish], max_instructions: int = PUBLISHES_PER_MESSAGE) -> list[bytes]:
-    """`VersionedXcm` messages that carry these publishes in order."""
+def pack(
+    publishes: Iterable[Publish], max_instructions: int = PUBLISHES_PER_MESSAGE, longest: int = MESSAGE_BYTES
+) -> list[bytes]:
+    """`VersionedXcm` messages of at most `longest` bytes that carry these publishes in order.
+
+    A publish that alone is longer is a message of its own.
+    """
     messages: list[bytes] = []
     batch: list[Publish] = []
     size = 0
+    limit = min(longest - _MESSAGE_HEAD, MESSAGE_BYTES)
     for publish in publishes:
         weight = 32 + len(publish.value) + 10
-        if batch and (len(batch) == max_instructions or size + weight > MESSAGE_BYTES):
+        if batch and (len(batch) == max_instructions or size + weight > limit):
             messages.append(encode(tuple(batch)))
             batch, size = [], 0
         batch.append(publish)
@@ -148,6 +166,16 @@ def pack(publishes: Iterable[Publish], max_instructions: int = PUBLISHES_PER_MES
     if batch:
         messages.append(encode(tuple(batch)))
     return messages
+
+
+def split(message: bytes, longest: int) -> list[bytes]:
+    """A message of publishes as several of at most `longest` bytes; any other message as it is."""
+    try:
+        instructions = decode(message)
+    except ScaleError:
+        return [message]
+    publishes = [instruction for instruction in instructions if isinstance(instruction, Publish)]
+    return pack(publishes, longest=longest) if len(publishes) == len(instructions) > 1 else [message]
 
 
 def make_collators(seed: bytes, para: ParaId, settings: Sequence[tuple[tuple[str, ...], int]]) -> tuple[Collator, ...]:

@@ -14,6 +14,7 @@ from pubsub_emulator.runtime.framework.executive import Block, Extrinsic, extrin
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.parachain.block import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
+from pubsub_emulator.runtime.relay.host_configuration import active_config
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
 
 KEPT_BLOCKS: Final = 256
@@ -39,6 +40,16 @@ class KeptBlock:
     executions: tuple[MessageExecution, ...] = ()
     lost_downward: int = 0
     """Downward messages that a full queue did not take; whoever sends them from the relay chain loses them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a parachain block may send: upward messages, their bytes in all and each, and horizontal messages."""
+
+    messages: int
+    size: int
+    longest: int
+    horizontal: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +140,17 @@ class RelayChain:
         )
         return downward, tuple((sender, messages) for sender, messages in channels if messages)
 
-    def capacity(self, para: ParaId) -> tuple[int, int, int]:
-        """Upward messages a block may carry, and messages and bytes that the para's queue still takes."""
-        count, size = self.runtime.message_queue.remaining(self.storage(), para)
-        return self.runtime.config.host.max_upward_message_num_per_candidate, count, size
+    def capacity(self, para: ParaId) -> Capacity:
+        """What the newest state lets the next block of a parachain send."""
+        storage = self.storage()
+        count, size = self.runtime.message_queue.remaining(storage, para)
+        host = active_config(storage)
+        return Capacity(
+            min(host.max_upward_message_num_per_candidate, count),
+            size,
+            self.runtime.message_queue.longest_message(storage),
+            host.hrmp_max_message_num_per_candidate,
+        )
 
     def send_downward(self, para: ParaId, message: bytes) -> None:
         """Send a message to a parachain in the next block, unless its queue is full."""

@@ -148,7 +148,7 @@ class RelayRuntime:
         self.hrmp = Hrmp(config.bounds)
         self.configuration = Configuration(config.host)
         self.message_queue = MessageQueue(binding, config.queue)
-        self.registrar = Registrar(self.paras, self._scheduled_session)
+        self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
         self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
         self.session = Session(

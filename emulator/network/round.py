@@ -8,7 +8,7 @@ enact   the parachain goes on from its valid block; the relay chain is handed wh
 
 from typing import Final
 
-from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author
+from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, ensure_room
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
@@ -55,6 +55,7 @@ class Round:
 
     records  every candidate that was judged, in order
     backed   the valid ones, as the relay chain includes them
+    idle     why a parachain whose turn it was could not build
     changes  subscriptions that a parachain has from its new block on
     """
 
@@ -64,6 +65,7 @@ class Round:
         self.records: list[BlockRecord] = []
         self.backed: list[BackedCandidate] = []
         self.changes: list[SubscriptionRecord] = []
+        self.idle: dict[ParaId, str] = {}
         self._relay = relay
         self._schedule = schedule
         self._seed = seed
@@ -76,10 +78,12 @@ class Round:
         slot = self._schedule.first_slot(self.number, len(chain.collators))
         for at in range(chain.pace.blocks):
             for _attempt in range(ATTEMPTS):
-                record = self._try(chain, slot, first=at == 0)
-                slot = Slot(slot + 1)
-                if record is None:
+                try:
+                    record = self._try(chain, slot, first=at == 0)
+                except CannotAuthor as reason:
+                    self.idle[chain.para] = str(reason)
                     return
+                slot = Slot(slot + 1)
                 if record.outcome is not None:
                     break
 
@@ -98,25 +102,19 @@ class Round:
     def situation(self, chain: Parachain) -> Situation:
         """What the author of a parachain's first block of this round would have before it. Raises `CannotAuthor`."""
         relay, last = self._relay_parent(chain)
-        if relay is None:
-            raise CannotAuthor(
-                f"relay block {last}, the least that parachain {chain.para} can build on, is not kept any more"
-            )
-        downward, horizontal = self._relay.inbound(relay.number, chain.para, last)
+        downward, horizontal = self._inbound(chain, relay, last)
         return self._situation(
             chain, relay, downward, horizontal, self._schedule.first_slot(self.number, len(chain.collators))
         )
 
     # Of one candidate
 
-    def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord | None:
+    def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord:
         """Have the slot's author build a candidate, judge it, and go on from it if it is valid.
 
-        None when there is no relay parent to build on.
+        Raises `CannotAuthor` when nobody can build a valid block now.
         """
         relay, last = self._relay_parent(chain)
-        if relay is None:
-            return None
         tried = self._author(chain, relay, last, slot)
         record = self._judge(chain, tried)
         if record.outcome is not None:
@@ -155,7 +153,7 @@ class Round:
     def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
         """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
         collator = chain.author_of(slot)
-        downward, horizontal = self._relay.inbound(relay.number, chain.para, last)
+        downward, horizontal = self._inbound(chain, relay, last)
         stream = Stream(self._seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
             situation = self._situation(chain, relay, downward, horizontal, slot)
@@ -180,10 +178,22 @@ class Round:
         situation = self._situation(chain, relay, *self._relay.inbound(relay.number, chain.para, last), slot)
         return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
 
-    def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock | None, RelayBlockNumber | None]:
-        """The relay parent of a parachain's next block, none when it is not kept, and the last block's."""
+    def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
+        """The relay parent of a parachain's next block, and the last block's. Raises `CannotAuthor` without one."""
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        return self._relay.access(max(self._relay.number - chain.pace.lag, 0, last or 0)), last
+        wanted = max(self._relay.number - chain.pace.lag, 0, last or 0)
+        relay = self._relay.access(wanted)
+        if relay is None:
+            raise CannotAuthor(f"relay block {wanted}, on which parachain {chain.para} would build, is not kept")
+        return relay, last
+
+    def _inbound(
+        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None
+    ) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+        """The messages that the next block brings in. Raises `CannotAuthor` when no block can hold them."""
+        downward, horizontal = self._relay.inbound(relay.number, chain.para, last)
+        ensure_room(chain.spec(), downward, horizontal)
+        return downward, horizontal
 
     def _situation(
         self,
@@ -231,19 +241,19 @@ class Round:
         if runtime.paras.is_offboarding(storage, chain.para):
             return (), ()
         chain.pack()
-        most, count, size = self._relay.capacity(chain.para)
-        taken = 0
-        for message in chain.upward[: min(most, count)]:
-            if len(message) > size:
+        capacity = self._relay.capacity(chain.para)
+        chain.fit(capacity.longest)
+        taken, size = 0, capacity.size
+        for message in chain.upward[: capacity.messages]:
+            if len(message) > min(size, capacity.longest):
                 break
             size -= len(message)
             taken += 1
         upward = tuple(chain.upward[:taken])
         del chain.upward[:taken]
         horizontal: dict[ParaId, OutboundHrmpMessage] = {}
-        most_horizontal = runtime.config.host.hrmp_max_message_num_per_candidate
         for waiting in list(chain.horizontal):
-            if waiting.recipient in horizontal or len(horizontal) == most_horizontal:
+            if waiting.recipient in horizontal or len(horizontal) >= capacity.horizontal:
                 continue
             try:
                 runtime.hrmp.check_outbound(storage, chain.para, (waiting,))

@@ -175,12 +175,13 @@ class Balances(Hooks):
         """Give back what is on hold; returns how much. Nothing happens for zero.
 
         Raises `Token(FundsUnavailable)` when less is on hold and it must be exact, `Token(CannotCreate)` when the free
-        balance cannot take it. Emits `Released`.
+        balance cannot take it: below the existential deposit, or beyond a u128. Rust adds the amount to the total, in
+        which it is counted already. Emits `Released`.
         """
         if amount == 0:
             return Balance(0)
         data = system.account(storage, who).data
-        if data.free + amount < self.existential_deposit or data.free + amount + data.reserved > U128_MAX:
+        if data.free + amount < self.existential_deposit or data.free + amount > U128_MAX:
             raise Token(TokenError.CannotCreate)
         taken = self._decrease_on_hold(storage, reason, who, amount, precision)
         self._increase(storage, who, taken, Precision.BEST_EFFORT)
@@ -240,12 +241,18 @@ class Balances(Hooks):
 
     @dispatchable(8, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
     def force_set_balance(self, storage: Storage, origin: Origin, who: AccountId, new_free: int) -> None:
-        """Root sets a free balance; below the existential deposit it becomes zero. Emits `BalanceSet`."""
+        """Root sets a free balance; below the existential deposit it becomes zero.
+
+        Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and no longer is the sum
+        of all balances. Emits `BalanceSet`.
+        """
         ensure_root(origin)
         free = 0 if new_free < self.existential_deposit else new_free
-        issuance = TOTAL_ISSUANCE.get(storage)
-        before = self._mutate(storage, who, lambda data: replace(data, free=free)).free
-        TOTAL_ISSUANCE.put(storage, issuance - before + free)
+        issuance = TOTAL_ISSUANCE.get(storage) - system.account(storage, who).data.free + free
+        if issuance > U128_MAX:
+            raise Arithmetic(ArithmeticError.Overflow)
+        self._mutate(storage, who, lambda data: replace(data, free=free))
+        TOTAL_ISSUANCE.put(storage, issuance)
         deposit(storage, BalanceSet(who, free))
 
     # Genesis and checks

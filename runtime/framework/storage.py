@@ -197,23 +197,24 @@ class _Changes:
 class Layer:
     """An open layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much.
 
-    `journal` and `log` are how long those of the storage were before it.
+    `journal` and `log` are how long those of the storage were before it, `depth` is how many layers were open.
     """
 
-    __slots__ = ("_journal", "_log", "_storage")
+    __slots__ = ("_depth", "_journal", "_log", "_storage")
 
     def __init__(self, storage: "Storage", journal: int, log: int) -> None:
         self._storage = storage
+        self._depth = storage.depth
         self._journal = journal
         self._log = log
 
     def __enter__(self) -> None:
-        self._storage.depth += 1
+        self._storage.depth = self._depth + 1
 
     def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:
         if error is not None:
             self._storage.undo(self._journal, self._log)
-        self._storage.leave_layer()
+        self._storage.leave_layer(self._depth)  # with it end the layers that were left open in it
 
 
 class Storage:
@@ -336,10 +337,10 @@ class Storage:
         """A nested layer: what is written in it is kept on normal exit and undone by any exception (PS-10)."""
         return Layer(self, len(self._journal), len(self.log))
 
-    def leave_layer(self) -> None:
-        """What a `Layer` does at its end: with the last one there is nothing left to undo."""
-        self.depth -= 1
-        if not self.depth:
+    def leave_layer(self, depth: int) -> None:
+        """End a layer, `depth` of them staying open: with the last one there is nothing left to undo."""
+        self.depth = depth
+        if not depth:
             self._journal.clear()
 
     def undo(self, journal: int, log: int) -> None:

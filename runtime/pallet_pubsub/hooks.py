@@ -6,6 +6,7 @@ from typing import ClassVar
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, with_storage_layer
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import expiry, expiry_index, registry, weights
@@ -41,15 +42,22 @@ class Broadcaster(Calls, Hooks):
         """Paras left the relay chain at a change of session: all that they published goes, deposits return (PS-11).
 
         The runtime lists the message queue's hook before this one. A `Publish` that ran after this would bring a
-        system para's data back, and nobody would be left to remove it.
+        system para's data back, and nobody would be left to remove it. Nothing may keep a para that left: a deposit
+        that its manager's account cannot take back, which by itself is too little for an account to live, is burned.
 
         Returns what it took. Emits `PublisherDeregistered` for each that was registered or had data.
         """
         used = WEIGHT_ZERO
         for para in outgoing:
-            keys = registry.remove(self.config, self.balances, storage, para) if registry.is_known(storage, para) else 0
+            keys = self._offboard(storage, para) if registry.is_known(storage, para) else 0
             used += weights.deregister_publisher(self.config, keys)
         return used
+
+    def _offboard(self, storage: Storage, para: ParaId) -> int:
+        try:
+            return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
+        except DispatchError:
+            return registry.remove(self.config, self.balances, storage, para, slash=True)
 
     def on_runtime_upgrade(self, storage: Storage) -> Weight:
         """Make state fit a configuration whose TTL policy has changed; see `expiry_index.migrate`."""

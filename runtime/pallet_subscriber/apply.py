@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.events import deposit
@@ -133,9 +132,9 @@ def _call(
             else:
                 handler.on_data_updated(context, change.para, change.key, change.entry.value, state)
             context.ensure_within_limit()
-    except DefensiveFailure:
-        raise
-    except Exception:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its own failure (PS-66)
+    except KeyboardInterrupt:
+        raise  # it comes from outside, and is about the whole program
+    except BaseException:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
         return False
     return True
 

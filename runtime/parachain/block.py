@@ -11,6 +11,7 @@ inherent, the seal commits to the header, so whatever is wrong with the block na
               u32                              messages_used: the SCALE size of the two message fields
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -82,11 +83,17 @@ class Inherent:
 
     @staticmethod
     def decode(data: bytes) -> "Inherent":
-        """The inherent that all of `data` encodes. Raises `ScaleError`."""
+        """The inherent that all of `data` encodes. Raises `ScaleError`, also beyond `MAX_CANDIDATE_BYTES`."""
+        _ensure_size(data)
         reader = Reader(data)
         number, root = RelayBlockNumber(reader.uint(4)), Hash(reader.take(32))
-        proof = tuple(reader.bytes_() for _ in range(reader.length()))
+        nodes = reader.length()
+        if nodes > MAX_PROOF_NODES:
+            raise ScaleError(f"a proof of {nodes} nodes; at most {MAX_PROOF_NODES} can be one")
+        proof = tuple(reader.bytes_() for _ in range(nodes))
+        _ensure_messages(reader)
         downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in _downward.read(reader))
+        _ensure_messages(reader)
         horizontal = tuple(
             (ParaId(sender), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
             for sender, messages in _horizontal.read(reader).items()
@@ -99,6 +106,15 @@ class Inherent:
         """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
         return extrinsics_root((encode_extrinsic(_CALL + self.encode()),))
 
+
+MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
+"""Longer bytes are no candidate: what the relay chain's `MAX_POV_SIZE` allows at most, state and all."""
+
+MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
+"""More nodes are no proof: all but the root are longer than 32 bytes."""
+
+MAX_MESSAGES: Final = 262_144
+"""More messages are none that a relay chain lets wait for a parachain: each takes five bytes at least."""
 
 _CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
 """The call `set_validation_data`."""
@@ -125,7 +141,8 @@ class Candidate:
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":
-        """The candidate that all of `data` encodes. Raises `ScaleError`."""
+        """The candidate that all of `data` encodes. Raises `ScaleError`, also beyond `MAX_CANDIDATE_BYTES`."""
+        _ensure_size(data)
         reader = Reader(data)
         header = Header.read(reader)
         if reader.compact() != 1:
@@ -139,6 +156,18 @@ class Candidate:
     def hash(self) -> Hash:
         """The header's hash: what the next block calls its parent."""
         return self.header.hash()
+
+
+def _ensure_size(data: bytes) -> None:
+    if len(data) > MAX_CANDIDATE_BYTES:
+        raise ScaleError(f"{len(data)} bytes; a candidate has at most {MAX_CANDIDATE_BYTES}")
+
+
+def _ensure_messages(reader: Reader) -> None:
+    """Refuse a list of more messages, or senders, than `MAX_MESSAGES`, before it is read."""
+    count = Reader(reader.data, reader.pos).length()
+    if count > MAX_MESSAGES:
+        raise ScaleError(f"{count} messages; a block takes in at most {MAX_MESSAGES}")
 
 
 class Verdict(Enum):
@@ -175,6 +204,33 @@ class InvalidBlock(PubsubError):
         self.evidence = tuple(sorted(offences, key=lambda offence: _RANK[offence.verdict]))
         self.verdict = self.evidence[0].verdict
         super().__init__("; ".join(f"{offence.verdict.value}: {offence.detail}" for offence in self.evidence))
+
+
+def queue_head(
+    before: Hash,
+    messages: tuple[tuple[RelayBlockNumber, bytes], ...],
+    target: Hash,
+    last: Callable[[], RelayBlockNumber | None],
+    relay_parent: RelayBlockNumber,
+) -> Hash:
+    """The head of a queue after `messages`, as a parachain that saw the head `before` may conclude it.
+
+    A queue that was removed and made again since the block's parent (a channel closed and reopened, a parachain that
+    left and came back) has a chain that starts anew. The messages count from there when they lead to `target`, the
+    head at `relay_parent`, and all were sent after `last`, the parent's relay parent. In a queue that was never
+    removed, a chain from the start includes messages that the parachain has taken already.
+    """
+    head = message_chain(before, messages)
+    if head == target or before == _EMPTY_CHAIN:
+        return head
+    anew = message_chain(_EMPTY_CHAIN, messages)
+    since = last() if anew == target else None
+    if since is None or relay_parent <= since or any(sent_at <= since for sent_at, _ in messages):
+        return head
+    return anew
+
+
+_EMPTY_CHAIN: Final = Hash(bytes(32))
 
 
 def message_chain(head: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...]) -> Hash:

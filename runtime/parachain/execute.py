@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pubsub_emulator.primitives.header import DigestItem, Header
-from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.events import EventRecord, records
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -12,12 +13,8 @@ from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
-from pubsub_emulator.runtime.parachain.block import (
-    HorizontalMessages,
-    InboundDownwardMessage,
-    Inherent,
-    message_chain,
-)
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain.block import Inherent, message_chain, queue_head
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from pubsub_emulator.runtime.parachain.governance import CODE, execute_downward
 from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
@@ -58,7 +55,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
     system.note_extrinsic(storage, 0)
-    _note_messages(storage, inherent.downward, inherent.horizontal, plan.statics)
+    _note_messages(storage, inherent, plan.statics)
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
     for message in inherent.downward:
         execute_downward(storage, message.msg)
@@ -70,29 +67,42 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     return BlockOutcome(storage.state, root, log, deliveries, ledger, plan)
 
 
-def _note_messages(
-    storage: Storage,
-    downward: tuple[InboundDownwardMessage, ...],
-    horizontal: HorizontalMessages,
-    statics: StaticValues,
-) -> None:
-    if downward:
-        head = message_chain(LAST_DMQ_MQC_HEAD.get(storage), tuple((m.sent_at, m.msg) for m in downward))
+def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> None:
+    known = LAST_DMQ_MQC_HEAD.get(storage)
+    head = downward_head_after(storage, inherent, statics)
+    if head != known:
         LAST_DMQ_MQC_HEAD.put(storage, head)
     before = LAST_HRMP_MQC_HEADS.get(storage)
-    # A closed channel is forgotten: if it is opened again, its chain begins anew.
+    # The head of a closed channel is forgotten: if the channel is opened again, its chain begins anew.
     heads = {
         sender: head
-        for sender, head in horizontal_heads(before, horizontal).items()
+        for sender, head in horizontal_heads_after(storage, inherent, statics).items()
         if sender in statics.hrmp_heads and head != NO_MESSAGES
     }
     if heads != before:
         LAST_HRMP_MQC_HEADS.put(storage, heads)
 
 
-def horizontal_heads(heads: Mapping[ParaId, Hash], horizontal: HorizontalMessages) -> dict[ParaId, Hash]:
-    """The channel heads after these messages."""
+def downward_head_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
+    """The head of the downward queue after a block's messages."""
+    messages = tuple((m.sent_at, m.msg) for m in inherent.downward)
+    last = partial(LAST_RELAY_PARENT.get, storage)
+    return queue_head(LAST_DMQ_MQC_HEAD.get(storage), messages, statics.dmq_head, last, inherent.relay_parent_number)
+
+
+def horizontal_heads_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> dict[ParaId, Hash]:
+    """The heads of all channels after a block's messages, those of senders that the relay chain does not know too."""
+    heads = LAST_HRMP_MQC_HEADS.get(storage)
+    last = partial(LAST_RELAY_PARENT.get, storage)
     out = dict(heads)
-    for sender, messages in horizontal:
-        out[sender] = message_chain(out.get(sender, NO_MESSAGES), tuple((m.sent_at, m.data) for m in messages))
+    sent: dict[ParaId, tuple[tuple[RelayBlockNumber, bytes], ...]] = {}
+    for sender, messages in inherent.horizontal:
+        sent[sender] = sent.get(sender, ()) + tuple((m.sent_at, m.data) for m in messages)
+    for sender in sorted({**heads, **statics.hrmp_heads, **sent}):
+        before, new = heads.get(sender, NO_MESSAGES), sent.get(sender, ())
+        target = statics.hrmp_heads.get(sender)
+        if target is None:
+            out[sender] = message_chain(before, new)
+        else:
+            out[sender] = queue_head(before, new, target, last, inherent.relay_parent_number)
     return out

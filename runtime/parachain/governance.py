@@ -92,6 +92,8 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     """
     check_runtime(spec)
     before = decode_spec(storage.get(CODE) or b"")
+    if spec.para_id != before.para_id:
+        raise ImpossibleConfig(f"a runtime of parachain {spec.para_id} cannot run parachain {before.para_id}")
     repack(storage, before, spec)
     for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
         if before.cache is not spec.cache:

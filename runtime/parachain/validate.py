@@ -33,10 +33,15 @@ from pubsub_emulator.runtime.parachain.block import (
     Offence,
     Verdict,
     encode_messages,
-    message_chain,
 )
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, horizontal_heads, runtime_spec
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES, LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain.execute import (
+    BlockOutcome,
+    downward_head_after,
+    execute_block,
+    horizontal_heads_after,
+    runtime_spec,
+)
+from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
@@ -208,12 +213,11 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence
 def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> list[Offence]:
     """The messages lead from the heads seen last to those at the relay parent, neither more nor less."""
     out = []
-    before = LAST_DMQ_MQC_HEAD.get(storage)
-    head = message_chain(before, tuple((m.sent_at, m.msg) for m in inherent.downward))
+    head = downward_head_after(storage, inherent, statics)
     if head != statics.dmq_head:
         detail = f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
-    heads = horizontal_heads(LAST_HRMP_MQC_HEADS.get(storage), inherent.horizontal)
+    heads = horizontal_heads_after(storage, inherent, statics)
     strangers = [sender for sender, _ in inherent.horizontal if sender not in statics.hrmp_heads]
     if strangers:
         detail = f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"

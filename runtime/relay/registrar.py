@@ -23,6 +23,8 @@ from pubsub_emulator.runtime.framework.system import account_id
 
 PALLET: Final = "Registrar"
 WEIGHT: Final = Weight(150_000_000, 10_000)
+LOWEST_PUBLIC_ID: Final = ParaId(2000)
+"""`LOWEST_PUBLIC_ID` of `polkadot_parachain_primitives`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class Error(IntEnum):
     NotRegistered = 0
     AlreadyRegistered = 1
     NotOwner = 2
-    ParaLocked = 9
+    ParaLocked = 10
+    NotReserved = 11
 
 
 class ParaManager(Protocol):
@@ -79,13 +82,23 @@ class ParaManager(Protocol):
 
 
 class Registrar(Hooks):
-    """Registration without a deposit; `scheduled_session` says at which session a change takes place."""
+    """Registration without a deposit; `scheduled_session` says at which session a change takes place.
+
+    Accounts register ids from `lowest_public_id` on. Those below are system parachains, which only root makes: they
+    publish without registration and deposit (PS-7).
+    """
 
     NAME = PALLET
 
-    def __init__(self, paras: ParaManager, scheduled_session: Callable[[Storage], int]) -> None:
+    def __init__(
+        self,
+        paras: ParaManager,
+        scheduled_session: Callable[[Storage], int],
+        lowest_public_id: ParaId = LOWEST_PUBLIC_ID,
+    ) -> None:
         self._paras = paras
         self._scheduled_session = scheduled_session
+        self._lowest_public_id = lowest_public_id
 
     def genesis(self, storage: Storage, managers: dict[ParaId, AccountId]) -> None:
         """Owners of the paras that are there from block 0."""
@@ -101,9 +114,13 @@ class Registrar(Hooks):
     def register(self, storage: Storage, origin: Origin, para: ParaId, genesis_head: bytes) -> None:
         """Register a para, which the signing account then manages.
 
-        Raises `AlreadyRegistered`. Emits `Registered`. The validation code is not part of the call here.
+        Raises `AlreadyRegistered`, `NotReserved` below `lowest_public_id`. Emits `Registered`. The validation code is
+        not part of the call here, and public ids need no reservation.
         """
-        self._register(storage, ensure_signed(origin), para, genesis_head)
+        who = ensure_signed(origin)
+        if para < self._lowest_public_id and not PARAS.contains(storage, para):
+            raise ModuleError(PALLET, Error.NotReserved)
+        self._register(storage, who, para, genesis_head)
 
     @dispatchable(1, account_id, para_id, scale.bytes_, weight=WEIGHT)
     def force_register(

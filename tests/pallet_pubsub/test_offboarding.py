@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import pytest
 from pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.dispatch import Token, TokenError
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
 from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
@@ -69,6 +71,23 @@ def test_a_queue_that_is_not_emptied_would_bring_a_system_paras_data_back_ps11()
     queue.sweep_queue(world.storage, PUBLIC)
     queue.service_queues(world.storage, Weight(10**13, 10**9))
     assert world.value(SYSTEM, A) == b"waiting"
+
+
+def test_a_deposit_that_cannot_be_given_back_never_keeps_a_para_ps11(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is burned: a hold without a registration would be nobody's."""
+    world, queue = relay()
+    held = world.held(ALICE)
+    assert held
+
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise Token(TokenError.CannotCreate)
+
+    monkeypatch.setattr(world.pallet.balances, "release", refuse)
+    change_session(world, [queue.on_offboard, world.pallet.on_offboard])
+    for para in (SYSTEM, PUBLIC):
+        assert world.everything(para) == NOTHING_LEFT
+    assert (world.held(ALICE), world.free(ALICE)) == (0, 1000 - held)
+    world.try_state()
 
 
 def test_offboarding_says_what_it_took() -> None:

@@ -367,9 +367,22 @@ class Writes(Recorder):
 
 
 @each_policy
-@pytest.mark.parametrize("fault", [ValueError("no"), HandlerError("no"), RecursionError(), MemoryError(), KeyError(1)])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ValueError("no"),
+        HandlerError("no"),
+        RecursionError(),
+        MemoryError(),
+        KeyError(1),
+        DefensiveFailure("a handler can raise this as well as we"),
+        SystemExit(1),
+        GeneratorExit(),
+        BaseException("anything"),
+    ],
+)
 def test_a_handler_that_raises_loses_its_own_writes_and_the_entry_counts_as_delivered(
-    policy: str, fault: Exception
+    policy: str, fault: BaseException
 ) -> None:
     """PS-66: the others of the same block keep theirs, events included."""
     a, b, c = numbered(3)
@@ -421,10 +434,29 @@ def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid
     assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, KEY)]
 
 
-def test_a_failure_of_our_own_is_nobodys_to_catch() -> None:
-    """PS-66 speaks of handlers; a `DefensiveFailure` is a bug below them."""
-    with pytest.raises(DefensiveFailure):
-        one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(DefensiveFailure("bug")))
+def test_a_signal_from_outside_is_no_failure_of_the_handler_that_it_meets() -> None:
+    """PS-66: whoever interrupts the program means the program."""
+    with pytest.raises(KeyboardInterrupt):
+        one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(KeyboardInterrupt()))
+
+
+class LeavesALayerOpen(Recorder):
+    """Opens a storage layer and never ends it."""
+
+    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl: Any) -> None:
+        super().on_data_updated(context, publisher, key, value, ttl)
+        context.storage.transaction().__enter__()
+        context.storage.put(b"written " + key, b"x")
+
+
+def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
+    """PS-66: a block that ends with an open layer could not be committed."""
+    keys = numbered(2)
+    subscriber = one("slots", keys)
+    step = subscriber.block(Relay(1, {1000: filled(keys)}), handler=LeavesALayerOpen())
+    assert [d.failed for d in step.deliveries] == [False, False]
+    assert len(list(subscriber.storage.iter_prefix(b"written "))) == 2
+    assert subscriber.storage.depth == 0
 
 
 # PS-67

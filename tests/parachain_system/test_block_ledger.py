@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,16 @@ from support.world import COLLATORS, Chain, Relay, each_policy, entry, filled, m
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.header import MAX_DIGEST_ITEMS
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
-from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.block import (
+    MAX_CANDIDATE_BYTES,
+    MAX_MESSAGES,
+    MAX_PROOF_NODES,
+    Candidate,
+    InboundDownwardMessage,
+)
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import Trie
 
@@ -112,6 +120,24 @@ def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads() -> No
             Candidate.decode(data[:at])
     with pytest.raises(ScaleError):
         Candidate.decode(data + b"\x00")
+
+
+def test_a_candidate_is_bounded_before_it_is_decoded() -> None:
+    """PS-79: in bytes, in nodes, in messages and in digest items."""
+    chain = Chain(make_spec({1000: KEYS[:2]}))
+    candidate = chain.author(Relay(1, publishers(1)))  # type: ignore[arg-type]
+    nodes = replace(candidate, inherent=replace(candidate.inherent, proof=(b"",) * (MAX_PROOF_NODES + 1)))
+    messages = (InboundDownwardMessage(RelayBlockNumber(0), b""),) * (MAX_MESSAGES + 1)
+    many = replace(candidate, inherent=replace(candidate.inherent, downward=messages))
+    digest = replace(candidate.header, digest=candidate.header.digest * MAX_DIGEST_ITEMS)
+    for data, reason in (
+        (candidate.encode() + bytes(MAX_CANDIDATE_BYTES), "a candidate has at most 16777216"),
+        (nodes.encode(), f"a proof of {MAX_PROOF_NODES + 1} nodes"),
+        (many.encode(), f"{MAX_MESSAGES + 1} messages"),
+        (replace(candidate, header=digest).encode(), "a header has at most 256"),
+    ):
+        with pytest.raises(ScaleError, match=reason):
+            Candidate.decode(data)
 
 
 def test_a_runtime_is_its_bytes() -> None:

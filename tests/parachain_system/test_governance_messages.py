@@ -1,5 +1,6 @@
 """PS-33 and PS-67 as they reach a parachain: root calls and runtime upgrades in downward messages."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,6 +54,18 @@ class Governed:
 
     def spec(self, **changes: Any) -> Any:
         return make_spec(changes.pop("subs", dict.fromkeys(PUBLISHERS, KEYS)), **changes)
+
+
+def test_a_runtime_of_another_parachain_is_not_installed_ps33() -> None:
+    """Its static keys would be another chain's: no block of this one would ever be valid again."""
+    governed = Governed()
+    governed.send()
+    code = governed.chain.spec
+    governed.send(governance.transact(governance.set_code(replace(code, para_id=ParaId(3001), spec_version=2))))
+    assert governed.chain.spec == code
+    governed.send()
+    with pytest.raises(ImpossibleConfig, match="3001 cannot run parachain 3000"):
+        governance.upgrade(Storage(governed.chain.state), replace(code, para_id=ParaId(3001)))
 
 
 def events(outcome: BlockOutcome) -> list[object]:

@@ -191,3 +191,65 @@ def test_a_chain_of_links_is_what_the_relay_chain_hashes() -> None:
     messages = ((RelayBlockNumber(1), b"a"), (RelayBlockNumber(7), b""))
     assert message_chain(ZERO, ()) == ZERO
     assert message_chain(ZERO, messages) == link(link(ZERO, 1, b"a"), 7, b"")
+
+
+# Queues that were removed and made again
+
+
+def chained(*messages: tuple[int, bytes]) -> Hash:
+    head = ZERO
+    for sent_at, message in messages:
+        head = link(head, sent_at, message)
+    return head
+
+
+def test_a_channel_that_begins_anew_is_followed_from_its_beginning() -> None:
+    """PS-52: the recipient built no block while the channel was closed, so it still knows the old head."""
+    chain = Chain(make_spec({1000: KEYS}))
+    chain.step(relay(3, channels={A: chained((2, b"old"))}), horizontal=((A, (across(2, b"old"),)),))
+    chain.step(relay(5, channels={A: None}))
+    assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {}
+    chain.step(relay(8, channels={A: chained((7, b"new"))}), horizontal=((A, (across(7, b"new"),)),))
+    anew = chained((9, b"newer"), (9, b"newest"))
+    chain.step(relay(9, channels={A: anew}), horizontal=((A, (across(9, b"newer"), across(9, b"newest"))),))
+    assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: anew}
+
+
+def test_a_downward_queue_that_begins_anew_is_followed_from_its_beginning() -> None:
+    """PS-52: the parachain left the relay chain and came back."""
+    chain = Chain(make_spec({1000: KEYS}))
+    chain.step(relay(3, chained((2, b"old"))), (down(2, b"old"),))
+    chain.step(relay(9))
+    assert LAST_DMQ_MQC_HEAD.get(Storage(chain.state)) == ZERO
+    chain.step(relay(12, chained((11, b"new"))), (down(11, b"new"),))
+    chain.step(relay(20, chained((19, b"anew"))), (down(19, b"anew"),))
+
+
+def test_a_queue_that_goes_on_is_not_taken_twice_from_its_beginning() -> None:
+    """PS-52: its whole history hashes to the head as well, but the parachain has taken the first of it already."""
+    chain = Chain(make_spec({1000: KEYS}))
+    old, new = (3, b"old"), (5, b"new")
+    chain.step(relay(3, chained(old), {A: chained(old)}), (down(*old),), ((A, (across(*old),)),))
+    whole = relay(6, chained(old, new), {A: chained(old, new)})
+    for downward, horizontal in (
+        ((down(*old), down(*new)), ((A, (across(*new),)),)),
+        ((down(*new),), ((A, (across(*old), across(*new))),)),
+    ):
+        candidate = chain.author(whole, downward, horizontal)
+        with pytest.raises(InvalidBlock) as refused:
+            chain.judge(candidate, whole)
+        assert refused.value.verdict is Verdict.MESSAGES_MISREPORTED
+    chain.step(whole, (down(*new),), ((A, (across(*new),)),))
+
+
+def test_an_older_relay_parent_is_no_new_beginning() -> None:
+    """PS-32, PS-52: before its first message a queue has no head either."""
+    chain = Chain(make_spec({1000: KEYS}))
+    chain.step(relay(3, chained((2, b"old"))), (down(2, b"old"),))
+    older = relay(1)
+    with pytest.raises(InvalidBlock) as refused:
+        chain.judge(chain.author(older), older)
+    assert [offence.verdict for offence in refused.value.evidence] == [
+        Verdict.RELAY_PARENT_DECREASED,
+        Verdict.MESSAGES_MISREPORTED,
+    ]

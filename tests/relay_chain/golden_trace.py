@@ -170,7 +170,10 @@ AT_BLOCK: dict[int, list[Extrinsic]] = {
             pallet="Configuration",
         )
     ],
-    118: [world.call(Signed(BOB), "register", SYSTEM, b"another", pallet="Registrar")],
+    118: [
+        world.call(Signed(BOB), "register", SYSTEM, b"another", pallet="Registrar"),
+        world.call(ROOT, "force_register", BOB, SYSTEM, b"another", pallet="Registrar"),
+    ],
     140: [world.call(para_origin(PUBLIC), "deregister", PUBLIC, pallet="Registrar")],
     170: [world.call(ROOT, "force_register", ALICE, PUBLIC, b"third", pallet="Registrar")],
     185: [world.call(ROOT, "force_register_publisher", ALICE, UNIT, PUBLIC)],

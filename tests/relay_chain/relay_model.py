@@ -199,6 +199,8 @@ class RelayModel:
             return "BadOrigin"
         if para in self.owners:
             return "AlreadyRegistered"
+        if self.is_system(para):
+            return "NotReserved"
         if para in self.lifecycle:
             return "CannotOnboard"
         self.owners[para] = origin.account

@@ -98,8 +98,7 @@ class MessageQueue(Hooks):
         config = active_config(storage)
         if len(messages) > config.max_upward_message_num_per_candidate:
             raise ModuleError(PALLET, Error.MoreMessagesThanPermitted)
-        # governance may allow for longer messages than a page holds
-        longest = min(config.max_upward_message_size, self.config.heap_size - ITEM_HEADER)
+        longest = self.longest_message(storage)
         if any(len(message) > longest for message in messages):
             raise ModuleError(PALLET, Error.MessageSize)
         book = BOOKS.get(storage, para)
@@ -172,6 +171,10 @@ class MessageQueue(Hooks):
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """How many messages and bytes the queue of a para still takes."""
         return _remaining(active_config(storage), BOOKS.get(storage, para))
+
+    def longest_message(self, storage: Storage) -> int:
+        """The bytes that one message may have: governance may allow for longer messages than a page holds."""
+        return min(active_config(storage).max_upward_message_size, self.config.heap_size - ITEM_HEADER)
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
         """How many messages and bytes wait for a para's turn."""
