@@ -1,0 +1,34 @@
+"""Counters and gauges of a service in Prometheus' text format."""
+
+from typing import Final
+
+from pubsub_emulator.eventplane.subscriptions.service import EventService
+
+_COUNTERS: Final = {
+    "rows": "Rows handed to clients.",
+    "messages": "Messages with rows handed to clients.",
+    "heartbeats": "Messages without rows.",
+    "catch_up_reads": "Reads of the log for clients that were behind.",
+    "streams_opened": "Streams opened.",
+    "streams_abandoned": "Streams ended because what they had sent was taken back.",
+}
+
+
+def prometheus(service: EventService) -> str:
+    """One family each for the counters, and gauges for what is open now."""
+    lines: list[str] = []
+    for name, words in _COUNTERS.items():
+        _family(lines, f"pubsub_events_{name}_total", "counter", words, service.counts[name])
+    gauges = {
+        "head_seq": ("The last row known.", service.head_seq),
+        "streams": ("Streams open now.", service.streams),
+        "waiting_rows": ("Rows in all queues.", service.waiting_rows),
+        "available": ("Whether the log answers.", int(service.available)),
+    }
+    for name, (words, value) in gauges.items():
+        _family(lines, f"pubsub_events_{name}", "gauge", words, value)
+    return "\n".join(lines) + "\n"
+
+
+def _family(lines: list[str], name: str, kind: str, words: str, value: int) -> None:
+    lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}", f"{name} {value}"]

@@ -1,0 +1,127 @@
+"""The gRPC front: `pubsub.events.v1.Events` of `protocol/events.proto` over grpc.aio (EV-25).
+
+Handlers are registered by name, with the messages of the generated module: no untyped stubs.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final, NoReturn
+
+import grpc
+import grpc.aio
+
+from pubsub_emulator.eventplane.errors import (
+    BadCursor,
+    BadFilter,
+    CursorAbandoned,
+    EventPlaneError,
+    LimitReached,
+    StoreUnavailable,
+    UnknownToken,
+)
+from pubsub_emulator.eventplane.filters.codec import parse_filters
+from pubsub_emulator.eventplane.log.rows import Row
+from pubsub_emulator.eventplane.protocol import events_pb2 as pb
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.eventplane.subscriptions.hub import Message
+from pubsub_emulator.eventplane.subscriptions.service import Ended, EventService
+
+NAME: Final = "pubsub.events.v1.Events"
+
+_STATUS: Final[dict[type[Exception], grpc.StatusCode]] = {
+    BadFilter: grpc.StatusCode.INVALID_ARGUMENT,
+    BadCursor: grpc.StatusCode.INVALID_ARGUMENT,
+    UnknownToken: grpc.StatusCode.NOT_FOUND,
+    CursorAbandoned: grpc.StatusCode.OUT_OF_RANGE,
+    LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
+}
+
+SubscribeContext = grpc.aio.ServicerContext[pb.SubscribeRequest, pb.SubscribeResponse]
+StreamContext = grpc.aio.ServicerContext[pb.StreamRequest, pb.EventsMessage]
+CancelContext = grpc.aio.ServicerContext[pb.CancelRequest, pb.CancelResponse]
+Context = SubscribeContext | StreamContext | CancelContext
+
+
+class RpcFront:
+    """The methods of one service."""
+
+    def __init__(self, service: EventService) -> None:
+        self._service = service
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """Register the methods."""
+        handlers = {
+            "Subscribe": grpc.unary_unary_rpc_method_handler(
+                self.subscribe, pb.SubscribeRequest.FromString, pb.SubscribeResponse.SerializeToString
+            ),
+            "Stream": grpc.unary_stream_rpc_method_handler(
+                self.stream, pb.StreamRequest.FromString, pb.EventsMessage.SerializeToString
+            ),
+            "Cancel": grpc.unary_unary_rpc_method_handler(
+                self.cancel, pb.CancelRequest.FromString, pb.CancelResponse.SerializeToString
+            ),
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(NAME, handlers),))
+
+    async def subscribe(self, request: pb.SubscribeRequest, context: SubscribeContext) -> pb.SubscribeResponse:
+        """Make a subscription."""
+        after = request.after if request.HasField("after") else None
+        try:
+            filters = parse_filters(request.filters_json)
+            token, bound = await self._service.subscribe(filters, _client(context), after, batches=request.batches)
+        except EventPlaneError as error:
+            await self._refuse(context, error)
+        return pb.SubscribeResponse(token=token, after=bound)
+
+    async def stream(self, request: pb.StreamRequest, context: StreamContext) -> AsyncIterator[pb.EventsMessage]:
+        """Stream events until the client leaves or the stream cannot go on."""
+        after = request.after if request.HasField("after") else None
+        try:
+            async with self._service.stream(request.token, _client(context), after) as messages:
+                async for message in messages:
+                    yield self._encoded(message)
+        except (EventPlaneError, Ended) as error:
+            await self._refuse(context, error)
+
+    async def cancel(self, request: pb.CancelRequest, context: CancelContext) -> pb.CancelResponse:
+        """Forget a subscription."""
+        try:
+            await self._service.cancel(request.token)
+        except EventPlaneError as error:
+            await self._refuse(context, error)
+        return pb.CancelResponse()
+
+    def _encoded(self, message: Message) -> pb.EventsMessage:
+        return pb.EventsMessage(events=map(encode_event, message.rows), cursor=self._service.text(message.cursor))
+
+    async def _refuse(self, context: Context, error: EventPlaneError | Ended) -> NoReturn:
+        if isinstance(error, CursorAbandoned):
+            after = self._service.text(Cursor(error.epoch, error.common))
+            context.set_trailing_metadata((("after", after),))
+        if isinstance(error, Ended):
+            status = grpc.StatusCode.UNAVAILABLE if error.resumable else grpc.StatusCode.CANCELLED
+        else:
+            status = _STATUS.get(type(error), grpc.StatusCode.INVALID_ARGUMENT)
+        await context.abort(status, str(error))
+        raise error  # abort has raised
+
+
+def encode_event(row: Row) -> pb.Event:
+    """A row as protobuf."""
+    return pb.Event(
+        seq=row.seq,
+        anchor=row.anchor,
+        chain=row.chain,
+        block=row.block,
+        index=row[4],
+        kind=row.kind,
+        id=row.id,
+        time=row.time,
+        fields_json=row.body,
+    )
+
+
+def _client(context: Context) -> str:
+    """Who asks: the address without scheme and port, which limits are counted by."""
+    scheme, _, address = context.peer().partition(":")
+    return address.rpartition(":")[0].strip("[]") if scheme in {"ipv4", "ipv6"} else scheme

@@ -1,0 +1,192 @@
+"""The HTTP front: subscriptions as JSON, events as server-sent events (EV-25).
+
+POST   /subscriptions   {"filters": [f, …], "after": cursor?, "batches": bool?}  ->  201 {"token", "after"}
+DELETE /subscriptions   Authorization: Bearer <token>                            ->  204
+GET    /events          the same header or ?token=; ?after=<cursor> or ?after=start; Last-Event-ID resumes
+GET    /health          200 while the log answers, else 503
+GET    /metrics         Prometheus text
+
+Each event has the cursor as its id. `event: event` carries a row, `event: events` a list of them where the subscription
+takes batches. A bare id is a heartbeat: it moves Last-Event-ID and dispatches nothing. A stream that cannot go on ends
+with `event: end` and why; its id is where to resume. Errors are problem+json (RFC 9457).
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from pubsub_emulator.eventplane.errors import (
+    BadCursor,
+    BadFilter,
+    CursorAbandoned,
+    EventPlaneError,
+    LimitReached,
+    StoreUnavailable,
+    UnknownToken,
+)
+from pubsub_emulator.eventplane.filters.codec import MAX_BYTES, filters_from_json
+from pubsub_emulator.eventplane.log.present import row_json, rows_json
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.eventplane.subscriptions.hub import Message
+from pubsub_emulator.eventplane.subscriptions.metrics import prometheus
+from pubsub_emulator.eventplane.subscriptions.service import Ended, EventService
+
+SERVICE: Final = web.AppKey("service", EventService)
+
+_STATUS: Final[dict[type[Exception], HTTPStatus]] = {
+    BadFilter: HTTPStatus.BAD_REQUEST,
+    BadCursor: HTTPStatus.BAD_REQUEST,
+    UnknownToken: HTTPStatus.NOT_FOUND,
+    CursorAbandoned: HTTPStatus.GONE,
+    LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
+    StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    Ended: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+_GRACE_SECONDS: Final = 2.0
+_CACHED: Final = 2_048
+"""Rows whose text is kept for the other clients of the same moment."""
+
+
+class SseFront:
+    """The routes of one service."""
+
+    def __init__(self, service: EventService) -> None:
+        self._service = service
+        self._texts: dict[int, tuple[bytes, bytes]] = {}
+
+    def application(self) -> web.Application:
+        """The aiohttp application; the service is started and stopped by whoever made it."""
+        app = web.Application(client_max_size=MAX_BYTES, middlewares=[_problems])
+        app[SERVICE] = self._service
+        app.router.add_post("/subscriptions", self.subscribe)
+        app.router.add_delete("/subscriptions", self.cancel)
+        app.router.add_get("/events", self.events)
+        app.router.add_get("/health", self.health)
+        app.router.add_get("/metrics", self.metrics)
+        return app
+
+    async def subscribe(self, request: web.Request) -> web.Response:
+        """Make a subscription."""
+        try:
+            body = await request.json()
+        except (ValueError, RecursionError):
+            raise BadFilter("the body is not JSON") from None
+        if not isinstance(body, dict) or "filters" not in body or body.keys() - {"filters", "after", "batches"}:
+            raise BadFilter("the body is a JSON object with filters, and maybe after and batches")
+        after, batches = body.get("after"), body.get("batches", False)
+        if not isinstance(after, (str, type(None))) or not isinstance(batches, bool):
+            raise BadFilter("after is a cursor, batches is true or false")
+        filters = filters_from_json(body["filters"])
+        token, cursor = await self._service.subscribe(filters, _client(request), after, batches=batches)
+        return web.json_response({"token": token, "after": cursor}, status=HTTPStatus.CREATED)
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """Forget a subscription."""
+        await self._service.cancel(_token(request))
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """Stream events until the client leaves or the stream cannot go on."""
+        after = request.headers.get("Last-Event-ID") or request.query.get("after")
+        async with contextlib.AsyncExitStack() as stack:
+            messages = await stack.enter_async_context(self._service.stream(_token(request), _client(request), after))
+            response = web.StreamResponse(
+                headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            )
+            await response.prepare(request)
+            await response.write(b": open\n\n")
+            try:
+                with contextlib.suppress(ConnectionError):
+                    async for message in messages:
+                        await response.write(self._text(message))
+            except CursorAbandoned as error:
+                cursor = self._service.text(Cursor(error.epoch, error.common))
+                await _say_end(response, cursor, "abandoned", str(error))
+            except Ended as ended:
+                await _say_end(response, None, str(ended), "resume with Last-Event-ID" if ended.resumable else "")
+            return response
+
+    async def health(self, _request: web.Request) -> web.Response:
+        """Whether the log answers."""
+        status = HTTPStatus.OK if self._service.available else HTTPStatus.SERVICE_UNAVAILABLE
+        return web.json_response({"available": self._service.available, "seq": self._service.head_seq}, status=status)
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        """Counters and gauges."""
+        return web.Response(text=prometheus(self._service), content_type="text/plain", charset="utf-8")
+
+    def _text(self, message: Message) -> bytes:
+        """A message as server-sent event; a single row's text is made once for all clients."""
+        if len(message.rows) == 1:
+            row = message.rows[0]
+            kept = self._texts.get(row.seq)
+            if kept is None or kept[0] != row.id:
+                head = f"id: {self._service.text(message.cursor)}\nevent: event\ndata: "
+                kept = self._texts[row.seq] = (row.id, f"{head}{row_json(row)}\n\n".encode())
+                if len(self._texts) > _CACHED:
+                    del self._texts[next(iter(self._texts))]
+            return kept[1]
+        cursor = self._service.text(message.cursor)
+        if message.rows:
+            return f"id: {cursor}\nevent: events\ndata: {rows_json(message.rows)}\n\n".encode()
+        return f"id: {cursor}\n\n".encode()
+
+
+@contextlib.asynccontextmanager
+async def serve_http(service: EventService, host: str, port: int) -> AsyncIterator[tuple[str, int]]:
+    """Serve the routes at a port, 0 for any; gives the address. A client that leaves ends its stream at once."""
+    runner = web.AppRunner(SseFront(service).application(), handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        address: tuple[str, int] = runner.addresses[0][:2]
+        yield address
+    finally:
+        await runner.cleanup()
+
+
+async def _say_end(response: web.StreamResponse, cursor: str | None, reason: str, detail: str) -> None:
+    where = "" if cursor is None else f"id: {cursor}\n"
+    data = json.dumps({"reason": reason, "detail": detail, "after": cursor})
+    with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+        await response.write(f"{where}event: end\ndata: {data}\n\n".encode())
+
+
+def _client(request: web.Request) -> str:
+    """Who asks: the address, which limits are counted by."""
+    return request.remote or "unknown"
+
+
+def _token(request: web.Request) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token:
+        return token
+    return request.query.get("token", "")
+
+
+def _problem(status: HTTPStatus, error: BaseException, **more: Any) -> web.Response:
+    body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": str(error), **more}
+    return web.json_response(body, status=status, content_type="application/problem+json")
+
+
+@web.middleware
+async def _problems(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Expected failures as problem+json; a rewind says where to resume."""
+    try:
+        return await handler(request)
+    except CursorAbandoned as error:
+        after = request.app[SERVICE].text(Cursor(error.epoch, error.common))
+        return _problem(HTTPStatus.GONE, error, after=after)
+    except (EventPlaneError, Ended) as error:
+        return _problem(_STATUS.get(type(error), HTTPStatus.BAD_REQUEST), error)
+    except web.HTTPException as error:
+        if error.status < HTTPStatus.BAD_REQUEST:
+            raise
+        return _problem(HTTPStatus(error.status), error)

@@ -1,0 +1,376 @@
+"""The service behind its two fronts, over real sockets (EV-20 to EV-26)."""
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+from support.events import block_hash, counted, make_block
+
+from pubsub_emulator.eventplane.errors import StoreUnavailable
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+from pubsub_emulator.eventplane.protocol import events_pb2 as pb
+from pubsub_emulator.eventplane.subscriptions.registry import SqlRegistry
+from pubsub_emulator.eventplane.subscriptions.rpc import NAME, RpcFront
+from pubsub_emulator.eventplane.subscriptions.service import EventService, Limits
+from pubsub_emulator.eventplane.subscriptions.sse import serve_http
+
+QUICK = Limits(heartbeat_seconds=0.1, streams_per_client=3, streams=3)
+
+
+@pytest.fixture
+def log(database_place: str) -> Iterator[SqlStore]:
+    store = open_store(database_place, "net")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def sqlite_log(tmp_path: object) -> Iterator[SqlStore]:
+    store = open_store(f"{tmp_path}/events.db", "net")
+    yield store
+    store.close()
+
+
+@dataclass
+class Http:
+    """A client of a running HTTP front."""
+
+    url: str
+    session: aiohttp.ClientSession
+    service: EventService
+
+    async def subscribe(self, *filters: dict[str, Any], **more: object) -> tuple[str, str]:
+        async with self.session.post(f"{self.url}/subscriptions", json={"filters": filters, **more}) as answer:
+            assert answer.status == 201, await answer.text()
+            body = await answer.json()
+        return body["token"], body["after"]
+
+    async def events(self, token: str, count: int, **more: Any) -> list[dict[str, Any]]:
+        """So many events, each with its cursor; a bare heartbeat counts as `{"cursor": …}` where `beats`."""
+        beats = more.pop("beats", False)
+        found: list[dict[str, Any]] = []
+        async with aclosing(self.stream(token, **more)) as events:
+            async for event in events:
+                if beats or event.get("event"):
+                    found.append(event)
+                if len(found) >= count or event.get("event") == "end":
+                    break
+        return found
+
+    async def stream(self, token: str, headers: dict[str, str] | None = None, **query: str) -> AsyncGenerator[dict]:
+        sent = {"Authorization": f"Bearer {token}", **(headers or {})}
+        async with self.session.get(f"{self.url}/events", headers=sent, params=query) as answer:
+            assert answer.status == 200, await answer.text()
+            event: dict[str, Any] = {}
+            async for line in answer.content:
+                text = line.decode().rstrip("\n")
+                if text.startswith("id: "):
+                    event["cursor"] = text[4:]
+                elif text.startswith("event: "):
+                    event["event"] = text[7:]
+                elif text.startswith("data: "):
+                    event["data"] = json.loads(text[6:])
+                elif not text and event:
+                    yield event
+                    event = {}
+
+
+@asynccontextmanager
+async def serving(store: SqlStore, limits: Limits = QUICK) -> AsyncIterator[Http]:
+    registry = SqlRegistry(store.database, per_client=5)
+    async with (
+        EventService(store, registry, limits) as service,
+        serve_http(service, "127.0.0.1", 0) as (host, port),
+        aiohttp.ClientSession() as session,
+    ):
+        yield Http(f"http://{host}:{port}", session, service)
+        service.stop()
+
+
+def run(store: SqlStore, story: Callable[[Http], Awaitable[None]], limits: Limits = QUICK) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30), serving(store, limits) as http:
+            await story(http)
+
+    asyncio.run(main())
+
+
+def numbers(events: list[dict[str, Any]]) -> list[int]:
+    return [event["data"]["seq"] for event in events]
+
+
+def test_ev_21_catch_up_and_tail_have_no_seam(log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"kind": "Test.*"}, after="start")
+        reading = asyncio.create_task(http.events(token, 12))
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(log.append, [counted(3, 3), counted(4, 3)])
+        assert numbers(await reading) == list(range(1, 13))
+
+    log.append([counted(1, 3), counted(2, 3)])
+    run(log, story)
+
+
+def test_ev_21_what_a_stream_starts_with(log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, after = await http.subscribe({"any": True})
+        await asyncio.to_thread(log.append, [counted(2, 2)])
+        assert numbers(await http.events(token, 2)) == [4, 5]  # its lower bound
+        events = await http.events(token, 5, after="start")
+        assert numbers(events) == [1, 2, 3, 4, 5]
+        assert numbers(await http.events(token, 2, after=after)) == [4, 5]
+        assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[1]["cursor"]})) == [3]
+        assert events[0]["data"] | {"id": ""} == {
+            "seq": 1, "anchor": 1, "chain": None, "block": 1, "index": 0, "kind": "Test.Counted", "id": "",
+            "time": 6000, "fields": {"n": 1000},
+        }  # fmt: skip
+
+    log.append([counted(1, 3)])
+    run(log, story)
+
+
+def test_ev_22_heartbeats_move_the_cursor(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"kind": "Rare.One"})
+        await asyncio.to_thread(sqlite_log.append, [counted(2, 50)])
+        beats = await http.events(token, 3, beats=True)
+        assert all("event" not in beat for beat in beats)
+        await asyncio.to_thread(sqlite_log.append, [make_block(3, [("Rare.One", {})])])
+        reads = http.service.counts["catch_up_reads"]
+        events = await http.events(token, 1, headers={"Last-Event-ID": beats[-1]["cursor"]})
+        assert numbers(events) == [52]
+        assert http.service.counts["catch_up_reads"] == reads + 1
+
+    sqlite_log.append([counted(1, 1)])
+    run(sqlite_log, story)
+
+
+def test_batches_come_where_they_were_asked_for(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True}, after="start", batches=True)
+        events = await http.events(token, 2)
+        assert [len(event["data"]) for event in events] == [100, 50]
+
+    sqlite_log.append([counted(1, 150)])
+    run(sqlite_log, story)
+
+
+def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True}, after="start")
+        reading = asyncio.create_task(http.events(token, 9))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(log.rewind, 1)
+        events = await reading
+        assert numbers(events[:-1]) == [1, 2, 3, 4]
+        assert events[-1]["data"]["reason"] == "abandoned"
+        other = make_block(2, [("Other.Thing", {})], branch=1, parent=block_hash(1))
+        await asyncio.to_thread(log.append, [other])
+        resumed = await http.events(token, 1, headers={"Last-Event-ID": events[-1]["cursor"]})
+        assert [(event["data"]["seq"], event["data"]["kind"]) for event in resumed] == [(3, "Other.Thing")]
+        sent = {"Authorization": f"Bearer {token}", "Last-Event-ID": events[3]["cursor"]}
+        async with http.session.get(f"{http.url}/events", headers=sent) as answer:
+            assert answer.status == 410
+            assert (await answer.json())["after"] == events[-1]["cursor"]
+
+    log.append([counted(1, 2), counted(2, 2)])
+    run(log, story)
+
+
+def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True})
+        reading = asyncio.create_task(http.events(token, 1))
+        await asyncio.sleep(0.2)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with http.session.delete(f"{http.url}/subscriptions", headers=headers) as answer:
+            assert answer.status == 204
+        assert [event["data"]["reason"] for event in await reading] == ["cancelled"]
+        answers = []
+        for name in (token, "never-there", ""):
+            async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {name}"}) as answer:
+                answers.append((answer.status, answer.content_type, await answer.text()))
+        assert answers[0] == answers[1] == answers[2]
+        assert answers[0][:2] == (404, "application/problem+json")
+
+    run(log, story)
+
+
+def test_ev_25_limits_are_refused_with_their_names(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True})
+        for _ in range(4):
+            await http.subscribe({"any": True})
+        async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
+            assert (answer.status, "5 subscriptions" in await answer.text()) == (429, True)
+        streams = [asyncio.create_task(http.events(token, 1)) for _ in range(3)]
+        await asyncio.sleep(0.3)
+        async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {token}"}) as answer:
+            assert (answer.status, "3 streams" in await answer.text()) == (429, True)
+        await asyncio.to_thread(sqlite_log.append, [counted(1, 1)])
+        assert [numbers(await stream) for stream in streams] == [[1]] * 3
+        assert http.service.streams in range(4)
+
+    run(sqlite_log, story)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "JSON object with filters"),
+        (b'{"filters": [{"kind": 1}]}', "filters[0]"),
+        (b'{"filters": [], "after": 5}', "after is a cursor"),
+        (b'{"filters": [], "after": "xx"}', "damaged"),
+        (b'{"filters": [], "more": 5}', "JSON object with filters"),
+        (b'{"filters": [], "x": "' + b" " * 2_000_000 + b'"}', "1048576"),
+    ],
+)
+def test_bad_requests_get_a_problem_that_names_the_place(sqlite_log: SqlStore, body: bytes, words: str) -> None:
+    async def story(http: Http) -> None:
+        async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body)) as answer:
+            assert answer.status in {400, 413}
+            assert answer.content_type == "application/problem+json"
+            assert words in (await answer.json())["detail"]
+
+    run(sqlite_log, story)
+
+
+def test_ev_25_health_and_metrics(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True}, after="start")
+        await http.events(token, 3)
+        async with http.session.get(f"{http.url}/health") as answer:
+            assert (answer.status, await answer.json()) == (200, {"available": True, "seq": 3})
+        async with http.session.get(f"{http.url}/metrics") as answer:
+            text = await answer.text()
+        assert "pubsub_events_rows_total 3" in text
+        assert "# TYPE pubsub_events_streams gauge" in text
+        async with http.session.get(f"{http.url}/nowhere") as answer:
+            assert (answer.status, answer.content_type) == (404, "application/problem+json")
+
+    sqlite_log.append([counted(1, 3)])
+    run(sqlite_log, story)
+
+
+def test_ev_26_shutdown_ends_streams_with_a_resumable_status(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True}, after="start")
+        reading = asyncio.create_task(http.events(token, 9))
+        await asyncio.sleep(0.2)
+        http.service.stop()
+        events = await reading
+        assert events[-1]["data"]["reason"] == "shutdown"
+        cursors.append(events[-2]["cursor"])
+        tokens.append(token)
+
+    async def again(http: Http) -> None:
+        await asyncio.to_thread(sqlite_log.append, [counted(2, 1)])
+        assert numbers(await http.events(tokens[0], 1, headers={"Last-Event-ID": cursors[0]})) == [4]
+
+    cursors: list[str] = []
+    tokens: list[str] = []
+    sqlite_log.append([counted(1, 3)])
+    run(sqlite_log, story)
+    run(sqlite_log, again)
+
+
+def test_a_database_that_goes_away_and_comes_back_loses_nothing(
+    sqlite_log: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True}, after="start")
+        reading = asyncio.create_task(http.events(token, 6))
+        await asyncio.sleep(0.2)
+        monkeypatch.setattr(sqlite_log.database, "transaction", _gone)
+        await asyncio.sleep(0.5)
+        async with http.session.get(f"{http.url}/health") as answer:
+            assert answer.status == 503
+        async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
+            assert answer.status == 503
+        monkeypatch.undo()
+        await asyncio.to_thread(sqlite_log.append, [counted(2, 3)])
+        assert numbers(await reading) == [1, 2, 3, 4, 5, 6]
+
+    sqlite_log.append([counted(1, 3)])
+    run(sqlite_log, story)
+
+
+def _gone(**_options: object) -> None:
+    raise StoreUnavailable("events.db: gone")
+
+
+# gRPC
+
+
+def test_grpc_speaks_of_the_same_subscriptions(log: SqlStore) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30), EventService(log, SqlRegistry(log.database), QUICK) as service:
+            server = grpc.aio.server()
+            RpcFront(service).add_to(server)
+            port = server.add_insecure_port("127.0.0.1:0")
+            await server.start()
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                await _talk(channel, log)
+                await _refusals(channel)
+            await server.stop(1)
+
+    log.append([counted(1, 3)])
+    asyncio.run(main())
+
+
+def _method(channel: grpc.aio.Channel, name: str, request: Any, answer: Any, kind: str = "unary_unary") -> Any:
+    make = getattr(channel, kind)
+    return make(f"/{NAME}/{name}", request.SerializeToString, answer.FromString)
+
+
+async def _talk(channel: grpc.aio.Channel, log: SqlStore) -> None:
+    subscribe = _method(channel, "Subscribe", pb.SubscribeRequest, pb.SubscribeResponse)
+    stream = _method(channel, "Stream", pb.StreamRequest, pb.EventsMessage, "unary_stream")
+    cancel = _method(channel, "Cancel", pb.CancelRequest, pb.CancelResponse)
+    made = await subscribe(pb.SubscribeRequest(filters_json='[{"any": true}]', after="start", batches=True))
+    call = stream(pb.StreamRequest(token=made.token))
+    first = await call.read()
+    assert [event.seq for event in first.events] == [1, 2, 3]
+    assert (first.events[0].HasField("chain"), first.events[0].fields_json) == (False, '{"n":1000}')
+    await asyncio.to_thread(log.append, [counted(2, 1)])
+    while not (second := await call.read()).events:
+        pass
+    assert [event.seq for event in second.events] == [4]
+    await asyncio.to_thread(log.rewind, 1)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await _drain(call)
+    assert caught.value.code() is grpc.StatusCode.OUT_OF_RANGE
+    after = dict(caught.value.trailing_metadata())["after"]
+    call = stream(pb.StreamRequest(token=made.token, after=after))
+    assert not (await call.read()).events
+    await cancel(pb.CancelRequest(token=made.token))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await _drain(call)
+    assert caught.value.code() is grpc.StatusCode.CANCELLED
+
+
+async def _drain(call: Any) -> None:
+    while await call.read():
+        pass
+
+
+async def _refusals(channel: grpc.aio.Channel) -> None:
+    subscribe = _method(channel, "Subscribe", pb.SubscribeRequest, pb.SubscribeResponse)
+    stream = _method(channel, "Stream", pb.StreamRequest, pb.EventsMessage, "unary_stream")
+    for request, words in ((pb.SubscribeRequest(), "not JSON"), (pb.SubscribeRequest(filters_json="[5]"), "object")):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await subscribe(request)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert words in (caught.value.details() or "")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stream(pb.StreamRequest(token="x" * 9)).read()
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
