@@ -115,8 +115,8 @@ class Hub:
         """Everything after `common` was taken back; returns all streams. Those that sent more end in `take`."""
         self.head = Head(epoch, min(self.head.seq, common))
         for number, stream in self._streams.items():
-            if stream.sent > common:
-                stream.abandoned = common
+            if stream.sent > common:  # of several rewinds before its owner hears of it, the deepest counts
+                stream.abandoned = common if stream.abandoned is None else min(common, stream.abandoned)
                 stream.queue.clear()
             while stream.queue and stream.queue[-1].seq > common:
                 stream.queue.pop()

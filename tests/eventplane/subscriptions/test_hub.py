@@ -121,3 +121,19 @@ def test_ev_24_two_streams_of_one_subscription_have_each_their_own_cursor() -> N
     assert (first.cursor.seq, second.cursor.seq) == (1, 3)
     hub.close(one)
     assert hub.take(two) is None
+
+
+def test_ev_3_of_several_rewinds_the_deepest_counts() -> None:
+    store = MemoryStore("net")
+    hub = Hub(store.head())
+    stream = hub.open((ANY,), 0)
+    store.append([counted(1, 9)])
+    page = store.read(0, 100)
+    hub.extend(page.rows, page.through)
+    while hub.take(stream):
+        pass
+    hub.rewind(1, 4)
+    hub.rewind(2, 6)
+    with pytest.raises(CursorAbandoned) as caught:
+        hub.take(stream)
+    assert (caught.value.common, caught.value.epoch) == (4, 2)
