@@ -104,7 +104,11 @@ class Inherent:
 
     def extrinsics_root(self) -> Hash:
         """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
-        return extrinsics_root((encode_extrinsic(_CALL + self.encode()),))
+        return extrinsics_root((self.extrinsic(),))
+
+    def extrinsic(self) -> bytes:
+        """The bare `set_validation_data` call as it stands in a block, its length first."""
+        return encode_extrinsic(_CALL + self.encode())
 
 
 MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
@@ -137,7 +141,12 @@ class Candidate:
 
     def encode(self) -> bytes:
         """SCALE of the block: header, then `Vec<extrinsic>` with the one extrinsic."""
-        return self.header.encode() + encode_compact(1) + encode_extrinsic(_CALL + self.inherent.encode())
+        body = self.body()
+        return self.header.encode() + encode_compact(len(body)) + b"".join(body)
+
+    def body(self) -> tuple[bytes, ...]:
+        """The block's encoded extrinsics in order, each with its length first."""
+        return (self.inherent.extrinsic(),)
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":

@@ -1,0 +1,1 @@
+"""The chains of a running network as a node sees them: kept blocks, immutable views, steps, rewinds, the journal."""

@@ -1,0 +1,141 @@
+"""What can be asked of a running network beside a step, as data: what a journal holds and a replay does again."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
+
+from pubsub_emulator.primitives.types import U32_MAX
+
+
+def _from_hex(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if not value.startswith("0x"):
+        raise ValueError("bytes are hexadecimal digits after 0x")
+    return bytes.fromhex(value[2:])
+
+
+def _to_hex(value: bytes) -> str:
+    return f"0x{value.hex()}"
+
+
+Hex = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(_to_hex, when_used="json")]
+Para = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
+
+
+class _Action(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Publish(_Action):
+    """Have a parachain publish a key."""
+
+    kind: Literal["publish"] = "publish"
+    para: Para
+    key: Hex
+    value: Hex
+    ttl: int = 0
+
+
+class Subscribe(_Action):
+    """Give a parachain another set of subscriptions: (publisher, keys) pairs."""
+
+    kind: Literal["subscribe"] = "subscribe"
+    para: Para
+    items: tuple[tuple[Para, tuple[Hex, ...]], ...]
+
+
+class Cheat(_Action):
+    """Have a collator cheat; `rate` in millionths."""
+
+    kind: Literal["cheat"] = "cheat"
+    para: Para
+    strategies: tuple[str, ...]
+    collator: int | None = None
+    rate: int
+
+
+class Honest(_Action):
+    """Make all collators of a parachain honest."""
+
+    kind: Literal["honest"] = "honest"
+    para: Para
+
+
+class Upward(_Action):
+    """Have a parachain send a message to the relay chain."""
+
+    kind: Literal["upward"] = "upward"
+    para: Para
+    message: Hex
+
+
+class Downward(_Action):
+    """Have the relay chain send a message to a parachain."""
+
+    kind: Literal["downward"] = "downward"
+    para: Para
+    message: Hex
+
+
+class Horizontal(_Action):
+    """Have a parachain send a message to another one."""
+
+    kind: Literal["horizontal"] = "horizontal"
+    sender: Para
+    recipient: Para
+    message: Hex
+
+
+class SetStorage(_Action):
+    """Have root write storage of a chain (`None`: the relay chain); no value removes a key."""
+
+    kind: Literal["set_storage"] = "set_storage"
+    chain: Para | None
+    entries: tuple[tuple[Hex, Hex | None], ...]
+
+
+class Travel(_Action):
+    """Leave out slots of the relay chain before its next block."""
+
+    kind: Literal["travel"] = "travel"
+    slots: int
+
+
+class Turn(_Action):
+    """Let a parachain build in the next step, whatever its pace."""
+
+    kind: Literal["turn"] = "turn"
+    para: Para
+
+
+class Rewind(_Action):
+    """Go back to a relay block."""
+
+    kind: Literal["rewind"] = "rewind"
+    relay: Hex
+
+
+class Offer(_Action):
+    """Signed extrinsics that the next block of a chain may take, in order."""
+
+    kind: Literal["offer"] = "offer"
+    chain: Para | None
+    extrinsics: tuple[Hex, ...]
+
+
+Action = (
+    Publish
+    | Subscribe
+    | Cheat
+    | Honest
+    | Upward
+    | Downward
+    | Horizontal
+    | SetStorage
+    | Travel
+    | Turn
+    | Rewind
+    | Offer
+)
+action_adapter: TypeAdapter[Action] = TypeAdapter(Annotated[Action, Field(discriminator="kind")])

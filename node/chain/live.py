@@ -1,0 +1,204 @@
+"""A running network: actions, steps and rewinds, each ending in a `Moment`.
+
+One thread at a time may use it. A step that raises is undone whole: the network is again what it was after the last
+step, and whoever asked for something since then is told.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from pubsub_emulator.emulator.cheating import make_cheat, make_honest
+from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.records import Observer
+from pubsub_emulator.emulator.requests import BadRequest, ensure_key, ensure_message
+from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment, Saved
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.origin import Root
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.parachain_system.governance import check_runtime, set_code, transact
+
+_SET_STORAGE: Final = b"\x00\x04"
+_KILL_STORAGE: Final = b"\x00\x05"
+_entries = scale.vec(scale.pair(scale.bytes_, scale.bytes_))
+_keys = scale.vec(scale.bytes_)
+
+Observers = Callable[[int], Iterable[Observer]]
+"""Makes the observers of a line of blocks; 1 for the first, one more after each rewind."""
+
+
+class LiveNetwork:
+    """A scenario's network that is stepped on request."""
+
+    def __init__(self, simulation: Simulation, observers: Observers | None = None, *, keep_snapshots: bool = True):
+        """`keep_snapshots` says whether moments can be gone back to."""
+        self.simulation = simulation
+        self.epoch = 1
+        self._observers = observers
+        self._keep_snapshots = keep_snapshots
+        self._ordered: dict[ParaId, RuntimeSpec] = {}
+        self._observe()
+        self.genesis = self._genesis()
+        self._clean = self._save()
+        self._newest = self.genesis
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.simulation.network
+
+    def finish(self) -> None:
+        """Tell observers that nothing follows."""
+        self.network.finish()
+
+    # Steps
+
+    def step(self) -> Moment:
+        """Build one relay block with the scenario's traffic and what was asked for.
+
+        Whatever it raises, the network is as it was after the last step: what was asked for since then is lost.
+        """
+        try:
+            step = self.simulation.step()
+        except BaseException:
+            self.undo()
+            raise
+        self._clean = self._save()
+        self._ordered = {
+            para: spec
+            for para, spec in self._ordered.items()
+            if spec.spec_version > self.network.parachain(para).spec().spec_version
+        }
+        self._newest = self._moment(step)
+        return self._newest
+
+    def undo(self) -> None:
+        """Forget what was asked for since the last step."""
+        self._restore(self._clean)
+
+    def rewind(self, moment: Moment) -> Moment:
+        """Go back to a moment that has a snapshot; observers of this line end, and new ones begin."""
+        saved = moment.saved
+        if saved is None:
+            raise BadRequest(f"relay block {moment.number} cannot be gone back to")
+        self.network.finish()
+        self.network.dismiss()
+        self._restore(saved)
+        self._clean = saved
+        self._newest = moment
+        self.epoch += 1
+        self._observe()
+        return moment
+
+    # Actions
+
+    def apply(self, action: Action) -> int | None:
+        """Do what is asked; it shows with the next step. Raises `PubsubError` and changes nothing when it cannot be.
+
+        Returns the new spec version for `Subscribe`, the collator for `Cheat`, their number for `Honest`.
+        """
+        network = self.network
+        match action:
+            case actions.Publish():
+                network.publish(action.para, PubsubKey(action.key), action.value, action.ttl)
+            case actions.Subscribe():
+                return self._subscribe(action)
+            case actions.Cheat():
+                return make_cheat(network, action.para, action.strategies, action.collator, action.rate)
+            case actions.Honest():
+                return make_honest(network, action.para)
+            case actions.Upward():
+                ensure_message(action.message)
+                network.parachain(action.para).send_upward(action.message)
+            case actions.Downward():
+                network.send_downward(action.para, action.message)
+            case actions.Horizontal():
+                network.send(action.sender, action.recipient, action.message)
+            case actions.SetStorage():
+                self._set_storage(action)
+            case actions.Travel():
+                network.travel(action.slots)
+            case actions.Turn():
+                network.give_turn(action.para)
+            case actions.Offer():
+                self._offer(action)
+            case actions.Rewind():
+                raise BadRequest("a rewind is no action of a step")
+        return None
+
+    def _subscribe(self, action: actions.Subscribe) -> int:
+        chain = self.network.parachain(action.para)
+        for publisher, keys in action.items:
+            self.network.parachain(publisher)
+            for key in keys:
+                ensure_key(key)
+        current = self._ordered.get(chain.para) or chain.spec()
+        declared = [(ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items]
+        spec = replace(current, subscriptions=merge_subscriptions(declared), spec_version=current.spec_version + 1)
+        check_runtime(spec)
+        self.network.upgrade(spec)
+        self._ordered[chain.para] = spec
+        return spec.spec_version
+
+    def _set_storage(self, action: actions.SetStorage) -> None:
+        put = [(key, value) for key, value in action.entries if value is not None]
+        killed = [key for key, value in action.entries if value is None]
+        if action.chain is RELAY:
+            if put:
+                self.network.call(Root(), "System", "set_storage", put)
+            if killed:
+                self.network.call(Root(), "System", "kill_storage", killed)
+            return
+        if put:
+            self.network.send_downward(action.chain, transact(_SET_STORAGE + _entries.encode(put)))
+        if killed:
+            self.network.send_downward(action.chain, transact(_KILL_STORAGE + _keys.encode(killed)))
+
+    def _offer(self, action: actions.Offer) -> None:
+        raise BadRequest(f"{len(action.extrinsics)} extrinsics: this network takes none")
+
+    # Moments
+
+    def _observe(self) -> None:
+        for observer in self._observers(self.epoch) if self._observers is not None else ():
+            self.network.observe(observer, past=True)
+
+    def _save(self) -> Saved:
+        return Saved(self.network.snapshot(), dict(self._ordered))
+
+    def _restore(self, saved: Saved) -> None:
+        self.network.restore(saved.network)
+        self._ordered = dict(saved.ordered)
+
+    def _genesis(self) -> Moment:
+        network = self.network
+        first = network.relay.blocks[-1]
+        number = RelayBlockNumber(0)
+        relay = Block(RELAY, first.header.hash(), first.header, (), first.state, number)
+        heads: dict[Chain, Block] = {RELAY: relay}
+        for para, chain in network.parachains.items():
+            heads[para] = Block(para, chain.header.hash(), chain.header, (), chain.state, number)
+        return Moment(relay, (), (), heads, self._save() if self._keep_snapshots else None)
+
+    def _moment(self, step: Step) -> Moment:
+        kept = self.network.relay.blocks[-1]
+        relay = Block(RELAY, kept.header.hash(), kept.header, step.block.extrinsics, kept.state, step.number)
+        blocks = tuple(
+            Block(
+                record.chain,
+                record.candidate.hash(),
+                record.candidate.header,
+                record.candidate.body(),
+                record.outcome.state,
+                step.number,
+            )
+            for record in step.records
+            if record.outcome is not None
+        )
+        heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
+        return Moment(relay, blocks, step.records, heads, self._clean if self._keep_snapshots else None)
+

@@ -1,0 +1,232 @@
+"""What a node keeps of its chains, and what of it is best and final.
+
+    moments   the newest relay blocks with all that was built for them, forks included
+    views     for each chain an immutable reading: genesis, best, final, blocks by height
+    pins      blocks that a client holds on to after they left the window
+
+Everything is replaced by one assignment to `views`; whoever took a view before keeps a true one.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.types import Hash
+
+HISTORY: Final = 4096
+"""Relay blocks that are kept unless told otherwise."""
+
+
+class ImpossibleTimeline(PubsubError):
+    """A history and a finality that do not go together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainView:
+    """One chain at one time. `heights` may know of later blocks: ask `at_height`."""
+
+    chain: Chain
+    genesis: Block
+    best: Block
+    final: Block
+    since: int
+    """The height that was final when this line of blocks began: at first 0, after a rewind where it went back to."""
+    heights: Mapping[int, Block]
+
+    def at_height(self, number: int) -> Block | None:
+        """The block of that height on the best chain, `None` when there is none or it is not kept."""
+        return self.heights.get(number) if 0 <= number <= self.best.number else None
+
+    def unfinalized(self) -> tuple[Block, ...]:
+        """The blocks after the final one, ascending, up to the best."""
+        return tuple(self.heights[number] for number in range(self.final.number + 1, self.best.number + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainAdvance:
+    """What became of one chain: `new` blocks in order, and `finalized` ones, ascending."""
+
+    view: ChainView
+    new: tuple[Block, ...]
+    finalized: tuple[Block, ...]
+    before: Block
+    """The best block before."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Advance:
+    """What a step or a rewind changed; `left` are the blocks that a rewind took off the best chains."""
+
+    moment: Moment
+    chains: Mapping[Chain, ChainAdvance]
+    rewound: bool = False
+    left: tuple[Block, ...] = ()
+    texts: dict[Hash, str] = field(default_factory=dict)
+    """Headers as JSON, made when the first reader asks."""
+    changes: dict[Hash, Mapping[bytes, bytes | None]] = field(default_factory=dict)
+    """What blocks changed in their top tries, worked out when the first reader asks."""
+
+
+class Timeline:
+    """The kept moments of a network, best chain and forks."""
+
+    def __init__(self, genesis: Moment, history: int = HISTORY, finality: int = 0) -> None:
+        """Starts with block 0 of every chain. Raises `ImpossibleTimeline` unless 0 <= finality < history."""
+        if not 0 <= finality < history:
+            raise ImpossibleTimeline(
+                f"{history} relay blocks of history do not hold a final block {finality} behind the best"
+            )
+        self.history = history
+        self.finality = finality
+        self.genesis = genesis
+        self._path: dict[int, Moment] = {0: genesis}
+        self._moments: dict[int, list[Moment]] = {0: [genesis]}
+        self._blocks: dict[Chain, dict[Hash, Block]] = {chain: {} for chain in genesis.heads}
+        self._heights: dict[Chain, dict[int, Block]] = {chain: {} for chain in genesis.heads}
+        self._pins: dict[Chain, Counter[Hash]] = {chain: Counter() for chain in genesis.heads}
+        self._candidates: dict[Hash, BlockRecord] = {}
+        self._discarded: deque[Hash] = deque(maxlen=history)
+        self._oldest = 1
+        self._outlived: list[Block] = []
+        self.newest = genesis
+        self.views: Mapping[Chain, ChainView] = {}
+        for chain, block in genesis.heads.items():
+            self._blocks[chain][block.hash] = block
+            self._heights[chain][0] = block
+        self.views = self._views(dict.fromkeys(genesis.heads, 0))
+
+    # Reading
+
+    def block(self, chain: Chain, name: bytes) -> Block | None:
+        """A kept block by its hash, `None` when it is not kept."""
+        return self._blocks[chain].get(Hash(name))
+
+    def was_discarded(self, name: bytes) -> bool:
+        """Whether a block of that hash was kept once, as far as that is still known."""
+        return name in self._discarded
+
+    def moment(self, number: int) -> Moment | None:
+        """The moment of that relay height on the best chain, `None` when it is not kept."""
+        return self._path.get(number)
+
+    def moment_of(self, block: Block) -> Moment | None:
+        """The moment in which a block came, on whichever fork; `None` when it is not kept."""
+        for moment in self._moments.get(block.relay_number, ()):
+            if moment.relay is block or any(each is block for each in moment.blocks):
+                return moment
+        return self.genesis if block.relay_number == 0 else None
+
+    def candidate(self, name: bytes) -> BlockRecord | None:
+        """A judged candidate by its hash, `None` when it is not kept."""
+        return self._candidates.get(Hash(name))
+
+    def moments(self) -> tuple[Moment, ...]:
+        """The kept moments of the best chain, ascending."""
+        return tuple(self._path[number] for number in sorted(self._path))
+
+    # Changing
+
+    def extend(self, moment: Moment) -> Advance:
+        """Add the next moment. Raises `DefensiveFailure` when it does not follow the newest one."""
+        number = moment.number
+        if number != self.newest.number + 1:
+            raise DefensiveFailure(f"relay block {number} does not follow {self.newest.number}")
+        before = self.views
+        self._path[number] = moment
+        self._moments.setdefault(number, []).append(moment)
+        for block in (moment.relay, *moment.blocks):
+            self._blocks[block.chain][block.hash] = block
+            self._heights[block.chain][block.number] = block
+        for record in moment.records:
+            self._candidates[record.candidate.hash()] = record
+        self.newest = moment
+        self.views = self._views({chain: view.since for chain, view in before.items()})
+        advance = Advance(moment, {chain: self._advanced(chain, before[chain]) for chain in self.views})
+        self._prune(number - self.history)
+        return advance
+
+    def rewind(self, moment: Moment) -> Advance:
+        """Make a kept moment of the best chain the newest one; what came after it is kept as a fork."""
+        if self._path.get(moment.number) is not moment:
+            raise DefensiveFailure(f"relay block {moment.number} is not on the best chain")
+        before = self.views
+        left = [
+            block
+            for number in range(moment.number + 1, self.newest.number + 1)
+            for block in (self._path[number].relay, *self._path[number].blocks)
+        ]
+        self._path = {number: each for number, each in self._path.items() if number <= moment.number}
+        self._heights = {
+            chain: {number: block for number, block in heights.items() if number <= moment.heads[chain].number}
+            for chain, heights in self._heights.items()
+        }
+        self.newest = moment
+        final = self._final().heads
+        self.views = self._views({chain: block.number for chain, block in final.items()})
+        changed = {chain: ChainAdvance(view, (), (), before[chain].best) for chain, view in self.views.items()}
+        return Advance(moment, changed, rewound=True, left=tuple(left))
+
+    def pin(self, block: Block) -> None:
+        """Keep a block until it is unpinned as often as it was pinned."""
+        self._pins[block.chain][block.hash] += 1
+
+    def unpin(self, block: Block) -> None:
+        """Undo one `pin`; a block that has left the window goes with the last one."""
+        pins = self._pins[block.chain]
+        pins[block.hash] -= 1
+        if pins[block.hash] > 0:
+            return
+        del pins[block.hash]
+        if 0 < block.relay_number < self._oldest:
+            self._forget_block(block)
+
+    # Helpers
+
+    def _final(self) -> Moment:
+        return self._path[max(self.newest.number - self.finality, 0)]
+
+    def _views(self, since: Mapping[Chain, int]) -> Mapping[Chain, ChainView]:
+        best, final = self.newest.heads, self._final().heads
+        return {
+            chain: ChainView(chain, genesis, best[chain], final[chain], since[chain], self._heights[chain])
+            for chain, genesis in self.genesis.heads.items()
+        }
+
+    def _advanced(self, chain: Chain, before: ChainView) -> ChainAdvance:
+        view = self.views[chain]
+        finalized = tuple(view.heights[at] for at in range(before.final.number + 1, view.final.number + 1))
+        if chain is RELAY:
+            return ChainAdvance(view, (self.newest.relay,), finalized, before.best)
+        new = tuple(block for block in self.newest.blocks if block.chain == chain)
+        return ChainAdvance(view, new, finalized, before.best)
+
+    def _prune(self, last: int) -> None:
+        """Forget the moments up to relay block `last`; block 0, pinned blocks and every chain's newest ones stay."""
+        waiting, self._outlived = self._outlived, []
+        for block in waiting:
+            self._forget_block(block)
+        while self._oldest <= last:
+            for moment in self._moments.pop(self._oldest, ()):
+                for block in (moment.relay, *moment.blocks):
+                    self._forget_block(block)
+                for record in moment.records:
+                    self._candidates.pop(record.candidate.hash(), None)
+            self._path.pop(self._oldest, None)
+            self._oldest += 1
+
+    def _forget_block(self, block: Block) -> None:
+        if self._pins[block.chain][block.hash]:
+            return  # `unpin` sees to it
+        view = self.views[block.chain]
+        if block is view.best or block is view.final:
+            self._outlived.append(block)  # its chain has built nothing for a whole window
+            return
+        if self._blocks[block.chain].pop(block.hash, None) is not None:
+            self._discarded.append(block.hash)
+        heights = self._heights[block.chain]
+        if heights.get(block.number) is block:
+            del heights[block.number]

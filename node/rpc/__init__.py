@@ -1,0 +1,1 @@
+"""The methods of a node: functions of a chain, parameters and a caller, without sockets, files or clocks."""

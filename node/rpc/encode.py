@@ -1,0 +1,43 @@
+"""Headers, blocks and bytes as a Substrate node writes them in JSON; hexadecimal digits are in lower case."""
+
+from typing import Any
+
+from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.timeline import Advance
+from pubsub_emulator.node.rpc.session import compact
+from pubsub_emulator.primitives.header import Header
+
+
+def hexed(data: bytes) -> str:
+    """Bytes as `0x…`."""
+    return f"0x{data.hex()}"
+
+
+def maybe_hexed(data: bytes | None) -> str | None:
+    """As `hexed`, `None` for nothing."""
+    return None if data is None else f"0x{data.hex()}"
+
+
+def header_json(header: Header) -> dict[str, Any]:
+    """A header as legacy methods give it."""
+    return {
+        "parentHash": hexed(header.parent_hash),
+        "number": hex(header.number),
+        "stateRoot": hexed(header.state_root),
+        "extrinsicsRoot": hexed(header.extrinsics_root),
+        "digest": {"logs": [hexed(item.encode()) for item in header.digest]},
+    }
+
+
+def block_json(block: Block) -> dict[str, Any]:
+    """A block as `chain_getBlock` gives it."""
+    extrinsics = [hexed(extrinsic) for extrinsic in block.body]
+    return {"block": {"header": header_json(block.header), "extrinsics": extrinsics}, "justifications": None}
+
+
+def header_text(advance: Advance, block: Block) -> str:
+    """A header's JSON, made once for all who are told of a step."""
+    text = advance.texts.get(block.hash)
+    if text is None:
+        text = advance.texts[block.hash] = compact(header_json(block.header))
+    return text

@@ -1,0 +1,67 @@
+"""What a call is answered with when it fails: code, message and data as a Substrate node gives them."""
+
+from typing import Any, Final
+
+from pubsub_emulator.primitives.errors import PubsubError
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+TOO_MANY_SUBSCRIPTIONS: Final = -32006
+REQUEST_TOO_BIG: Final = -32007
+ANSWER_TOO_BIG: Final = -32008
+BATCH_TOO_LONG: Final = -32010
+BATCH_ANSWER_TOO_BIG: Final = -32011
+DEVELOPMENT: Final = 1
+CLIENT: Final = 4003
+
+
+class RpcError(PubsubError):
+    """A call that failed; all of it goes to the client."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def document(self) -> dict[str, Any]:
+        """The `error` member of an answer."""
+        out: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            out["data"] = self.data
+        return out
+
+
+def invalid_params(why: str) -> RpcError:
+    """Parameters of the wrong type or number."""
+    return RpcError(INVALID_PARAMS, "Invalid params", why)
+
+
+def method_not_found() -> RpcError:
+    """No such method, or none that may be called here."""
+    return RpcError(METHOD_NOT_FOUND, "Method not found")
+
+
+def unknown_block(name: bytes) -> RpcError:
+    """A block hash that was never kept."""
+    return RpcError(
+        CLIENT, f"Client error: UnknownBlock: Header was not found in the database: 0x{name.hex()}"
+    )
+
+
+def discarded_block(name: bytes) -> RpcError:
+    """A block whose state is no longer kept."""
+    return RpcError(CLIENT, f"Client error: UnknownBlock: State already discarded for 0x{name.hex()}")
+
+
+def execution_failed(why: str) -> RpcError:
+    """A runtime call that failed."""
+    return RpcError(CLIENT, f"Client error: Execution failed: {why}")
+
+
+def development(error: PubsubError) -> RpcError:
+    """A development or pubsub method that could not do what it was asked for."""
+    return RpcError(DEVELOPMENT, str(error))

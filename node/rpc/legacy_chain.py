@@ -1,0 +1,141 @@
+"""`chain_*`: headers, blocks, and subscriptions to heads."""
+
+from typing import Any, Final
+
+from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text, hexed
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.params import AT, Param, height, text
+from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+
+methods: Final = Methods()
+method = methods.method
+
+
+def _heights(value: Any) -> int | list[int]:
+    return [height(item) for item in value] if isinstance(value, list) else height(value)
+
+
+@method("chain_getBlockHash", Param("number", _heights, optional=True, aliases=("hash",)), aliases=("chain_getHead",))
+def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
+    """Hashes by height on the best chain."""
+    view = call.view
+    if numbers is None:
+        return hexed(view.best.hash)
+    if isinstance(numbers, int):
+        found = view.at_height(numbers)
+        return None if found is None else hexed(found.hash)
+    blocks = [view.at_height(number) for number in numbers]
+    return [None if block is None else hexed(block.hash) for block in blocks]
+
+
+@method("chain_getFinalizedHead", aliases=("chain_getFinalisedHead",))
+def finalized_head(call: Call) -> Json:
+    """The final block's hash."""
+    return hexed(call.view.final.hash)
+
+
+@method("chain_getHeader", AT)
+def header(call: Call, at: bytes | None) -> Json:
+    """A header, `None` when the block is not kept."""
+    block = call.find(at)
+    return None if block is None else header_json(block.header)
+
+
+@method("chain_getBlock", AT)
+def block(call: Call, at: bytes | None) -> Json:
+    """A block, `None` when it is not kept."""
+    found = call.find(at)
+    return None if found is None else block_json(found)
+
+
+class Heads(Subscription):
+    """Best heads in order; after a rewind the new one, though lower."""
+
+    method = "chain_newHead"
+    group = "newHeads"
+    overflow = Overflow.NEWEST
+
+    def first(self, current: Block) -> None:
+        """The present head."""
+        self.notify(compact(header_json(current.header)))
+
+    def advanced(self, advance: Advance) -> None:
+        """Each new block."""
+        change = advance.chains[self.chain]
+        if advance.rewound and change.view.best is not change.before:
+            self.notify(header_text(advance, change.view.best))
+        for each in change.new:
+            self.notify(header_text(advance, each))
+
+    def newest(self, timeline: Timeline) -> None:
+        """The best head."""
+        self.first(timeline.views[self.chain].best)
+
+
+class AllHeads(Heads):
+    """As `Heads`: blocks come one after another here, and forks only by rewinds."""
+
+    method = "chain_allHead"
+    group = "allHeads"
+
+
+class FinalizedHeads(Heads):
+    """Final heads in order."""
+
+    method = "chain_finalizedHead"
+    group = "finalizedHeads"
+
+    def advanced(self, advance: Advance) -> None:
+        """Each block that became final."""
+        change = advance.chains[self.chain]
+        if advance.rewound and change.view.final.number < self.told:
+            self.notify(header_text(advance, change.view.final))
+        for each in change.finalized:
+            self.notify(header_text(advance, each))
+        self.told = change.view.final.number
+
+    def __init__(self, chain: Chain) -> None:
+        super().__init__(chain)
+        self.told = 0
+
+    def first(self, current: Block) -> None:
+        """The present final head."""
+        self.told = current.number
+        super().first(current)
+
+    def newest(self, timeline: Timeline) -> None:
+        """The final head."""
+        self.first(timeline.views[self.chain].final)
+
+
+_KINDS: Final[tuple[tuple[type[Heads], str, tuple[str, ...], tuple[str, ...]], ...]] = (
+    (
+        Heads,
+        "NewHeads",
+        ("chain_subscribeNewHead", "subscribe_newHead"),
+        ("chain_unsubscribeNewHead", "unsubscribe_newHead"),
+    ),
+    (AllHeads, "AllHeads", (), ()),
+    (FinalizedHeads, "FinalizedHeads", ("chain_subscribeFinalisedHeads",), ("chain_unsubscribeFinalisedHeads",)),
+)
+
+
+def _declare(kind: type[Heads], name: str, aliases: tuple[str, ...], ending: tuple[str, ...]) -> None:
+    @method(f"chain_subscribe{name}", aliases=aliases, live=True)
+    def subscribe(call: Call) -> Json:
+        subscription = kind(call.chain)
+        opened = call.open(subscription)
+        final = kind is FinalizedHeads
+        subscription.first(call.view.final if final else call.view.best)
+        return opened
+
+    @method(f"chain_unsubscribe{name}", Param("subscription", text), aliases=ending, live=True)
+    def unsubscribe(call: Call, name: str) -> Json:
+        return call.session is not None and call.session.remove(name, kind.group)
+
+
+for _kind in _KINDS:
+    _declare(*_kind)
+

@@ -1,0 +1,94 @@
+"""`childstate_*` and child read proofs: the tries that publishers write to, by their prefixed storage key."""
+
+from typing import Final
+
+from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
+from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
+from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, check_count
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie import Trie
+
+methods: Final = Methods()
+method = methods.method
+
+CHILD: Final = Param("childKey", hexadecimal, aliases=("child", "childStorageKey", "child_storage_key"))
+
+
+def child_key(prefixed: bytes) -> bytes:
+    """The storage key of a default child trie. Raises `RpcError` 4003 for any other kind."""
+    if not prefixed.startswith(CHILD_STORAGE_PREFIX):
+        raise RpcError(CLIENT, "Client error: Invalid child storage key")
+    return prefixed[len(CHILD_STORAGE_PREFIX) :]
+
+
+def _trie(block: Block, prefixed: bytes) -> Trie | None:
+    return block.state.children.get(child_key(prefixed))
+
+
+def _get(call: Call, child: bytes, key: bytes, at: bytes | None) -> bytes | None:
+    trie = _trie(call.block(at), child)
+    return None if trie is None else trie.get(key)
+
+
+@method("childstate_getStorage", CHILD, KEY, AT)
+def get_storage(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
+    """A value."""
+    return maybe_hexed(_get(call, child, key, at))
+
+
+@method("childstate_getStorageHash", CHILD, KEY, AT)
+def get_storage_hash(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
+    """The blake2b-256 of a value."""
+    value = _get(call, child, key, at)
+    return None if value is None else hexed(blake2_256(value))
+
+
+@method("childstate_getStorageSize", CHILD, KEY, AT)
+def get_storage_size(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
+    """Bytes of a value."""
+    value = _get(call, child, key, at)
+    return None if value is None else len(value)
+
+
+@method("childstate_getStorageEntries", CHILD, KEYS, AT)
+def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
+    """Several values."""
+    trie = _trie(call.block(at), child)
+    return [None if trie is None else maybe_hexed(trie.get(key)) for key in keys]
+
+
+@method("childstate_getKeys", CHILD, PREFIX, AT)
+async def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -> Json:
+    """All keys that begin with `prefix`."""
+    trie = _trie(call.block(at), child)
+    out = []
+    for count, key in enumerate(() if trie is None else trie.keys(prefix or b"")):
+        out.append(hexed(key))
+        if count % 256 == 255:
+            await call.node.control.breathe()
+    return out
+
+
+@method("childstate_getKeysPaged", CHILD, PREFIX, COUNT, START, AT, aliases=("childstate_getKeysPagedAt",))
+def get_keys_paged(
+    call: Call, child: bytes, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
+) -> Json:
+    """At most `count` keys after `start`."""
+    check_count(count)
+    trie = _trie(call.block(at), child)
+    keys = iter(()) if trie is None else trie.keys(prefix or b"", start or None)
+    return [hexed(key) for _, key in zip(range(count), keys, strict=False)]
+
+
+@method("state_getChildReadProof", CHILD, KEYS, AT)
+def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
+    """Every trie node that reading some keys of a child trie touches, the path to its root included."""
+    block = call.block(at)
+    nodes: dict[Hash, bytes] = {}
+    block.state.prove((), {child_key(child): keys}, nodes)
+    return {"at": hexed(block.hash), "proof": [hexed(node) for node in nodes.values()]}

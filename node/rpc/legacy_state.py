@@ -1,0 +1,304 @@
+"""`state_*`: storage, proofs, runtime calls and versions, at any kept block."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
+from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.node import RuntimeVersion, UnknownFunction
+from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, text, u64
+from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+
+methods: Final = Methods()
+method = methods.method
+
+MOST_KEYS: Final = 1000
+CODE: Final = b":code"
+KEY: Final = Param("key", hexadecimal)
+KEYS: Final = Param("keys", list_of(hexadecimal))
+PREFIX: Final = Param("prefix", hexadecimal, optional=True)
+COUNT: Final = Param("count", u64)
+START: Final = Param("startKey", hexadecimal, optional=True, aliases=("start", "start_key"))
+
+# Storage
+
+
+@method("state_getStorage", KEY, AT, aliases=("state_getStorageAt",))
+def get_storage(call: Call, key: bytes, at: bytes | None) -> Json:
+    """A value."""
+    return maybe_hexed(call.block(at).state.top.get(key))
+
+
+@method("state_getStorageHash", KEY, AT, aliases=("state_getStorageHashAt",))
+def get_storage_hash(call: Call, key: bytes, at: bytes | None) -> Json:
+    """The blake2b-256 of a value."""
+    value = call.block(at).state.top.get(key)
+    return None if value is None else hexed(blake2_256(value))
+
+
+@method("state_getStorageSize", KEY, AT, aliases=("state_getStorageSizeAt",))
+async def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
+    """Bytes of a value, or of all values whose keys begin with `key`."""
+    top = call.block(at).state.top
+    value = top.get(key)
+    if value is not None:
+        return len(value)
+    total = 0
+    for count, (_, each) in enumerate(top.items(key)):
+        total += len(each)
+        if count % 256 == 255:
+            await call.node.control.breathe()
+    return total or None
+
+
+@method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",))
+def get_keys_paged(call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None) -> Json:
+    """At most `count` keys after `start`."""
+    check_count(count)
+    keys = call.block(at).state.top.keys(prefix or b"", start or None)
+    return [hexed(key) for _, key in zip(range(count), keys, strict=False)]
+
+
+def check_count(count: int) -> None:
+    """Raises `RpcError` 4002 for a page that is too long."""
+    if count > MOST_KEYS:
+        raise RpcError(4002, f"count exceeds maximum value. value: {count}, max: {MOST_KEYS}")
+
+
+@method("state_getKeys", PREFIX, AT)
+async def get_keys(call: Call, prefix: bytes | None, at: bytes | None) -> Json:
+    """All keys that begin with `prefix`."""
+    out = []
+    for count, key in enumerate(call.block(at).state.top.keys(prefix or b"")):
+        out.append(hexed(key))
+        if count % 256 == 255:
+            await call.node.control.breathe()
+    return out
+
+
+@method("state_queryStorageAt", KEYS, AT)
+def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+    """The values of some keys."""
+    return [_changes(call.block(at), keys)]
+
+
+def _changes(block: Block, keys: list[bytes]) -> dict[str, Any]:
+    get = block.state.top.get
+    return {"block": hexed(block.hash), "changes": [[hexed(key), maybe_hexed(get(key))] for key in keys]}
+
+
+@method(
+    "state_queryStorage",
+    KEYS,
+    Param("fromBlock", block_hash, aliases=("from",)),
+    Param("toBlock", block_hash, optional=True, aliases=("to",)),
+)
+async def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
+    """The values of some keys, and what became of them in each block of a range."""
+    start, end = call.block(first), call.block(last)
+    view = call.view
+    if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
+        details = "from number > to number" if start.number > end.number else "from and to should be on one chain"
+        raise RpcError(
+            4001, f"Cannot resolve a block range ['{_shown(first)}' ... '{_shown(end.hash)}]. {details}"
+        )
+    out = [_changes(start, keys)]
+    before = {key: start.state.top.get(key) for key in keys}
+    for number in range(start.number + 1, end.number + 1):
+        block = view.at_height(number)
+        if block is None:
+            break
+        now = {key: block.state.top.get(key) for key in keys}
+        changed = [key for key in keys if now[key] != before[key]]
+        if changed:
+            out.append(_changes(block, changed))
+        before = now
+        await call.node.control.breathe()
+    return out
+
+
+def _shown(name: bytes) -> str:
+    return hexed(name)
+
+
+# Proofs
+
+
+@method("state_getReadProof", KEYS, AT)
+def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+    """Every trie node that reading some keys touches."""
+    block = call.block(at)
+    nodes: dict[Hash, bytes] = {}
+    block.state.prove(keys, {}, nodes)
+    return {"at": hexed(block.hash), "proof": [hexed(node) for node in nodes.values()]}
+
+
+# The runtime
+
+
+def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
+    """What a runtime function returns. Raises `RpcError` 4003."""
+    try:
+        return call.node.runtimes.call(block, name, data)
+    except UnknownFunction:
+        raise execution_failed(f"Other: Exported method {name} is not found") from None
+    except RpcError:
+        raise
+    except PubsubError as error:
+        raise execution_failed(str(error)) from error
+
+
+@method(
+    "state_call", Param("name", text, aliases=("method",)), Param("bytes", hexadecimal, aliases=("data",)), AT,
+    aliases=("state_callAt",),
+)
+def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
+    """What a runtime function returns."""
+    return hexed(run(call, call.block(at), name, data))
+
+
+@method("state_getMetadata", AT)
+def get_metadata(call: Call, at: bytes | None) -> Json:
+    """Metadata, version 14."""
+    block = call.block(at)
+    try:
+        return hexed(call.node.runtimes.metadata(block, 14))
+    except UnknownFunction as error:
+        raise RpcError(CLIENT, f"Client error: {error}") from error
+
+
+def version_json(version: RuntimeVersion) -> dict[str, Any]:
+    """A runtime version as legacy methods give it."""
+    return {
+        "specName": version.spec_name,
+        "implName": version.impl_name,
+        "authoringVersion": version.authoring_version,
+        "specVersion": version.spec_version,
+        "implVersion": version.impl_version,
+        "apis": [[hexed(name), number] for name, number in version.apis],
+        "transactionVersion": version.transaction_version,
+        "systemVersion": version.system_version,
+        "stateVersion": version.system_version,
+    }
+
+
+@method("state_getRuntimeVersion", AT, aliases=("chain_getRuntimeVersion",))
+def get_runtime_version(call: Call, at: bytes | None) -> Json:
+    """The runtime's version."""
+    return version_json(call.node.runtimes.version(call.block(at)))
+
+
+# Subscriptions
+
+
+def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mapping[bytes, bytes | None]:
+    """What a block changed in its parent's top trie, worked out once for all who are told of a step."""
+    known = advance.changes.get(block.hash)
+    if known is None:
+        parent = timeline.block(block.chain, block.header.parent_hash)
+        known = {} if parent is None else {key: new for key, _, new in parent.state.top.differences(block.state.top)}
+        advance.changes[block.hash] = known
+    return known
+
+
+class StorageChanges(Subscription):
+    """Some keys: all of them at first, then what changes."""
+
+    method = "state_storage"
+    group = "storage"
+    overflow = Overflow.NEWEST
+
+    def __init__(self, chain: Chain, keys: list[bytes], timeline: Timeline) -> None:
+        super().__init__(chain)
+        self.keys = dict.fromkeys(keys)
+        self._timeline = timeline
+
+    def newest(self, timeline: Timeline) -> None:
+        """All keys at the best block."""
+        self.notify(compact(_changes(timeline.views[self.chain].best, list(self.keys))))
+
+    def advanced(self, advance: Advance) -> None:
+        """What each new block changed; after a rewind what differs from the best block before."""
+        change = advance.chains[self.chain]
+        if advance.rewound:
+            before, now = change.before.state.top, change.view.best
+            self._tell(now, [key for key in self.keys if before.get(key) != now.state.top.get(key)])
+            return
+        for block in change.new:
+            changed = changed_entries(self._timeline, advance, block)
+            self._tell(block, [key for key in self.keys if key in changed])
+
+    def _tell(self, block: Block, keys: list[bytes]) -> None:
+        if keys:
+            self.notify(compact(_changes(block, keys)))
+
+
+@method("state_subscribeStorage", KEYS, live=True)
+def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
+    """Values of some keys, and their changes."""
+    subscription = StorageChanges(call.chain, keys, call.node.timeline)
+    opened = call.open(subscription)
+    subscription.newest(call.node.timeline)
+    return opened
+
+
+@method("state_unsubscribeStorage", Param("subscription", text), live=True)
+def unsubscribe_storage(call: Call, name: str) -> Json:
+    """End it; whether there was one."""
+    return call.session is not None and call.session.remove(name, StorageChanges.group)
+
+
+class RuntimeVersions(Subscription):
+    """The runtime's version: the present one, then each other one."""
+
+    method = "state_runtimeVersion"
+    group = "runtimeVersion"
+    overflow = Overflow.NEWEST
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.chain)
+        self._runtimes = call.node.runtimes
+        self._told: RuntimeVersion | None = None
+
+    def newest(self, timeline: Timeline) -> None:
+        """The version at the best block, unless it was told already."""
+        version = self._runtimes.version(timeline.views[self.chain].best)
+        if version != self._told:
+            self._told = version
+            self.notify(compact(version_json(version)))
+
+    def advanced(self, advance: Advance) -> None:
+        """Another version, if the best block has one."""
+        change = advance.chains[self.chain]
+        if change.view.best.state.top.get(CODE) == change.before.state.top.get(CODE):
+            return
+        version = self._runtimes.version(change.view.best)
+        if version != self._told:
+            self._told = version
+            self.notify(compact(version_json(version)))
+
+
+@method("state_subscribeRuntimeVersion", aliases=("chain_subscribeRuntimeVersion",), live=True)
+def subscribe_runtime_version(call: Call) -> Json:
+    """The runtime's version, and its changes."""
+    subscription = RuntimeVersions(call)
+    opened = call.open(subscription)
+    subscription.newest(call.node.timeline)
+    return opened
+
+
+@method(
+    "state_unsubscribeRuntimeVersion",
+    Param("subscription", text),
+    aliases=("chain_unsubscribeRuntimeVersion",),
+    live=True,
+)
+def unsubscribe_runtime_version(call: Call, name: str) -> Json:
+    """End it; whether there was one."""
+    return call.session is not None and call.session.remove(name, RuntimeVersions.group)

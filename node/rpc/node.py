@@ -1,0 +1,112 @@
+"""The node that methods work on: kept blocks, runtimes, what may change the network, and who listens."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.rpc.method import Method
+from pubsub_emulator.node.rpc.session import Session
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.runtime.parachain_system.governance import CODE
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+
+PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
+CLIENT: Final = "pubsub-emulator"
+
+
+class CannotBuild(PubsubError):
+    """Blocks cannot be built until a rewind: a step failed without any new input."""
+
+
+class Control(Protocol):
+    """What changes the network: requests to whoever steps it."""
+
+    async def act(self, todo: Iterable[Action]) -> list[int | None]:
+        """Do all of it before the next step, or nothing: raises `PubsubError` for the first that cannot be."""
+
+    async def build(self, todo: Iterable[Action] = ()) -> Moment:
+        """Do all of it and build one relay block with it. Raises `PubsubError` when that fails."""
+
+    def ask(self) -> None:
+        """Something waits for a step: build it now, if blocks are built on demand."""
+
+    async def rewind(self, moment: Moment) -> None:
+        """Go back to a kept moment. Raises `PubsubError` where that is not possible."""
+
+    def set_mode(self, mode: str) -> None:
+        """Build `instant`ly, with one extrinsic a step (`single`), or only when told to (`manual`)."""
+
+    async def breathe(self) -> None:
+        """Let others go on, when the caller has worked for long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeVersion:
+    """`sp_version::RuntimeVersion`; `apis` are (8 bytes, version) pairs."""
+
+    spec_name: str
+    impl_name: str
+    authoring_version: int
+    spec_version: int
+    impl_version: int
+    apis: tuple[tuple[bytes, int], ...]
+    transaction_version: int
+    system_version: int
+
+
+class UnknownFunction(PubsubError):
+    """A runtime has no function of that name."""
+
+
+class Runtimes:
+    """What the chains' runtimes answer."""
+
+    def __init__(self, network: Network, genesis: Mapping[Chain, Block]) -> None:
+        self.relay = network.relay.runtime
+        self.genesis = genesis
+
+    def version(self, block: Block) -> RuntimeVersion:
+        """The runtime that a block's state is read with."""
+        if block.chain is RELAY:
+            return RuntimeVersion("pubsub-relay", "pubsub-relay", 0, 1, 0, (), 1, 1)
+        spec = decode_spec(block.state.top.get(CODE) or b"")
+        return RuntimeVersion("pubsub-para", "pubsub-para", 0, spec.spec_version, 0, (), 1, 1)
+
+    def metadata(self, block: Block, version: int) -> bytes:
+        """Metadata of that version. Raises `UnknownFunction` where there is none."""
+        raise UnknownFunction(f"metadata {version} of block {block.number}")
+
+    def call(self, block: Block, name: str, data: bytes) -> bytes:
+        """What a runtime function returns. Raises `UnknownFunction`, and `PubsubError` when it fails."""
+        raise UnknownFunction(f"{name} of block {block.number} with {len(data)} bytes")
+
+
+@dataclass(slots=True)
+class Node:
+    """Everything that methods may use."""
+
+    name: str
+    timeline: Timeline
+    network: Network
+    runtimes: Runtimes
+    control: Control
+    methods: Mapping[str, Method] = field(default_factory=dict)
+    dev: bool = False
+    floor: int = 0
+    """The relay height with which the node began to listen."""
+    sessions: dict[Session, None] = field(default_factory=dict)
+    version: str = VERSION
+
+    def announce(self, advance: Advance) -> None:
+        """Tell every connection of a step or a rewind."""
+        for session in list(self.sessions):
+            session.advanced(advance)
+
+    def chain_name(self, chain: Chain) -> str:
+        """What a chain calls itself."""
+        return f"{self.name} relay chain" if chain is RELAY else f"{self.name} parachain {chain}"

@@ -1,0 +1,159 @@
+"""Parameters by place or by name, read strictly: what is not of the wanted type is -32602 and named."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pubsub_emulator.node.rpc.errors import invalid_params
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId, PubsubKey
+
+Read = Callable[[Any], Any]
+"""Makes a value of its JSON. Raises `ValueError` that says what is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter; `aliases` are other names of it."""
+
+    name: str
+    read: Read
+    optional: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+def bind(params: tuple[Param, ...], given: Any) -> list[Any]:
+    """The arguments of a call; `None` for optional ones that lack. Raises `RpcError`."""
+    if given is None:
+        given = []
+    if isinstance(given, dict):
+        given = _by_name(params, given)
+    elif not isinstance(given, list):
+        raise invalid_params("params is neither a list nor an object")
+    if len(given) > len(params):
+        raise invalid_params(f"{len(given)} parameters for a method that takes {len(params)}")
+    out = []
+    for at, param in enumerate(params):
+        value = given[at] if at < len(given) else None
+        if value is None:
+            if not param.optional:
+                raise invalid_params(f"{param.name} is missing")
+            out.append(None)
+            continue
+        try:
+            out.append(param.read(value))
+        except ValueError as error:
+            raise invalid_params(f"{param.name}: {error}") from None
+    return out
+
+
+def _by_name(params: tuple[Param, ...], given: dict[str, Any]) -> list[Any]:
+    names = {name: at for at, param in enumerate(params) for name in (param.name, *param.aliases)}
+    out: list[Any] = [None] * len(params)
+    for name, value in given.items():
+        if name not in names:
+            raise invalid_params(f"no parameter is called {name!r}")
+        out[names[name]] = value
+    return out
+
+
+def hexadecimal(value: Any) -> bytes:
+    """Bytes as `0x` and digits; the empty string is no bytes, as some clients have it."""
+    if not isinstance(value, str):
+        raise ValueError("a string of hexadecimal digits is wanted")  # noqa: TRY004  # one family for bad parameters
+    if not value:
+        return b""
+    if not value.startswith("0x"):
+        raise ValueError("hexadecimal digits begin with 0x")
+    try:
+        return bytes.fromhex(value[2:]) if " " not in value else _refuse_digits()
+    except ValueError:
+        return _refuse_digits()
+
+
+def _refuse_digits() -> bytes:
+    raise ValueError("not an even number of hexadecimal digits")
+
+
+def block_hash(value: Any) -> bytes:
+    """32 bytes."""
+    found = hexadecimal(value)
+    if len(found) != 32:
+        raise ValueError(f"a hash has 32 bytes, not {len(found)}")
+    return found
+
+
+def text(value: Any) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise ValueError("a string is wanted")  # noqa: TRY004  # as above
+    return value
+
+
+def boolean(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false is wanted")  # noqa: TRY004  # as above
+    return value
+
+
+def _integer(most: int) -> Read:
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise ValueError(f"a whole number from 0 to {most} is wanted")
+        return value
+
+    return read
+
+
+u32: Final = _integer(U32_MAX)
+u64: Final = _integer(U64_MAX)
+
+
+def height(value: Any) -> int:
+    """A block number, as a number or in hexadecimal digits."""
+    if isinstance(value, str) and value.startswith("0x"):
+        try:
+            value = int(value[2:], 16)
+        except ValueError:
+            raise ValueError("not a number in hexadecimal digits") from None
+    found: int = u64(value)
+    return found
+
+
+def para(value: Any) -> ParaId:
+    """A parachain's id."""
+    return ParaId(u32(value))
+
+
+def pubsub_key(value: Any) -> PubsubKey:
+    """A published key: 32 bytes, or a name to be hashed."""
+    name = text(value)
+    if name.startswith("0x"):
+        found = hexadecimal(name)
+        if len(found) != 32:
+            raise ValueError(f"a key has 32 bytes, not {len(found)}")
+        return PubsubKey(found)
+    return PubsubKey(blake2_256(name.encode()))
+
+
+def list_of(read: Read, most: int | None = None) -> Read:
+    """A list whose items are read by `read`."""
+
+    def read_list(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError("a list is wanted")  # noqa: TRY004  # as above
+        if most is not None and len(value) > most:
+            raise ValueError(f"at most {most} items are taken")
+        return [read(item) for item in value]
+
+    return read_list
+
+
+def anything(value: Any) -> Any:
+    """Whatever it is."""
+    return value
+
+
+AT: Final = Param("at", block_hash, optional=True, aliases=("hash", "block"))
+"""A block; the best one where it lacks."""

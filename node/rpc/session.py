@@ -1,0 +1,149 @@
+"""A connection as methods see it: its subscriptions, and where their events go.
+
+A subscription's events wait until its id was sent to the client. What becomes of events that a slow client does not
+take is the subscription's `overflow`.
+"""
+
+import json
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from typing import Any, ClassVar, Final, Protocol
+
+from pubsub_emulator.node.chain.block import Chain
+from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.rpc.errors import TOO_MANY_SUBSCRIPTIONS, RpcError
+from pubsub_emulator.primitives.types import Hash
+
+MOST_SUBSCRIPTIONS: Final = 1024
+
+
+class Overflow(Enum):
+    """What becomes of a subscription whose events pile up."""
+
+    NEWEST = "newest"
+    """Only the newest matters: events are left out, and `newest` is sent when there is room again."""
+    STOP = "stop"
+    """It ends with an event that says so."""
+    CLOSE = "close"
+    """The connection closes: nothing may be left out."""
+
+
+def compact(value: Any) -> str:
+    """JSON without spaces."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+class Outlet(Protocol):
+    """Where a session's messages go; the server's."""
+
+    def event(self, subscription: "Subscription", text: str) -> None:
+        """Queue an event."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the connection's requests; it ends with the connection at the latest."""
+
+
+class Subscription:
+    """A stream of events to one client. Subclasses say what a step means to it."""
+
+    method: ClassVar[str]
+    """The method of its events."""
+    group: ClassVar[str]
+    """What unsubscribing names: `chain_newHead` and the like end by their own method only."""
+    overflow: ClassVar[Overflow] = Overflow.CLOSE
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.id = ""
+        self.session: Session | None = None
+        self.held: list[str] | None = []
+        self.lagging = False
+
+    def advanced(self, advance: Advance) -> None:
+        """A step or a rewind happened."""
+
+    def transaction(self, name: Hash, status: Any) -> None:
+        """The pool says something of an extrinsic."""
+
+    def closed(self) -> None:
+        """The subscription ended, whoever ended it: let go of what it holds."""
+
+    def newest(self, timeline: Timeline) -> None:
+        """Send what matters now, after events were left out."""
+
+    def notify(self, result: str) -> None:
+        """Send an event whose result is JSON already."""
+        session = self.session
+        if session is None:
+            return
+        message = (
+            f'{{"jsonrpc":"2.0","method":"{self.method}","params":{{"subscription":"{self.id}","result":{result}}}}}'
+        )
+        if self.held is None:
+            session.outlet.event(self, message)
+        else:
+            self.held.append(message)
+
+    def end(self) -> None:
+        """End it from this side; events that were sent before still go out."""
+        if self.session is not None:
+            self.session.remove(self.id, self.group)
+
+
+class Session:
+    """One connection. `on_change` is told of each subscription that comes or goes."""
+
+    def __init__(self, name: str, outlet: Outlet, most: int = MOST_SUBSCRIPTIONS) -> None:
+        self.outlet = outlet
+        self.subscriptions: dict[str, Subscription] = {}
+        self.on_close: list[Callable[[], None]] = []
+        self._name = name
+        self._most = most
+        self._count = 0
+
+    def add(self, subscription: Subscription) -> str:
+        """Give a subscription its id. Raises `RpcError` when the connection has too many."""
+        if len(self.subscriptions) >= self._most:
+            raise RpcError(
+                TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", f"Exceeded max limit of {self._most}"
+            )
+        self._count += 1
+        subscription.id = f"{self._name}s{self._count}"
+        subscription.session = self
+        self.subscriptions[subscription.id] = subscription
+        return subscription.id
+
+    def find(self, name: str, group: str) -> Subscription | None:
+        """A live subscription of a group."""
+        found = self.subscriptions.get(name)
+        return found if found is not None and found.group == group else None
+
+    def remove(self, name: str, group: str) -> bool:
+        """End a subscription; whether there was one of that group."""
+        found = self.find(name, group)
+        if found is None:
+            return False
+        del self.subscriptions[name]
+        found.session = None
+        found.closed()
+        return True
+
+    def release(self, opened: list[Subscription]) -> None:
+        """The ids of these were sent: let their events go."""
+        for subscription in opened:
+            held, subscription.held = subscription.held, None
+            for message in held or ():
+                self.outlet.event(subscription, message)
+
+    def advanced(self, advance: Advance) -> None:
+        """Tell every subscription of a step or a rewind."""
+        for subscription in list(self.subscriptions.values()):
+            if subscription.session is not None:
+                subscription.advanced(advance)
+
+    def close(self) -> None:
+        """The connection is gone."""
+        for subscription in list(self.subscriptions.values()):
+            self.remove(subscription.id, subscription.group)
+        for each in self.on_close:
+            each()
