@@ -20,6 +20,7 @@ COMMANDS: Final = (
     "run",
     "step",
     "explore",
+    "serve",
     "simulate",
     "audit",
     "report",
@@ -41,6 +42,7 @@ COMMANDS: Final = (
 
 _EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
+    "aiohttp": "node",
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
 }
 """Which extra brings a package."""

@@ -196,6 +196,28 @@ class Trie:
         self._root_hash = known
         return known
 
+    def merkle_value(self, key: bytes) -> bytes | None:
+        """The Merkle value of the node at `key`, or of the first one below it; `None` where there is neither.
+
+        A node of under 32 bytes is its own Merkle value, unless it is the root; any other one's is its hash.
+        """
+        root_hash = self.root()
+        node = self._root
+        digits = key.hex()
+        depth = 0
+        while node is not None:
+            partial = node.partial
+            if partial.startswith(digits[depth:]):
+                if node is self._root:
+                    return root_hash
+                return node.encoded if len(node.encoded) < 32 else blake2_256(node.encoded)
+            if not digits.startswith(partial, depth) or node.children is None:
+                return None
+            depth += len(partial)
+            node = node.children[NIBBLE[digits[depth]]]
+            depth += 1
+        return None
+
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
         """Add to `into` every node and detached value that reading `keys` touches, those that prove absence included.
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import replace
 
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.file import Problem, ScenarioError
 from pubsub_emulator.emulator.scenario.model import Scenario
@@ -19,15 +21,18 @@ from pubsub_emulator.runtime.parachain.governance import subscriber_call, transa
 class Simulation:
     """A scenario's network. Each step first does what the scenario says happens in that relay block."""
 
-    def __init__(self, scenario: Scenario, observers: Iterable[Observer] = ()) -> None:
-        """The network at genesis. Raises `ScenarioError` when it cannot work."""
+    def __init__(
+        self, scenario: Scenario, observers: Iterable[Observer] = (), *, genesis_slot: int = GENESIS_SLOT
+    ) -> None:
+        """The network at genesis, whose block 0 has slot `genesis_slot`. Raises `ScenarioError` when it cannot work."""
         self.scenario = scenario
         found = check(scenario)
         if found:
             raise ScenarioError(scenario.name, tuple(Problem(None, each.field(), each.reason) for each in found))
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
-            self.network = Network(network_config(scenario, self._specs))
+            config = network_config(scenario, self._specs)
+            self.network = Network(replace(config, relay=replace(config.relay, genesis_slot=genesis_slot)))
         except PubsubError as error:
             raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error
         for observer in observers:

@@ -96,10 +96,10 @@ class SetStorage(_Action):
 
 
 class Travel(_Action):
-    """Leave out slots of the relay chain before its next block."""
+    """Give the relay chain's next block a slot further ahead."""
 
     kind: Literal["travel"] = "travel"
-    slots: int
+    slot: int
 
 
 class Turn(_Action):
@@ -125,17 +125,6 @@ class Offer(_Action):
 
 
 Action = (
-    Publish
-    | Subscribe
-    | Cheat
-    | Honest
-    | Upward
-    | Downward
-    | Horizontal
-    | SetStorage
-    | Travel
-    | Turn
-    | Rewind
-    | Offer
+    Publish | Subscribe | Cheat | Honest | Upward | Downward | Horizontal | SetStorage | Travel | Turn | Rewind | Offer
 )
 action_adapter: TypeAdapter[Action] = TypeAdapter(Annotated[Action, Field(discriminator="kind")])

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from typing import Final
-
-from pubsub_emulator.emulator.network import Snapshot
-from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.network.network import Snapshot
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.storage import State
 
 Chain = ParaId | None
 """A parachain by its id, or the relay chain."""

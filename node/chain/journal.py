@@ -1,8 +1,8 @@
 """The journal of a node: all that its blocks follow from, as JSON lines (`pubsub-journal/1`).
 
-    {"format": "pubsub-journal/1", "scenario": {…}, "options": {…}}
-    {"action": {"kind": "publish", …}}       what was asked for, in order
-    {"step": 7, "relay": "0x…"}              a relay block was built with all actions since the last line of this kind
+{"format": "pubsub-journal/1", "scenario": {…}, "options": {…}}
+{"action": {"kind": "publish", …}}       what was asked for, in order
+{"step": 7, "relay": "0x…"}              a relay block was built with all actions since the last line of this kind
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.node.chain.actions import Action, action_adapter
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
@@ -105,7 +105,9 @@ def _head(first: tuple[int, str], name: str) -> Head:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise BadJournal(f"{name}:1: the first line does not say that this is {FORMAT}")
         try:
-            return Head(Scenario.model_validate_json(json.dumps(document["scenario"])), document["options"]["genesisSlot"])
+            return Head(
+                Scenario.model_validate_json(json.dumps(document["scenario"])), document["options"]["genesisSlot"]
+            )
         except (KeyError, TypeError, ValidationError) as error:
             raise BadJournal(f"{name}:1: no scenario and options: {str(error).splitlines()[0]}") from None
     raise BadJournal(f"{name}: empty")

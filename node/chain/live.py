@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.emulator.cheating import make_cheat, make_honest
-from pubsub_emulator.emulator.network import Network, Step
-from pubsub_emulator.emulator.records import Observer
-from pubsub_emulator.emulator.requests import BadRequest, ensure_key, ensure_message
-from pubsub_emulator.emulator.simulation import Simulation
+from pubsub_emulator.emulator.network.arguments import BadRequest, ensure_key, ensure_message
+from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
+from pubsub_emulator.emulator.network.network import Network, Step
+from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment, Saved
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.origin import Root
+from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
-from pubsub_emulator.runtime.parachain_system.governance import check_runtime, set_code, transact
+from pubsub_emulator.runtime.parachain.governance import check_runtime, transact
 
 _SET_STORAGE: Final = b"\x00\x04"
 _KILL_STORAGE: Final = b"\x00\x05"
@@ -34,7 +34,9 @@ Observers = Callable[[int], Iterable[Observer]]
 class LiveNetwork:
     """A scenario's network that is stepped on request."""
 
-    def __init__(self, simulation: Simulation, observers: Observers | None = None, *, keep_snapshots: bool = True):
+    def __init__(
+        self, simulation: Simulation, observers: Observers | None = None, *, keep_snapshots: bool = True
+    ) -> None:
         """`keep_snapshots` says whether moments can be gone back to."""
         self.simulation = simulation
         self.epoch = 1
@@ -121,7 +123,7 @@ class LiveNetwork:
             case actions.SetStorage():
                 self._set_storage(action)
             case actions.Travel():
-                network.travel(action.slots)
+                self._travel(action.slot)
             case actions.Turn():
                 network.give_turn(action.para)
             case actions.Offer():
@@ -157,6 +159,12 @@ class LiveNetwork:
             self.network.send_downward(action.chain, transact(_SET_STORAGE + _entries.encode(put)))
         if killed:
             self.network.send_downward(action.chain, transact(_KILL_STORAGE + _keys.encode(killed)))
+
+    def _travel(self, slot: int) -> None:
+        following = self.network.relay.slot(self.network.number + 1)
+        if slot < following:
+            raise BadRequest(f"the next block has slot {following} at least: time goes forward")
+        self.network.travel(slot - following)
 
     def _offer(self, action: actions.Offer) -> None:
         raise BadRequest(f"{len(action.extrinsics)} extrinsics: this network takes none")
@@ -201,4 +209,3 @@ class LiveNetwork:
         )
         heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
         return Moment(relay, blocks, step.records, heads, self._clean if self._keep_snapshots else None)
-

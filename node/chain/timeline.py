@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.emulator.records import BlockRecord
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.types import Hash
@@ -21,8 +21,16 @@ HISTORY: Final = 4096
 """Relay blocks that are kept unless told otherwise."""
 
 
+_REMEMBERED: Final = 16_384
+"""Hashes of blocks that are no longer kept, to say of them that they were."""
+
+
 class ImpossibleTimeline(PubsubError):
     """A history and a finality that do not go together."""
+
+
+class CannotRewind(PubsubError):
+    """A block that cannot be gone back to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +97,7 @@ class Timeline:
         self._heights: dict[Chain, dict[int, Block]] = {chain: {} for chain in genesis.heads}
         self._pins: dict[Chain, Counter[Hash]] = {chain: Counter() for chain in genesis.heads}
         self._candidates: dict[Hash, BlockRecord] = {}
-        self._discarded: deque[Hash] = deque(maxlen=history)
+        self._discarded: deque[Hash] = deque(maxlen=_REMEMBERED)
         self._oldest = 1
         self._outlived: list[Block] = []
         self.newest = genesis
@@ -150,25 +158,45 @@ class Timeline:
         return advance
 
     def rewind(self, moment: Moment) -> Advance:
-        """Make a kept moment of the best chain the newest one; what came after it is kept as a fork."""
-        if self._path.get(moment.number) is not moment:
-            raise DefensiveFailure(f"relay block {moment.number} is not on the best chain")
+        """Make a kept moment the newest one, on whichever fork; what is no longer on the best chain is kept as a fork.
+
+        Raises `CannotRewind` where the way to it is not kept.
+        """
+        branch = self._branch(moment)
+        shared = branch[0].number - 1 if branch else moment.number
         before = self.views
-        left = [
+        left = tuple(
             block
-            for number in range(moment.number + 1, self.newest.number + 1)
+            for number in range(shared + 1, self.newest.number + 1)
             for block in (self._path[number].relay, *self._path[number].blocks)
-        ]
-        self._path = {number: each for number, each in self._path.items() if number <= moment.number}
+        )
+        heads = self._path[shared].heads
+        self._path = {number: each for number, each in self._path.items() if number <= shared}
         self._heights = {
-            chain: {number: block for number, block in heights.items() if number <= moment.heads[chain].number}
+            chain: {number: block for number, block in heights.items() if number <= heads[chain].number}
             for chain, heights in self._heights.items()
         }
+        for each in branch:
+            self._path[each.number] = each
+            for block in (each.relay, *each.blocks):
+                self._heights[block.chain][block.number] = block
         self.newest = moment
-        final = self._final().heads
-        self.views = self._views({chain: block.number for chain, block in final.items()})
+        self.views = self._views({chain: block.number for chain, block in self._final().heads.items()})
         changed = {chain: ChainAdvance(view, (), (), before[chain].best) for chain, view in self.views.items()}
-        return Advance(moment, changed, rewound=True, left=tuple(left))
+        return Advance(moment, changed, rewound=True, left=left)
+
+    def _branch(self, moment: Moment) -> list[Moment]:
+        """The moments from the best chain (without) to a kept moment (with), ascending."""
+        branch: list[Moment] = []
+        current: Moment | None = moment
+        while current is not None and self._path.get(current.number) is not current:
+            branch.append(current)
+            parent = current.relay.header.parent_hash
+            before = self._moments.get(current.number - 1, ())
+            current = next((each for each in before if each.relay.hash == parent), None)
+        if current is None:
+            raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
+        return branch[::-1]
 
     def pin(self, block: Block) -> None:
         """Keep a block until it is unpinned as often as it was pinned."""

@@ -47,9 +47,7 @@ def method_not_found() -> RpcError:
 
 def unknown_block(name: bytes) -> RpcError:
     """A block hash that was never kept."""
-    return RpcError(
-        CLIENT, f"Client error: UnknownBlock: Header was not found in the database: 0x{name.hex()}"
-    )
+    return RpcError(CLIENT, f"Client error: UnknownBlock: Header was not found in the database: 0x{name.hex()}")
 
 
 def discarded_block(name: bytes) -> RpcError:

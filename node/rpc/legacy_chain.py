@@ -87,6 +87,10 @@ class FinalizedHeads(Heads):
     method = "chain_finalizedHead"
     group = "finalizedHeads"
 
+    def __init__(self, chain: Chain) -> None:
+        super().__init__(chain)
+        self.told = 0
+
     def advanced(self, advance: Advance) -> None:
         """Each block that became final."""
         change = advance.chains[self.chain]
@@ -95,10 +99,6 @@ class FinalizedHeads(Heads):
         for each in change.finalized:
             self.notify(header_text(advance, each))
         self.told = change.view.final.number
-
-    def __init__(self, chain: Chain) -> None:
-        super().__init__(chain)
-        self.told = 0
 
     def first(self, current: Block) -> None:
         """The present final head."""
@@ -138,4 +138,3 @@ def _declare(kind: type[Heads], name: str, aliases: tuple[str, ...], ending: tup
 
 for _kind in _KINDS:
     _declare(*_kind)
-

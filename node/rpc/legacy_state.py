@@ -105,9 +105,7 @@ async def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes
     view = call.view
     if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
         details = "from number > to number" if start.number > end.number else "from and to should be on one chain"
-        raise RpcError(
-            4001, f"Cannot resolve a block range ['{_shown(first)}' ... '{_shown(end.hash)}]. {details}"
-        )
+        raise RpcError(4001, f"Cannot resolve a block range ['{_shown(first)}' ... '{_shown(end.hash)}]. {details}")
     out = [_changes(start, keys)]
     before = {key: start.state.top.get(key) for key in keys}
     for number in range(start.number + 1, end.number + 1):
@@ -155,7 +153,10 @@ def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
 
 
 @method(
-    "state_call", Param("name", text, aliases=("method",)), Param("bytes", hexadecimal, aliases=("data",)), AT,
+    "state_call",
+    Param("name", text, aliases=("method",)),
+    Param("bytes", hexadecimal, aliases=("data",)),
+    AT,
     aliases=("state_callAt",),
 )
 def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:

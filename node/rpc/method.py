@@ -52,10 +52,15 @@ class Call:
         if self.session is None:
             raise method_not_found()
         name = self.session.add(subscription)
+        self.hold(subscription)
+        return name
+
+    def hold(self, subscription: "Subscription") -> None:
+        """Let a subscription's events wait for the answer to this call."""
         if self.opened is None:
             self.opened = []
         self.opened.append(subscription)
-        return name
+        subscription.holds += 1
 
 
 @dataclass(frozen=True, slots=True)

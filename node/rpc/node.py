@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
@@ -12,8 +12,8 @@ from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
-from pubsub_emulator.runtime.parachain_system.governance import CODE
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.parachain.governance import CODE
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
 CLIENT: Final = "pubsub-emulator"
@@ -35,8 +35,11 @@ class Control(Protocol):
     def ask(self) -> None:
         """Something waits for a step: build it now, if blocks are built on demand."""
 
-    async def rewind(self, moment: Moment) -> None:
-        """Go back to a kept moment. Raises `PubsubError` where that is not possible."""
+    async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
+        """Go back to a kept moment, and do all of it then. Raises `PubsubError` where that is not possible."""
+
+    def asked(self) -> tuple[Action, ...]:
+        """What was asked for since the last step."""
 
     def set_mode(self, mode: str) -> None:
         """Build `instant`ly, with one extrinsic a step (`single`), or only when told to (`manual`)."""
@@ -85,6 +88,18 @@ class Runtimes:
         """What a runtime function returns. Raises `UnknownFunction`, and `PubsubError` when it fails."""
         raise UnknownFunction(f"{name} of block {block.number} with {len(data)} bytes")
 
+    def storage_pairs(self, block: Block, values: Mapping[str, Any]) -> list[tuple[bytes, bytes | None]]:
+        """Keys and values that `{Pallet: {Item: value}}` stands for. Raises `PubsubError`."""
+        raise UnknownFunction(f"storage by name of block {block.number}: {', '.join(values)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What `dev_snapshot` keeps: a moment, and what was asked for since then."""
+
+    moment: Moment
+    asked: tuple[Action, ...]
+
 
 @dataclass(slots=True)
 class Node:
@@ -99,6 +114,9 @@ class Node:
     dev: bool = False
     floor: int = 0
     """The relay height with which the node began to listen."""
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    reverted: int = 0
+    """Snapshots that are gone: names are not used again."""
     sessions: dict[Session, None] = field(default_factory=dict)
     version: str = VERSION
 

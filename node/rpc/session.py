@@ -42,6 +42,9 @@ class Outlet(Protocol):
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the connection's requests; it ends with the connection at the latest."""
 
+    async def room(self) -> None:
+        """Wait until the client has taken enough of what was sent, and let others go on now and then."""
+
 
 class Subscription:
     """A stream of events to one client. Subclasses say what a step means to it."""
@@ -56,14 +59,22 @@ class Subscription:
         self.chain = chain
         self.id = ""
         self.session: Session | None = None
-        self.held: list[str] | None = []
+        self.held: list[str] = []
+        self.holds = 0
+        """Answers that must go out before the events in `held`."""
         self.lagging = False
+        """Whether events were left out that `newest` makes up for."""
+        self.sent_at = 0.0
+        """When the server sent the last event, by a clock of its own."""
 
     def advanced(self, advance: Advance) -> None:
         """A step or a rewind happened."""
 
     def transaction(self, name: Hash, status: Any) -> None:
         """The pool says something of an extrinsic."""
+
+    def silent(self) -> None:
+        """Nothing was sent for a while."""
 
     def closed(self) -> None:
         """The subscription ended, whoever ended it: let go of what it holds."""
@@ -79,10 +90,19 @@ class Subscription:
         message = (
             f'{{"jsonrpc":"2.0","method":"{self.method}","params":{{"subscription":"{self.id}","result":{result}}}}}'
         )
-        if self.held is None:
-            session.outlet.event(self, message)
-        else:
+        if self.holds:
             self.held.append(message)
+        else:
+            session.outlet.event(self, message)
+
+    def stop(self) -> None:
+        """End it with an event that says so."""
+        self.end()
+
+    async def room(self) -> None:
+        """Wait, where many events are sent, until the client has taken enough of them."""
+        if self.session is not None:
+            await self.session.outlet.room()
 
     def end(self) -> None:
         """End it from this side; events that were sent before still go out."""
@@ -105,7 +125,9 @@ class Session:
         """Give a subscription its id. Raises `RpcError` when the connection has too many."""
         if len(self.subscriptions) >= self._most:
             raise RpcError(
-                TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", f"Exceeded max limit of {self._most}"
+                TOO_MANY_SUBSCRIPTIONS,
+                "Too many subscriptions on the connection",
+                f"Exceeded max limit of {self._most}",
             )
         self._count += 1
         subscription.id = f"{self._name}s{self._count}"
@@ -129,11 +151,13 @@ class Session:
         return True
 
     def release(self, opened: list[Subscription]) -> None:
-        """The ids of these were sent: let their events go."""
+        """The answer that these waited for was sent: let their events go."""
         for subscription in opened:
-            held, subscription.held = subscription.held, None
-            for message in held or ():
-                self.outlet.event(subscription, message)
+            subscription.holds -= 1
+            if not subscription.holds:
+                held, subscription.held = subscription.held, []
+                for message in held:
+                    self.outlet.event(subscription, message)
 
     def advanced(self, advance: Advance) -> None:
         """Tell every subscription of a step or a rewind."""

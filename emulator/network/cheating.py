@@ -5,10 +5,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.parachain import Parachain
-from pubsub_emulator.emulator.requests import refuse
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.network.arguments import refuse
+from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 
 
 def next_collator(network: Network, chain: Parachain) -> int:

@@ -1,0 +1,60 @@
+"""`pubsub serve`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli import options
+
+
+@click.command(
+    "serve",
+    epilog="\b\nExamples:\n  pubsub serve\n  pubsub serve my-network.toml --build interval:6000 --dev\n"
+    "  pubsub serve demo --build manual --dev --journal out/session.jsonl\n"
+    "  pubsub serve --replay out/session.jsonl --port 9955\n",
+)
+@click.argument("scenario", shell_complete=options.complete_scenario, required=False)
+@options.own_cheats
+@click.option("--port", type=click.IntRange(0, 65535), default=9944, show_default=True, help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port-per-chain", is_flag=True, help="Serve each parachain on a port of its own, too: the next ones.")
+@click.option(
+    "--build",
+    default="instant",
+    show_default=True,
+    metavar="MODE",
+    help="`instant`: when something waits for a block; `interval:MS`: by the clock; `manual`: when told to.",
+)
+@click.option(
+    "--settle", type=click.IntRange(0, 1000), default=0, show_default=True, help="More steps after each on demand."
+)
+@click.option(
+    "--finality",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Relay blocks that the final one is behind the best.",
+)
+@click.option(
+    "--history", type=click.IntRange(1), default=4096, show_default=True, help="Relay blocks that can be asked about."
+)
+@click.option(
+    "--genesis-time", metavar="TIME", help="Time of block 0: `now`, or milliseconds since 1970; else slot 1,000,000."
+)
+@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="File to write all inputs to.")
+@click.option("--replay", type=options.FILE, help="Do again what a journal says, then serve; it names the scenario.")
+@click.option("--out", type=options.OUT, help="Folder to make, for the history of all blocks.")
+@click.option("--dev", is_flag=True, help="Allow methods that change the network: dev_*, pubsub_publish and others.")
+@click.option("--unsafe-external", is_flag=True, help="Allow --dev on an address that others can reach.")
+@click.option(
+    "--rpc-cors", multiple=True, metavar="ORIGIN", help="A web origin whose pages may call, too; may be repeated."
+)
+def command(scenario: str | None, **given: object) -> None:
+    """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
+
+    SCENARIO is a TOML file or the name of one that comes with the project, `node` unless given. `/` is the relay chain
+    and `/2000` parachain 2000. docs/node.md says what clients can do.
+    """
+    from pubsub_emulator.cli.serve import Serve, serve
+
+    serve(scenario, Serve(**given))  # type: ignore[arg-type]  # click has made each of its type

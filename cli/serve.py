@@ -1,0 +1,164 @@
+"""`pubsub serve`: a scenario's network behind a server, with its journal and history, until it is interrupted."""
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from pubsub_emulator.cli.exits import INTERRUPTED
+from pubsub_emulator.cli.run import HISTORY, find_scenario
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.node.chain import journal
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.live import LiveNetwork, Observers
+from pubsub_emulator.node.server.options import BadOption, Options, parse_build
+from pubsub_emulator.node.server.server import Server
+
+_SLOT: Final = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """What the command was given."""
+
+    port: int
+    host: str
+    port_per_chain: bool
+    build: str
+    settle: int
+    finality: int
+    history: int
+    genesis_time: str | None
+    journal: Path | None
+    replay: Path | None
+    out: Path | None
+    dev: bool
+    unsafe_external: bool
+    rpc_cors: tuple[str, ...]
+
+    def options(self) -> Options:
+        """As the server wants them. Raises `BadOption`."""
+        mode, interval = parse_build(self.build)
+        options = Options(
+            self.host,
+            self.port,
+            self.port_per_chain,
+            mode,
+            interval,
+            self.settle,
+            self.finality,
+            self.history,
+            self.dev,
+            self.unsafe_external,
+            self.rpc_cors,
+        )
+        options.check()
+        return options
+
+
+class JournalFile:
+    """A journal that is written line by line; each line is on its way to the disk when its step is visible."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def action(self, action: Action) -> None:
+        """Something that the next step has."""
+        self._file.write(journal.action_line(action) + "\n")
+
+    def step(self, moment: Moment) -> None:
+        """A step that was made."""
+        self._file.write(journal.step_line(moment) + "\n")
+        self._file.flush()
+
+
+def serve(name: str | None, given: Serve) -> None:
+    """The command. Raises `PubsubError` for what cannot be; ends with exit code 130."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    options = given.options()
+    replayed = None if given.replay is None else _read(given.replay)
+    if replayed is not None:
+        if name is not None:
+            raise BadOption(f"{given.replay} names its scenario: give no other one")
+        scenario, slot = replayed.head.scenario, replayed.head.genesis_slot
+    else:
+        scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
+    with ExitStack() as stack:
+        observers = None if given.out is None else _histories(stack, given.out, scenario)
+        keeps = options.dev or replayed is not None
+        live = LiveNetwork(Simulation(scenario, genesis_slot=slot), observers, keep_snapshots=keeps)
+        writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
+        asyncio.run(_serve(Server(live, options, writer), replayed, str(given.replay)))
+    sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def _journal(path: Path, scenario: Scenario, slot: int) -> Iterator[JournalFile]:
+    """A new journal, which is gone where the node could not be started or failed."""
+    with path.open("x", encoding="utf-8") as file:
+        try:
+            file.write(journal.Head(scenario, slot).line() + "\n")
+            yield JournalFile(file)
+        except BaseException:
+            path.unlink()
+            raise
+
+
+async def _serve(server: Server, replayed: journal.Journal | None, name: str) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, ended.set)
+    if replayed is not None:
+        await server.producer.replay(replayed, name)
+        say(f"replayed {len(replayed.entries)} steps, hash by hash")
+    if server.options.external:
+        say("others can reach this node, and the key of Alice, who may do anything on it, is public")
+    async with server.serving() as places:
+        for place in places:
+            chain = "relay chain" if place.chain is RELAY else f"parachain {place.chain}"
+            say(f"{chain}: {place.url}")
+        say("Ctrl-C ends it")
+        await ended.wait()
+
+
+def _read(path: Path) -> journal.Journal:
+    with path.open(encoding="utf-8") as file:
+        return journal.read_journal(file, str(path))
+
+
+def _genesis_slot(text: str | None) -> int:
+    if text is None:
+        return GENESIS_SLOT
+    if text == "now":
+        return int(time.time() * 1000) // _SLOT
+    if not text.isdecimal():
+        raise BadOption(f"--genesis-time is `now` or milliseconds since 1970, not {text!r}")
+    return int(text) // _SLOT
+
+
+def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
+    """A history for each line of blocks; one that is left ends where the next begins."""
+    from pubsub_emulator.cli.output import new_folder
+    from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+    folder = stack.enter_context(new_folder(out))
+    open_one = stack.enter_context(ExitStack())
+
+    def observers(epoch: int) -> Iterable[Observer]:
+        open_one.close()
+        name = scenario.name if epoch == 1 else f"{scenario.name}-{epoch}"
+        return (open_one.enter_context(HistoryWriter(folder / HISTORY, name)),)
+
+    return observers

@@ -1,0 +1,355 @@
+"""`chainHead_v1_*`: a follow reports blocks and keeps them pinned; operations look into pinned blocks."""
+
+from collections.abc import Iterator
+from itertools import chain as chained
+from typing import Any, Final
+
+from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.timeline import Advance, ChainView
+from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.errors import RpcError
+from pubsub_emulator.node.rpc.legacy_state import CODE, run
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.node import RuntimeVersion
+from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, hexadecimal, list_of, text
+from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
+from pubsub_emulator.primitives.types import Hash
+
+methods: Final = Methods()
+method = methods.method
+
+MOST_FOLLOWS: Final = 4
+MOST_PINS: Final = 512
+MOST_OPERATIONS: Final = 16
+INITIAL: Final = 16
+"""Final blocks that a follow begins with, at most."""
+PAGE_ITEMS: Final = 256
+PAGE_BYTES: Final = 1_048_576
+LIMIT_REACHED: Final = {"result": "limitReached"}
+
+
+def runtime_json(version: RuntimeVersion) -> dict[str, Any]:
+    """A runtime as follows report it."""
+    return {
+        "type": "valid",
+        "spec": {
+            "specName": version.spec_name,
+            "implName": version.impl_name,
+            "specVersion": version.spec_version,
+            "implVersion": version.impl_version,
+            "transactionVersion": version.transaction_version,
+            "apis": {hexed(name): number for name, number in version.apis},
+        },
+    }
+
+
+class Follow(Subscription):
+    """One follow: what it pinned, and its operations by id with how many of the sixteen each counts for."""
+
+    method = "chainHead_v1_followEvent"
+    group = "chainHead"
+    overflow = Overflow.STOP
+
+    def __init__(self, call: Call, *, with_runtime: bool) -> None:
+        super().__init__(call.chain)
+        self.with_runtime = with_runtime
+        self.pinned: dict[Hash, Block] = {}
+        self.operations: dict[str, Operation] = {}
+        self._node = call.node
+        self._best: Block | None = None
+        self._count = 0
+
+    # Events
+
+    def begin(self, view: ChainView) -> None:
+        """Report what there is: some final blocks, those after them, and the best one."""
+        first = max(view.since, view.final.number - INITIAL + 1, 0)
+        known = (view.at_height(number) for number in range(first, view.final.number + 1))
+        final = [block for block in known if block is not None]
+        for block in final:
+            self._pin(block)
+        event: dict[str, Any] = {
+            "event": "initialized",
+            "finalizedBlockHashes": [hexed(block.hash) for block in final],
+        }
+        if self.with_runtime:
+            event["finalizedBlockRuntime"] = runtime_json(self._node.runtimes.version(view.final))
+        self.notify(compact(event))
+        for block in view.unfinalized():
+            self._report(block)
+        self._report_best(view.best)
+
+    def advanced(self, advance: Advance) -> None:
+        """New, best and final blocks; a rewind ends the follow."""
+        if advance.rewound:
+            self.stop()
+            return
+        change = advance.chains[self.chain]
+        for block in change.new:
+            self._report(block)
+        if change.new:
+            self._report_best(change.view.best)
+        if change.finalized:
+            hashes = [hexed(block.hash) for block in change.finalized]
+            self.notify(compact({"event": "finalized", "finalizedBlockHashes": hashes, "prunedBlockHashes": []}))
+        if len(self.pinned) > MOST_PINS:
+            self.stop()
+
+    def stop(self) -> None:
+        """End it: the client is to follow anew."""
+        self.notify('{"event":"stop"}')
+        self.end()
+
+    def silent(self) -> None:
+        """The best block once more: polkadot-api takes a follow without events for dead."""
+        if self._best is not None:
+            self._report_best(self._best)
+
+    def closed(self) -> None:
+        """Unpin everything."""
+        for block in self.pinned.values():
+            self._node.timeline.unpin(block)
+        self.pinned.clear()
+        self.operations.clear()
+
+    def _report(self, block: Block) -> None:
+        self._pin(block)
+        event: dict[str, Any] = {
+            "event": "newBlock",
+            "blockHash": hexed(block.hash),
+            "parentBlockHash": hexed(block.header.parent_hash),
+        }
+        if self.with_runtime:
+            parent = self._node.timeline.block(self.chain, block.header.parent_hash)
+            changed = parent is not None and parent.state.top.get(CODE) != block.state.top.get(CODE)
+            event["newRuntime"] = runtime_json(self._node.runtimes.version(block)) if changed else None
+        self.notify(compact(event))
+
+    def _report_best(self, block: Block) -> None:
+        self._best = block
+        self.notify(f'{{"event":"bestBlockChanged","bestBlockHash":"{hexed(block.hash)}"}}')
+
+    def _pin(self, block: Block) -> None:
+        if block.hash not in self.pinned:
+            self.pinned[block.hash] = block
+            self._node.timeline.pin(block)
+
+    # What methods ask
+
+    def pinned_block(self, name: bytes) -> Block:
+        """A pinned block. Raises `RpcError` -32801."""
+        found = self.pinned.get(Hash(name))
+        if found is None:
+            raise RpcError(-32801, "Invalid block hash", f"block 0x{name.hex()} is not pinned")
+        return found
+
+    def unpin(self, names: list[bytes]) -> None:
+        """Unpin all of them, or none. Raises `RpcError` -32801 or -32804."""
+        if len(dict.fromkeys(names)) < len(names):
+            raise RpcError(-32804, "Duplicate hashes", "a block hash is listed twice")
+        for block in [self.pinned_block(name) for name in names]:
+            del self.pinned[block.hash]
+            self._node.timeline.unpin(block)
+
+    def room_for_operations(self) -> int:
+        """How many more operations may begin."""
+        return MOST_OPERATIONS - sum(operation.size for operation in self.operations.values())
+
+    def operate(self, operation: "Operation") -> str:
+        """Begin an operation; returns its id."""
+        self._count += 1
+        operation.id = f"{self.id}o{self._count}"
+        self.operations[operation.id] = operation
+        operation.go()
+        return operation.id
+
+
+class Operation:
+    """One operation of a follow; `size` is what it counts for."""
+
+    def __init__(self, follow: Follow, events: Iterator[dict[str, Any]], size: int = 1) -> None:
+        self.id = ""
+        self.size = size
+        self.waiting = False
+        """Whether it goes on only when it is told to."""
+        self._follow = follow
+        self._events = events
+
+    def go(self) -> None:
+        """Go on in the background, up to the end or to where it has to wait."""
+        self.waiting = False
+        if self._follow.session is not None:
+            self._follow.session.outlet.spawn(self._run())
+
+    async def _run(self) -> None:
+        for event in self._events:
+            if self._follow.operations.get(self.id) is not self:
+                return
+            if event["event"] == "operationWaitingForContinue":
+                self.waiting = True
+            self._follow.notify(compact({"event": event.pop("event"), "operationId": self.id, **event}))
+            if self.waiting:
+                return
+            await self._follow.room()
+        self._follow.operations.pop(self.id, None)
+
+
+FOLLOW: Final = Param("followSubscription", text, aliases=("follow_subscription",))
+HASH: Final = Param("hash", block_hash)
+OPERATION: Final = Param("operationId", text, aliases=("operation_id",))
+
+
+def _follow(call: Call, name: str) -> Follow | None:
+    found = None if call.session is None else call.session.find(name, Follow.group)
+    return found if isinstance(found, Follow) else None
+
+
+@method("chainHead_v1_follow", Param("withRuntime", boolean, aliases=("with_runtime",)), live=True)
+def follow(call: Call, with_runtime: bool) -> Json:
+    """Follow the chain."""
+    if call.session is not None:
+        open_follows = [each for each in call.session.subscriptions.values() if isinstance(each, Follow)]
+        if len(open_follows) >= MOST_FOLLOWS:
+            raise RpcError(-32800, "Maximum number of chainHead_follow has been reached")
+    subscription = Follow(call, with_runtime=with_runtime)
+    opened = call.open(subscription)
+    subscription.begin(call.view)
+    return opened
+
+
+@method("chainHead_v1_unfollow", FOLLOW, live=True)
+def unfollow(call: Call, name: str) -> Json:
+    """End a follow."""
+    if call.session is not None:
+        call.session.remove(name, Follow.group)
+
+
+@method("chainHead_v1_header", FOLLOW, HASH, live=True)
+def header(call: Call, name: str, block: bytes) -> Json:
+    """The SCALE bytes of a pinned block's header."""
+    found = _follow(call, name)
+    return None if found is None else hexed(found.pinned_block(block).header.encode())
+
+
+@method("chainHead_v1_body", FOLLOW, HASH, live=True)
+def body(call: Call, name: str, block: bytes) -> Json:
+    """A pinned block's extrinsics."""
+    found = _follow(call, name)
+    if found is None:
+        return LIMIT_REACHED
+    pinned = found.pinned_block(block)
+    if found.room_for_operations() < 1:
+        return LIMIT_REACHED
+    value = [hexed(extrinsic) for extrinsic in pinned.body]
+    return _started(call, found, Operation(found, iter(({"event": "operationBodyDone", "value": value},))))
+
+
+def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> Json:
+    call.hold(follow)
+    return {"result": "started", "operationId": follow.operate(operation), **more}
+
+
+@method(
+    "chainHead_v1_call",
+    FOLLOW,
+    HASH,
+    Param("function", text),
+    Param("callParameters", hexadecimal, aliases=("call_parameters",)),
+    live=True,
+)
+def call_runtime(call: Call, name: str, block: bytes, function: str, data: bytes) -> Json:
+    """What a runtime function returns on a pinned block."""
+    found = _follow(call, name)
+    if found is None:
+        return LIMIT_REACHED
+    pinned = found.pinned_block(block)
+    if not found.with_runtime:
+        raise RpcError(-32802, "Invalid runtime call", "the follow was begun without runtime")
+    if found.room_for_operations() < 1:
+        return LIMIT_REACHED
+    return _started(call, found, Operation(found, _called(call, pinned, function, data)))
+
+
+def _called(call: Call, block: Block, function: str, data: bytes) -> Iterator[dict[str, Any]]:
+    try:
+        yield {"event": "operationCallDone", "output": hexed(run(call, block, function, data))}
+    except RpcError as error:
+        yield {"event": "operationError", "error": error.message}
+
+
+@method(
+    "chainHead_v1_storage",
+    FOLLOW,
+    HASH,
+    Param("items", list_of(query)),
+    Param("childTrie", hexadecimal, optional=True, aliases=("child_trie",)),
+    live=True,
+)
+def storage(call: Call, name: str, block: bytes, items: list[Query], child: bytes | None) -> Json:
+    """Storage entries of a pinned block."""
+    found = _follow(call, name)
+    if found is None:
+        return LIMIT_REACHED
+    pinned = found.pinned_block(block)
+    room = max(found.room_for_operations(), 0)
+    taken = items[:room]
+    if items and not taken:
+        return LIMIT_REACHED
+    operation = Operation(found, _stored(pinned, taken, child), max(len(taken), 1))
+    return _started(call, found, operation, discardedItems=len(items) - len(taken))
+
+
+def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[dict[str, Any]]:
+    """Pages of what is found; after a page of a listing the client says when to go on."""
+    trie = trie_of(block, child)
+    simple = [item for item in items if not item.lists]
+    page = [found for item in simple for found in find(trie, item)]
+    if page:
+        yield {"event": "operationStorageItems", "items": page}
+    page, size = [], 0
+    for found in chained.from_iterable(find(trie, item) for item in items if item.lists):
+        length = sum(map(len, found.values()))
+        if page and (len(page) == PAGE_ITEMS or size + length > PAGE_BYTES):
+            yield {"event": "operationStorageItems", "items": page}
+            yield {"event": "operationWaitingForContinue"}
+            page, size = [], 0
+        page.append(found)
+        size += length
+    if page:
+        yield {"event": "operationStorageItems", "items": page}
+    yield {"event": "operationStorageDone"}
+
+
+@method("chainHead_v1_continue", FOLLOW, OPERATION, live=True)
+def go_on(call: Call, name: str, operation: str) -> Json:
+    """Let a waiting storage operation go on."""
+    found = _follow(call, name)
+    started = None if found is None else found.operations.get(operation)
+    if started is None:
+        return
+    if not started.waiting:
+        raise RpcError(-32803, "Invalid continue call", "the operation does not wait to be continued")
+    started.go()
+
+
+@method("chainHead_v1_stopOperation", FOLLOW, OPERATION, live=True)
+def stop_operation(call: Call, name: str, operation: str) -> Json:
+    """End an operation."""
+    found = _follow(call, name)
+    if found is not None:
+        found.operations.pop(operation, None)
+
+
+def _hashes(value: Any) -> list[bytes]:
+    read: Read = list_of(block_hash)
+    found: list[bytes] = read(value) if isinstance(value, list) else [block_hash(value)]
+    return found
+
+
+@method("chainHead_v1_unpin", FOLLOW, Param("hashOrHashes", _hashes, aliases=("hash_or_hashes",)), live=True)
+def unpin(call: Call, name: str, hashes: list[bytes]) -> Json:
+    """Unpin blocks."""
+    found = _follow(call, name)
+    if found is not None:
+        found.unpin(hashes)

@@ -1,0 +1,310 @@
+"""`dev_*` (`--dev`): blocks on request, storage, time, rewinds, snapshots. They fail with code 1."""
+
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
+from pubsub_emulator.node.rpc.legacy_state import KEYS
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.node import Snapshot
+from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, para, text, u32
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+
+methods: Final = Methods()
+method = methods.method
+T = TypeVar("T")
+
+MOST_BLOCKS: Final = 1000
+MOST_STEPS: Final = 64
+"""Steps within which a parachain must have built a block that it was asked for."""
+SLOT: Final = 6000
+"""Milliseconds."""
+
+
+def _refuse(why: str) -> RpcError:
+    return RpcError(DEVELOPMENT, why)
+
+
+async def attempt(work: Awaitable[T]) -> T:
+    """What `work` gives. Raises `RpcError` with code 1 where it fails."""
+    try:
+        return await work
+    except RpcError:
+        raise
+    except PubsubError as error:
+        raise development(error) from error
+
+
+# Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock:
+    """What `dev_newBlock` is asked for."""
+
+    count: int | None = None
+    to: int | None = None
+    transactions: tuple[bytes, ...] = ()
+    ump: tuple[tuple[ParaId, tuple[bytes, ...]], ...] = ()
+    dmp: tuple[bytes, ...] = ()
+    hrmp: tuple[tuple[ParaId, tuple[bytes, ...]], ...] = ()
+
+
+def _messages(field: str) -> Any:
+    def read(value: Any) -> bytes:
+        if not isinstance(value, dict) or not value.keys() <= {"sentAt", field} or field not in value:
+            raise ValueError(f"an object with {field} is wanted")
+        return hexadecimal(value[field])
+
+    return lambda value: tuple(list_of(read)(value))
+
+
+def _by_para(read: Any) -> Any:
+    def read_all(value: Any) -> tuple[tuple[ParaId, tuple[bytes, ...]], ...]:
+        if not isinstance(value, dict):
+            raise ValueError("an object by parachain is wanted")
+        out = []
+        for name, items in value.items():
+            if not name.isdecimal():
+                raise ValueError(f"{name!r} is no parachain's id")
+            out.append((para(int(name)), read(items)))
+        return tuple(out)
+
+    return read_all
+
+
+_NEW_BLOCK: Final = {
+    "count": u32,
+    "to": u32,
+    "transactions": lambda value: tuple(list_of(hexadecimal)(value)),
+    "ump": _by_para(lambda value: tuple(list_of(hexadecimal)(value))),
+    "dmp": _messages("msg"),
+    "hrmp": _by_para(_messages("data")),
+}
+
+
+def new_block_config(value: Any) -> NewBlock:
+    """The parameter of `dev_newBlock`. Raises `ValueError`, also for fields that it does not have."""
+    if not isinstance(value, dict):
+        raise ValueError("an object is wanted")
+    for name in value:
+        if name not in _NEW_BLOCK:
+            raise ValueError(f"there is no {name!r}; there are {', '.join(_NEW_BLOCK)}")
+    return NewBlock(**{name: _NEW_BLOCK[name](given) for name, given in value.items() if given is not None})
+
+
+@method("dev_newBlock", Param("config", new_block_config, optional=True), unsafe=True)
+async def new_block(call: Call, config: NewBlock | None) -> Json:
+    """Build blocks of this chain; returns the hash of the last."""
+    wanted = config or NewBlock()
+    best = call.view.best.number
+    if wanted.count is not None and wanted.to is not None:
+        raise _refuse("count and to exclude each other")
+    count = wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
+    if not 1 <= count <= MOST_BLOCKS:
+        raise _refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
+    todo = list(_inputs(call, wanted))
+    await submit_all(call, wanted.transactions)
+    if call.chain is RELAY:
+        for at in range(count):
+            await attempt(call.node.control.build(todo if at == 0 else ()))
+        return hexed(call.view.best.hash)
+    for _ in range(count):
+        await build_on(call, call.chain, todo)
+        todo = []
+    return hexed(call.view.best.hash)
+
+
+async def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
+    """Put extrinsics into the chain's pool: all of them, or none where one is invalid."""
+    if transactions:
+        raise _refuse(f"{len(transactions)} transactions: chain {call.chain} takes none")
+
+
+async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> None:
+    """Step until a parachain has one more block. Raises `RpcError` with code 1 when it builds none."""
+    before = call.view.best.number
+    first = list(todo)
+    for _ in range(MOST_STEPS):
+        await attempt(call.node.control.build([*first, actions.Turn(para=chain)]))
+        first = []
+        if call.node.timeline.views[chain].best.number > before:
+            return
+    raise _refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
+
+
+def _inputs(call: Call, wanted: NewBlock) -> Iterable[Action]:
+    chain = call.chain
+    if chain is RELAY:
+        if wanted.dmp or wanted.hrmp:
+            raise _refuse("dmp and hrmp go to a parachain: call its path")
+        for sender, messages in wanted.ump:
+            yield from (actions.Upward(para=sender, message=message) for message in messages)
+        return
+    if wanted.ump:
+        raise _refuse("ump goes to the relay chain: call its path")
+    yield from (actions.Downward(para=chain, message=message) for message in wanted.dmp)
+    for sender, messages in wanted.hrmp:
+        yield from (actions.Horizontal(sender=sender, recipient=chain, message=message) for message in messages)
+
+
+@method("dev_setBlockBuildMode", Param("mode", text), unsafe=True)
+def set_build_mode(call: Call, mode: str) -> Json:
+    """`Batch` and `Instant` build on demand, the latter one extrinsic a step; `Manual` builds when told to."""
+    modes = {"Batch": "instant", "Instant": "single", "Manual": "manual"}
+    if mode not in modes:
+        raise _refuse(f"blocks are built in the modes {', '.join(modes)}, not {mode!r}")
+    call.node.control.set_mode(modes[mode])
+
+
+# State and time
+
+Pair = tuple[bytes, bytes | None]
+
+
+def _entries(value: Any) -> list[Pair] | dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+
+    def pair(item: Any) -> Pair:
+        if not isinstance(item, list) or len(item) != 2:
+            raise ValueError("pairs of key and value are wanted")
+        return hexadecimal(item[0]), None if item[1] is None else hexadecimal(item[1])
+
+    pairs: list[Pair] = list_of(pair)(value)
+    return pairs
+
+
+@method("dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True)
+async def set_storage(call: Call, values: list[Pair] | dict[str, Any], at: bytes | None) -> Json:
+    """Have root write storage; returns the hash of the block that has it."""
+    if at is not None and at != call.view.best.hash:
+        raise _refuse("storage is written on the best block only")
+    pairs = values if isinstance(values, list) else _named_pairs(call, values)
+    for key, _ in pairs:
+        if key.startswith(CHILD_STORAGE_PREFIX):
+            raise _refuse("child tries are not written: publish instead")
+    action = actions.SetStorage(chain=call.chain, entries=tuple(pairs))
+    sent = await attempt(call.node.control.build((action,)))
+    if call.chain is not RELAY:
+        await _arrived(call, call.chain, sent)
+    get = call.view.best.state.top.get
+    refused = next((key for key, value in dict(pairs).items() if get(key) != value), None)
+    if refused is not None:
+        raise _refuse(f"the runtime did not write 0x{refused.hex()}")
+    return hexed(call.view.best.hash)
+
+
+def _named_pairs(call: Call, values: dict[str, Any]) -> list[Pair]:
+    try:
+        return call.node.runtimes.storage_pairs(call.view.best, values)
+    except PubsubError as error:
+        raise development(error) from error
+
+
+async def _arrived(call: Call, chain: ParaId, sent: Moment) -> None:
+    """Step until a parachain's block stands on the relay block that sent it something."""
+    for _ in range(MOST_STEPS):
+        await attempt(call.node.control.build((actions.Turn(para=chain),)))
+        parent = LAST_RELAY_PARENT.get(Storage(call.node.timeline.views[chain].best.state))
+        if parent is not None and parent >= sent.number:
+            return
+    raise _refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
+
+
+def _moment_in_time(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("a date or milliseconds are wanted")
+    try:
+        date = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is no date: 2030-01-31T12:00:00Z is one") from None
+    return round((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@method("dev_timeTravel", Param("date", _moment_in_time), unsafe=True)
+async def time_travel(call: Call, milliseconds: int) -> Json:
+    """Give the next relay block a later slot; returns its time."""
+    slot = milliseconds // SLOT
+    await attempt(call.node.control.act((actions.Travel(slot=slot),)))
+    return slot * SLOT
+
+
+# Going back
+
+
+def _place(value: Any) -> int | bytes:
+    if isinstance(value, str):
+        return block_hash(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("a hash or a number is wanted")
+    return value
+
+
+@method("dev_setHead", Param("hashOrNumber", _place, aliases=("hash", "number")), unsafe=True)
+async def set_head(call: Call, place: int | bytes) -> Json:
+    """Go back to a block of this chain; a negative number counts from the head."""
+    view = call.view
+    if isinstance(place, bytes):
+        block = call.find(place)
+    else:
+        block = view.at_height(view.best.number + place if place < 0 else place)
+    moment = None if block is None else call.node.timeline.moment_of(block)
+    if moment is None or moment.number < call.node.floor:
+        named = place if isinstance(place, int) else hexed(place)
+        raise _refuse(f"no such block, or one from before the node listened: {named}")
+    await attempt(call.node.control.rewind(moment))
+    return hexed(call.view.best.hash)
+
+
+@method("dev_snapshot", unsafe=True)
+def snapshot(call: Call) -> Json:
+    """Keep this moment; returns its name."""
+    node = call.node
+    node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
+        node.timeline.newest, node.control.asked()
+    )
+    return name
+
+
+@method("dev_revert", Param("id", text), unsafe=True)
+async def revert(call: Call, name: str) -> Json:
+    """Go back to a kept moment, which is gone then, and so are later ones."""
+    node = call.node
+    kept = node.snapshots.get(name)
+    if kept is None:
+        return False
+    await attempt(node.control.rewind(kept.moment, kept.asked))
+    names = list(node.snapshots)
+    for each in names[names.index(name) :]:
+        del node.snapshots[each]
+        node.reverted += 1
+    return True
+
+
+# Proofs
+
+
+@method("dev_getReadProof", KEYS, AT, unsafe=True)
+def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+    """As `state_getReadProof`, with the state root that it is read against."""
+    block = call.block(at)
+    nodes: dict[Hash, bytes] = {}
+    block.state.prove(keys, {}, nodes)
+    return {
+        "at": hexed(block.hash),
+        "proof": [hexed(node) for node in nodes.values()],
+        "stateRoot": hexed(block.header.state_root),
+    }

@@ -1,0 +1,32 @@
+"""Every group of methods."""
+
+from collections.abc import Mapping
+
+from pubsub_emulator.node.rpc import (
+    archive,
+    chain_head,
+    chain_spec,
+    dev,
+    legacy_chain,
+    legacy_childstate,
+    legacy_state,
+    pubsub_act,
+    pubsub_read,
+)
+from pubsub_emulator.node.rpc.method import Method, table
+
+
+def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
+    """The methods of a node, with those for development or without."""
+    groups = (
+        chain_spec.methods,
+        legacy_chain.methods,
+        legacy_state.methods,
+        legacy_childstate.methods,
+        archive.methods,
+        chain_head.methods,
+        pubsub_read.methods,
+        pubsub_act.methods,
+        dev.methods,
+    )
+    return table(groups, unsafe=unsafe)

@@ -1,0 +1,84 @@
+"""`pubsub_*` that change something (`--dev`): publish, subscribe, cheat. They fail with code 1."""
+
+from typing import Any, Final
+
+from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.rpc.errors import RpcError, development
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.params import Param, hexadecimal, list_of, para, pubsub_key, text, u32
+from pubsub_emulator.node.rpc.pubsub_read import PARA
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+
+methods: Final = Methods()
+method = methods.method
+
+Item = tuple[ParaId, tuple[PubsubKey, ...]]
+
+
+async def act(call: Call, action: Action) -> int | None:
+    """Do it before the next step. Raises `RpcError` with code 1."""
+    try:
+        done = await call.node.control.act((action,))
+    except RpcError:
+        raise
+    except PubsubError as error:
+        raise development(error) from error
+    return done[0]
+
+
+@method(
+    "pubsub_publish",
+    PARA,
+    Param("key", pubsub_key),
+    Param("value", hexadecimal),
+    Param("ttl", u32, optional=True),
+    unsafe=True,
+)
+async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> Json:
+    """Have a parachain publish a key with its next block."""
+    await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
+    call.node.control.ask()
+
+
+def _item(value: Any) -> Item:
+    if not isinstance(value, dict) or value.keys() != {"publisher", "keys"}:
+        raise ValueError("an object with publisher and keys is wanted")
+    return para(value["publisher"]), tuple(list_of(pubsub_key)(value["keys"]))
+
+
+@method("pubsub_setSubscriptions", PARA, Param("items", list_of(_item)), unsafe=True)
+async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Json:
+    """Give a parachain another set of subscriptions."""
+    version = await act(call, actions.Subscribe(para=chain, items=tuple(items)))
+    call.node.control.ask()
+    return {"specVersion": version}
+
+
+def _share(value: Any) -> int:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ValueError("a share from 0 to 1 is wanted")
+    return round(value * MILLION)
+
+
+@method(
+    "pubsub_cheat",
+    PARA,
+    Param("strategies", list_of(text)),
+    Param("collator", u32, optional=True),
+    Param("rate", _share, optional=True),
+    unsafe=True,
+)
+async def cheat(call: Call, chain: ParaId, strategies: list[str], collator: int | None, rate: int | None) -> Json:
+    """Put a cheating collator in the place of an honest one."""
+    share = MILLION if rate is None else rate
+    chosen = await act(call, actions.Cheat(para=chain, strategies=tuple(strategies), collator=collator, rate=share))
+    return {"collator": chosen, "collators": len(call.node.network.parachain(chain).collators)}
+
+
+@method("pubsub_honest", PARA, unsafe=True)
+async def honest(call: Call, chain: ParaId) -> Json:
+    """Make all collators of a parachain honest."""
+    return {"collators": await act(call, actions.Honest(para=chain))}

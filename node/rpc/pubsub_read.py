@@ -1,0 +1,381 @@
+"""`pubsub_*` for reading: publishers, entries, subscriptions, ledgers, candidates, deliveries; alike on every path."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.node.chain.block import RELAY, Block, Moment
+from pubsub_emulator.node.chain.timeline import Advance
+from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.params import AT, Param, block_hash, height, para, pubsub_key, text
+from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import (
+    Infinite,
+    PublishedEntry,
+    TtlState,
+    ValidFor,
+    derive_child_key,
+    node_cost,
+    ttl_state,
+)
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, RegisteredPublishers, TotalStorageSize
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.parachain.execute import runtime_spec
+
+methods: Final = Methods()
+method = methods.method
+
+PARA: Final = Param("para", para)
+
+
+def ttl_json(state: TtlState | None) -> Json:
+    """How fresh an entry is."""
+    if state is None:
+        return None
+    if isinstance(state, Infinite):
+        return "Infinite"
+    return {"ValidFor": state.blocks} if isinstance(state, ValidFor) else "TimedOut"
+
+
+def _relay_block(call: Call, at: bytes | None) -> Block | None:
+    timeline = call.node.timeline
+    return timeline.views[RELAY].best if at is None else timeline.block(RELAY, at)
+
+
+# Publishers
+
+
+@method("pubsub_publishers", AT)
+def publishers(call: Call, at: bytes | None) -> Json:
+    """Everybody who is registered or has published."""
+    block = _relay_block(call, at)
+    if block is None:
+        return None
+    storage = Storage(block.state)
+    registered = dict(RegisteredPublishers.items(storage))
+    system = call.node.network.config.relay.pubsub.is_system
+    found = []
+    for each in sorted({*registered, *PublishedKeys.keys(storage)}):
+        info = registered.get(each)
+        found.append(
+            {
+                "para": each,
+                "system": system(each),
+                "manager": None if info is None else hexed(info.manager),
+                "deposit": None if info is None else str(info.deposit),
+                "keys": PublishedKeys.get(storage, each),
+                "bytes": TotalStorageSize.get(storage, each),
+                "childRoot": maybe_hexed(block.state.child_root(derive_child_key(each))),
+            }
+        )
+    return {"at": hexed(block.hash), "number": block.number, "publishers": found}
+
+
+@method("pubsub_entry", Param("publisher", para), Param("key", pubsub_key), AT)
+def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
+    """One entry of a publisher."""
+    block = _relay_block(call, at)
+    trie = None if block is None else block.state.children.get(derive_child_key(publisher))
+    raw = None if trie is None else trie.get(key)
+    if block is None or raw is None:
+        return None
+    found = PublishedEntry.decode(raw)
+    return {
+        "at": hexed(block.hash),
+        "publisher": publisher,
+        "key": hexed(key),
+        "value": hexed(found.value),
+        "ttl": found.ttl,
+        "whenInserted": found.when_inserted,
+        "entryHash": hexed(blake2_256(raw)),
+        "ttlState": ttl_json(ttl_state(found.ttl, found.when_inserted, RelayBlockNumber(block.number))),
+    }
+
+
+# Subscribers
+
+
+def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
+    """A parachain's block by its hash, or as it was with a relay block."""
+    timeline = call.node.timeline
+    if chain not in timeline.views:
+        return None
+    if at is None:
+        return timeline.views[chain].best
+    relay = timeline.block(RELAY, at)
+    if relay is None:
+        return timeline.block(chain, at)
+    moment = timeline.moment_of(relay)
+    return None if moment is None else moment.heads[chain]
+
+
+@method("pubsub_subscriptions", PARA, AT)
+def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
+    """What a parachain subscribes to, and what it was last delivered."""
+    block = _para_block(call, chain, at)
+    if block is None:
+        return None
+    storage = Storage(block.state)
+    spec = runtime_spec(storage)
+    roots = items.PROCESSED_ROOTS.get(storage)
+    cursor = items.PROCESSING_CURSOR.get(storage)
+    parent = items.LAST_RELAY_PARENT.get(storage)
+    found = []
+    for publisher, keys in spec.subscriptions.items():
+        reason = items.DISABLED_PUBLISHERS.get(storage, publisher)
+        rows = []
+        for key in keys:
+            row = delivered.get(storage, spec, publisher, key)
+            fresh = None if row is None or parent is None else ttl_state(row.ttl, row.when_inserted, parent)
+            rows.append(
+                {
+                    "key": hexed(key),
+                    "entryHash": None if row is None else hexed(row.entry_hash),
+                    "ttl": None if row is None else row.ttl,
+                    "whenInserted": None if row is None else row.when_inserted,
+                    "ttlState": ttl_json(fresh),
+                }
+            )
+        found.append(
+            {
+                "publisher": publisher,
+                "processedRoot": maybe_hexed(roots.get(publisher)),
+                "disabled": None if reason is None else reason.value,
+                "keys": rows,
+            }
+        )
+    return {
+        "at": hexed(block.hash),
+        "number": block.number,
+        "relayParent": parent,
+        "specVersion": spec.spec_version,
+        "cache": spec.cache.value,
+        "cursor": None if cursor is None else [cursor[0], hexed(cursor[1])],
+        "items": found,
+    }
+
+
+@method("pubsub_ledger", PARA, Param("hash", block_hash, optional=True, aliases=("at",)))
+def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
+    """Where a block's bytes went (PS-70)."""
+    timeline = call.node.timeline
+    if chain not in timeline.views:
+        return None
+    block = timeline.views[chain].best if name is None else timeline.block(chain, name)
+    record = None if block is None else timeline.candidate(block.hash)
+    if block is None or record is None or record.outcome is None:
+        return None
+    held, unpruned = record.outcome.ledger, dict(record.unpruned)
+    return {
+        "block": hexed(block.hash),
+        "number": block.number,
+        "relayParent": record.candidate.inherent.relay_parent_number,
+        "stopped": record.outcome.plan.cursor is not None,
+        "budget": held.budget,
+        "used": held.used,
+        "unused": held.unused,
+        "messagesBytes": held.messages_bytes,
+        "staticBytes": held.static_bytes,
+        "mapCharges": held.map_charges,
+        "proofBytes": held.proof_bytes,
+        "proofNodes": held.proof_nodes,
+        "ownStateBytes": held.own_state_bytes,
+        "cacheStateBytes": held.cache_state_bytes,
+        "extrinsicsBytes": getattr(held, "extrinsics_bytes", 0),
+        "extrinsicsStateBytes": getattr(held, "extrinsics_state_bytes", 0),
+        "publishers": [
+            {
+                "para": each.para,
+                "unchanged": each.unchanged,
+                "complete": each.complete,
+                "topPathBytes": each.top_path_bytes,
+                "childNodeBytes": each.child_node_bytes,
+                "valueBytes": each.value_bytes,
+                "cacheCharges": each.cache_charges,
+                "rowCharges": each.row_charges,
+                "cachedBytes": each.cached_bytes,
+                "unprunedBytes": unpruned.get(each.para, 0),
+            }
+            for each in held.publishers
+        ],
+    }
+
+
+# Candidates
+
+
+def candidate_json(record: BlockRecord, collators: int) -> dict[str, Any]:
+    """A judged candidate; `collators` is how many its parachain has."""
+    header, inherent = record.candidate.header, record.candidate.inherent
+    slot = header.aura_slot()
+    return {
+        "hash": hexed(record.candidate.hash()),
+        "para": record.chain,
+        "number": header.number,
+        "includedAt": record.included_at,
+        "relayParent": inherent.relay_parent_number,
+        "slot": slot,
+        "collator": None if slot is None else slot % collators + 1,
+        "status": "included" if record.outcome is not None else "rejected",
+        "verdict": None if record.refusal is None else record.refusal.verdict.value,
+        "strategy": record.strategy,
+        "proofNodes": len(inherent.proof),
+        "proofBytes": sum(node_cost(len(node)) for node in inherent.proof),
+    }
+
+
+def _collators(call: Call, record: BlockRecord) -> int:
+    return len(call.node.network.parachain(record.chain).collators)
+
+
+def _block_or_height(value: Any) -> int | bytes:
+    return block_hash(value) if isinstance(value, str) and len(value) == 66 else height(value)
+
+
+@method("pubsub_candidates", PARA, Param("relayBlock", _block_or_height, aliases=("at",)))
+def candidates(call: Call, chain: ParaId, at: int | bytes) -> Json:
+    """Every candidate of a parachain that was judged for a relay block, in order."""
+    timeline = call.node.timeline
+    if isinstance(at, int):
+        moment = timeline.moment(at)
+    else:
+        relay = timeline.block(RELAY, at)
+        moment = None if relay is None else timeline.moment_of(relay)
+    if moment is None or chain not in timeline.views:
+        return None
+    return [candidate_json(record, _collators(call, record)) for record in moment.records if record.chain == chain]
+
+
+@method("pubsub_candidate", Param("hash", block_hash))
+def candidate(call: Call, name: bytes) -> Json:
+    """A candidate with the evidence against it."""
+    record = call.node.timeline.candidate(name)
+    if record is None:
+        return None
+    evidence = () if record.refusal is None else record.refusal.evidence
+    return {
+        **candidate_json(record, _collators(call, record)),
+        "evidence": [
+            {"verdict": each.verdict.value, "detail": each.detail, "subject": [hexed(part) for part in each.subject]}
+            for each in evidence
+        ],
+        "relayRoot": maybe_hexed(record.relay_storage_root),
+        "slotNow": record.slot_now,
+        "bytes": hexed(record.candidate.encode()),
+    }
+
+
+class Candidates(Subscription):
+    """Candidates as they are judged."""
+
+    method = "pubsub_candidateJudged"
+    group = "pubsubCandidates"
+
+    def __init__(self, call: Call, wanted: ParaId | None) -> None:
+        super().__init__(call.chain)
+        self._wanted = wanted
+        self._call = call
+
+    def advanced(self, advance: Advance) -> None:
+        """Those of a new relay block."""
+        for record in () if advance.rewound else advance.moment.records:
+            if self._wanted is None or record.chain == self._wanted:
+                self.notify(compact(candidate_json(record, _collators(self._call, record))))
+
+
+@method("pubsub_subscribeCandidates", Param("para", para, optional=True), live=True)
+def subscribe_candidates(call: Call, wanted: ParaId | None) -> Json:
+    """Candidates of one parachain, or of all."""
+    return call.open(Candidates(call, wanted))
+
+
+@method("pubsub_unsubscribeCandidates", Param("subscription", text), live=True)
+def unsubscribe_candidates(call: Call, name: str) -> Json:
+    """End it; whether there was one."""
+    return call.session is not None and call.session.remove(name, Candidates.group)
+
+
+# Deliveries
+
+
+def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str, Any]]]:
+    """What was delivered with a relay block, in order, also as JSON."""
+    for record in moment.records:
+        if record.outcome is None or not record.outcome.deliveries:
+            continue
+        after = Storage(record.outcome.state)
+        spec = runtime_spec(after)
+        name = hexed(record.candidate.hash())
+        for each in record.outcome.deliveries:
+            row = None if each.value is None else delivered.get(after, spec, each.publisher, each.key)
+            yield (
+                record,
+                each,
+                {
+                    "para": record.chain,
+                    "block": name,
+                    "number": record.candidate.header.number,
+                    "includedAt": record.included_at,
+                    "publisher": each.publisher,
+                    "key": hexed(each.key),
+                    "kind": each.kind,
+                    "value": maybe_hexed(each.value),
+                    "ttlState": ttl_json(each.ttl_state),
+                    "blocksSincePublished": None if row is None else record.included_at - row.when_inserted,
+                    "failed": each.failed,
+                },
+            )
+
+
+class Deliveries(Subscription):
+    """Deliveries that pass a filter."""
+
+    method = "pubsub_delivery"
+    group = "pubsubDeliveries"
+
+    def __init__(self, call: Call, wanted: dict[str, Any]) -> None:
+        super().__init__(call.chain)
+        self._wanted = wanted
+
+    def advanced(self, advance: Advance) -> None:
+        """Those of a new relay block."""
+        if advance.rewound:
+            return
+        wanted = self._wanted
+        for record, each, document in deliveries(advance.moment):
+            if (
+                wanted.get("para", record.chain) == record.chain
+                and wanted.get("publisher", each.publisher) == each.publisher
+                and wanted.get("key", each.key) == each.key
+            ):
+                self.notify(compact(document))
+
+
+_FILTERS: Final = {"para": para, "publisher": para, "key": pubsub_key}
+
+
+def _filter(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("an object is wanted")
+    for name in value:
+        if name not in _FILTERS:
+            raise ValueError(f"deliveries are filtered by {', '.join(_FILTERS)}, not by {name!r}")
+    return {name: _FILTERS[name](wanted) for name, wanted in value.items() if wanted is not None}
+
+
+@method("pubsub_subscribeDeliveries", Param("filter", _filter, optional=True), live=True)
+def subscribe_deliveries(call: Call, wanted: dict[str, Any] | None) -> Json:
+    """What handlers are called with from now on."""
+    return call.open(Deliveries(call, wanted or {}))
+
+
+@method("pubsub_unsubscribeDeliveries", Param("subscription", text), live=True)
+def unsubscribe_deliveries(call: Call, name: str) -> Json:
+    """End it; whether there was one."""
+    return call.session is not None and call.session.remove(name, Deliveries.group)

@@ -1,0 +1,235 @@
+"""One WebSocket connection: what is read is answered in order of completion, what is sent waits in a bounded queue.
+
+    reader ──► Dispatcher ──► outbox ──► writer
+    step   ──► Session.advanced ──► outbox
+
+A client that does not read fills its outbox. Then heads and storage keep only the newest, follows end with `stop`, and
+whatever else has events for it ends the connection with 1013 (ND-30). Nobody else notices.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from pubsub_emulator.node.chain.block import Chain
+from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
+from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.session import Overflow, Session, Subscription
+from pubsub_emulator.node.server.options import Serving
+
+_CLOSING: Final = 2.0
+"""Seconds that a client has to take the close frame."""
+_TURN: Final = 0.010
+
+log: Final = logging.getLogger("pubsub.node")
+
+
+class Connection:
+    """A client on one chain's path. An `Outlet`."""
+
+    def __init__(  # noqa: PLR0917  # all that it stands between
+        self,
+        name: str,
+        socket: web.WebSocketResponse,
+        request: web.Request,
+        node: Node,
+        chain: Chain,
+        dispatcher: Dispatcher,
+        serving: Serving,
+    ) -> None:
+        self.session = Session(name, self, serving.subscriptions)
+        self._socket = socket
+        self._request = request
+        self._node = node
+        self._chain = chain
+        self._dispatcher = dispatcher
+        self._serving = serving
+        self._queue: deque[str] = deque()
+        self._bytes = 0
+        self._ready = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._working = 0
+        self._lagging: dict[Subscription, None] = {}
+        self._forced = False
+        self._closing: int | None = None
+        self._clock = asyncio.get_running_loop().time
+
+    # Life
+
+    async def run(self) -> None:
+        """Serve until either side ends."""
+        self._node.sessions[self.session] = None
+        writer = asyncio.create_task(self._write())
+        try:
+            await self._read()
+        finally:
+            self._node.sessions.pop(self.session, None)
+            self.session.close()
+            for task in list(self._tasks):
+                task.cancel()
+            writer.cancel()
+            with suppress(asyncio.CancelledError):
+                await writer
+            await self._part()
+
+    def close(self, code: int) -> None:
+        """End the connection with a code."""
+        if self._closing is None:
+            self._closing = code
+            self._queue.clear()
+            self._bytes = 0
+            self._begin(self._part())
+
+    async def _part(self) -> None:
+        """Say good-bye; a client that does not listen is cut off."""
+        code = WSCloseCode.GOING_AWAY if self._closing is None else self._closing
+        try:
+            async with asyncio.timeout(_CLOSING):
+                await self._socket.close(code=code)
+        except (TimeoutError, OSError, RuntimeError):
+            pass
+        finally:
+            transport = self._request.transport
+            if transport is not None:
+                transport.abort()
+
+    # Reading
+
+    async def _read(self) -> None:
+        began = self._clock()
+        async for message in self._socket:
+            if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY} or self._closing is not None:
+                break
+            found = self._dispatcher.handle(message.data, self._chain, self.session)
+            if isinstance(found, Answer):
+                self._reply(found)
+            else:
+                self._working += 1
+                if self._working >= self._serving.requests:
+                    self._idle.clear()
+                self._begin(self._later(found))
+            if not self._room.is_set():
+                await self._room.wait()
+            if not self._idle.is_set():
+                await self._idle.wait()
+            if self._clock() - began > _TURN:
+                await asyncio.sleep(0)
+                began = self._clock()
+
+    async def _later(self, found: Awaitable[Answer]) -> None:
+        try:
+            self._reply(await found)
+        finally:
+            self._working -= 1
+            self._idle.set()
+
+    def _reply(self, answer: Answer) -> None:
+        if answer.text is not None:
+            self._push(answer.text)
+        if answer.opened:
+            self.session.release(answer.opened)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a connection's work failed", exc_info=task.exception())
+
+    # Sending
+
+    def event(self, subscription: Subscription, text: str) -> None:
+        """Queue an event, or do what is due where the client is too slow."""
+        if self._closing is not None:
+            return
+        if self._is_full(len(text)) and not self._forced:
+            self._overflow(subscription)
+            return
+        subscription.sent_at = self._clock()
+        self._push(text)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the requests."""
+        self._begin(work)
+
+    async def room(self) -> None:
+        """Wait until the queue is at most half full."""
+        while self._closing is None and (
+            2 * len(self._queue) > self._serving.queued or 2 * self._bytes > self._serving.queued_bytes
+        ):
+            self._room.clear()
+            await self._room.wait()
+        await self._node.control.breathe()
+
+    def _is_full(self, more: int) -> bool:
+        return len(self._queue) >= self._serving.queued or self._bytes + more > self._serving.queued_bytes
+
+    def _overflow(self, subscription: Subscription) -> None:
+        match subscription.overflow:
+            case Overflow.NEWEST:
+                self._lagging[subscription] = None
+            case Overflow.STOP:
+                self._forced = True
+                try:
+                    subscription.stop()
+                finally:
+                    self._forced = False
+            case Overflow.CLOSE:
+                log.warning("a client does not read: its connection is closed")
+                self.close(WSCloseCode.TRY_AGAIN_LATER)
+
+    def _push(self, text: str) -> None:
+        self._queue.append(text)
+        self._bytes += len(text)
+        if self._is_full(0):
+            self._room.clear()  # nothing more is read until the client reads
+        self._ready.set()
+
+    async def _write(self) -> None:
+        try:
+            await self._write_all()
+        finally:
+            self._room.set()  # nobody waits for a client that is gone
+
+    async def _write_all(self) -> None:
+        socket, queue = self._socket, self._queue
+        while True:
+            await self._ready.wait()
+            while queue:
+                text = queue.popleft()
+                self._bytes -= len(text)
+                try:
+                    await socket.send_str(text)
+                except (ConnectionError, RuntimeError):
+                    return  # the reader sees it, too
+                if 2 * len(queue) <= self._serving.queued and 2 * self._bytes <= self._serving.queued_bytes:
+                    self._room.set()
+                    self._catch_up()
+            self._ready.clear()
+
+    def _catch_up(self) -> None:
+        while self._lagging and not self._is_full(0):
+            subscription = next(iter(self._lagging))
+            del self._lagging[subscription]
+            subscription.newest(self._node.timeline)
+
+    # Silence
+
+    def speak(self) -> None:
+        """Let subscriptions that were silent for long say something."""
+        due = self._clock() - self._serving.silence
+        for subscription in list(self.session.subscriptions.values()):
+            if subscription.sent_at and subscription.sent_at <= due:
+                subscription.silent()

@@ -1,0 +1,84 @@
+"""What a node is started with, and its limits."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from pubsub_emulator.node.chain.timeline import HISTORY
+from pubsub_emulator.node.rpc.dispatch import MEBIBYTE, Limits
+from pubsub_emulator.node.rpc.session import MOST_SUBSCRIPTIONS
+from pubsub_emulator.primitives.errors import PubsubError
+
+PORT: Final = 9944
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+
+
+class BadOption(PubsubError):
+    """An option that cannot be."""
+
+
+class Build(Enum):
+    """When blocks are built."""
+
+    INSTANT = "instant"
+    """When something waits for one."""
+    SINGLE = "single"
+    """As `INSTANT`, with one extrinsic a step."""
+    INTERVAL = "interval"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Limits of connections, and how far a client may fall behind."""
+
+    connections: int = 100
+    requests: int = 16
+    """Requests of one connection that are worked on at once."""
+    subscriptions: int = MOST_SUBSCRIPTIONS
+    queued: int = 1024
+    """Messages that wait for a client."""
+    queued_bytes: int = 16 * MEBIBYTE
+    silence: float = 20.0
+    """Seconds after which a follow that had no event gets one."""
+    request: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All of it; `interval` in milliseconds, `origins` beside those that are always allowed."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    port_per_chain: bool = False
+    build: Build = Build.INSTANT
+    interval: int = 6000
+    settle: int = 0
+    finality: int = 0
+    history: int = HISTORY
+    dev: bool = False
+    unsafe_external: bool = False
+    origins: tuple[str, ...] = ()
+    serving: Serving = field(default_factory=Serving)
+
+    @property
+    def external(self) -> bool:
+        """Whether others than this machine can connect."""
+        return self.host not in LOOPBACK
+
+    def check(self) -> None:
+        """Raises `BadOption`."""
+        if self.external and self.dev and not self.unsafe_external:
+            raise BadOption(f"--dev on {self.host} lets everybody rewrite the chains: add --unsafe-external to mean it")
+        if self.build is Build.INTERVAL and self.interval < 1:
+            raise BadOption(f"an interval is at least 1 ms, not {self.interval}")
+
+
+def parse_build(text: str) -> tuple[Build, int]:
+    """`instant`, `manual` or `interval:MS`. Raises `BadOption`."""
+    kind, _, rest = text.partition(":")
+    if kind == "interval" and rest.isdecimal() and int(rest) > 0:
+        return Build.INTERVAL, int(rest)
+    if text in {"instant", "manual"}:
+        return Build(text), 0
+    raise BadOption(f"blocks are built `instant`, `manual` or `interval:MS`, not {text!r}")

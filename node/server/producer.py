@@ -1,0 +1,305 @@
+"""Who steps the network: one worker thread, one lock, and the modes of building.
+
+Whatever a step did becomes visible in one turn of the event loop, after the thread is done: readers never wait and
+never see half of it (ND-3).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Protocol, TypeVar
+
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.journal import BadJournal, Journal
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.chain.timeline import Advance, CannotRewind, Timeline
+from pubsub_emulator.node.rpc.errors import INTERNAL_ERROR, RpcError
+from pubsub_emulator.node.server.options import BadOption, Build, Options
+from pubsub_emulator.primitives.errors import PubsubError
+
+T = TypeVar("T")
+
+AT_ONCE: Final = 16
+"""Steps that are built for what is ready, at most, before others have a turn."""
+_BREATH: Final = 0.010
+_FIRST_BLOCKS: Final = 64
+
+log: Final = logging.getLogger("pubsub.node")
+
+
+class Writer(Protocol):
+    """Where a journal goes."""
+
+    def action(self, action: Action) -> None:
+        """Something was asked for that the next step has."""
+
+    def step(self, moment: Moment) -> None:
+        """A step was made."""
+
+
+class StepFailed(PubsubError):
+    """A step raised because of what was asked for; it was made without."""
+
+
+class Producer:
+    """Steps a network and tells what became of it."""
+
+    def __init__(
+        self,
+        live: LiveNetwork,
+        timeline: Timeline,
+        options: Options,
+        announce: Callable[[Advance], None],
+        journal: Writer | None = None,
+    ) -> None:
+        self.live = live
+        self.timeline = timeline
+        self.mode = options.build
+        self.floor = 0
+        """The relay height below which nothing is rewound."""
+        self.broken: Exception | None = None
+        """Why no step can be built until a rewind."""
+        self._options = options
+        self._announce = announce
+        self._journal = journal
+        self._lock = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._mode_changed = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="network")
+        self._asked: list[Action] = []
+        self._under_way: dict[asyncio.Future[Any], None] = {}
+        self._breath = 0.0
+
+    # Life
+
+    async def start(self) -> None:
+        """Build until every chain has a final block 1. Raises `BadOption` where a chain builds none."""
+        async with self._lock:
+            missing = list(self.timeline.views)
+            for _ in range(_FIRST_BLOCKS + self._options.finality):
+                missing = [chain for chain, view in self.timeline.views.items() if view.final.number < 1]
+                if self.timeline.newest.number and not missing:
+                    break
+                for chain in missing:
+                    if chain is not RELAY and self.timeline.views[chain].best.number < 1:
+                        self._apply(actions.Turn(para=chain))
+                await self._step()
+            else:
+                raise BadOption(f"no block of parachain {missing[0]} became final: its collators build none")
+        self.floor = self.timeline.newest.number
+
+    async def replay(self, journal: Journal, name: str) -> None:
+        """Do all of a journal again; `name` is what errors call it. Raises `BadJournal` where a block differs."""
+        for entry in journal.entries:
+            await self._redo(entry.actions, f"{name}:{entry.line}")
+            try:
+                moment = await self.build()
+            except PubsubError as error:
+                raise BadJournal(f"{name}:{entry.line}: relay block {entry.number} cannot be built: {error}") from error
+            if moment.number != entry.number or moment.relay.hash != entry.relay:
+                raise BadJournal(
+                    f"{name}:{entry.line}: relay block {entry.number} was 0x{entry.relay.hex()}, "
+                    f"and is block {moment.number}, 0x{moment.relay.hash.hex()}, now"
+                )
+        await self._redo(journal.rest, name)
+
+    async def _redo(self, todo: Iterable[Action], place: str) -> None:
+        for action in todo:
+            try:
+                if isinstance(action, actions.Rewind):
+                    await self.rewind(self._kept(action.relay))
+                else:
+                    await self.act((action,))
+            except PubsubError as error:
+                raise BadJournal(f"{place}: {action.kind}: {error}") from error
+
+    def _kept(self, relay: bytes) -> Moment:
+        block = self.timeline.block(RELAY, relay)
+        moment = None if block is None else self.timeline.moment_of(block)
+        if moment is None:
+            raise CannotRewind(f"relay block 0x{relay.hex()} is not kept")
+        return moment
+
+    async def run(self) -> None:
+        """Build as the mode says, until cancelled."""
+        while True:
+            self._mode_changed.clear()
+            if self.mode is Build.INTERVAL:
+                await self._run_interval()
+            elif self.mode is Build.MANUAL:
+                await self._mode_changed.wait()
+            else:
+                await self._run_on_demand()
+
+    async def close(self) -> None:
+        """Let what is under way come to its end, then end."""
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        async with self._lock:
+            self._thread.shutdown(wait=True)
+            self.live.finish()
+
+    async def _run_interval(self) -> None:
+        clock = asyncio.get_running_loop().time
+        due = clock()
+        while self.mode is Build.INTERVAL:
+            due = max(due + self._options.interval / 1000, clock())
+            try:
+                async with asyncio.timeout_at(due):
+                    await self._mode_changed.wait()
+            except TimeoutError:
+                await self._quietly()
+
+    async def _run_on_demand(self) -> None:
+        while self.mode in {Build.INSTANT, Build.SINGLE}:
+            waiting = asyncio.ensure_future(self._wake.wait())
+            changed = asyncio.ensure_future(self._mode_changed.wait())
+            try:
+                await asyncio.wait((waiting, changed), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+                changed.cancel()
+            if self._mode_changed.is_set():
+                return
+            self._wake.clear()
+            await asyncio.sleep(0)  # what else arrives in this turn shares the step
+            for _ in range(AT_ONCE):
+                await self._quietly()
+                if self.broken is not None or not self._ready():
+                    break
+            for _ in range(self._options.settle):
+                await self._quietly()
+
+    async def _quietly(self) -> None:
+        """A step that nobody waits for: why it fails is logged."""
+        if self.broken is not None:
+            return
+        try:
+            await self.build()
+        except PubsubError as error:
+            log.warning("%s", error)
+
+    def _ready(self) -> bool:
+        """Whether extrinsics wait that a step could take."""
+        return False
+
+    # What methods ask for
+
+    async def act(self, todo: Iterable[Action]) -> list[int | None]:
+        """Do all of it before the next step, or nothing. Raises `PubsubError`."""
+        return await self._whole(self._locked_act(list(todo)))
+
+    async def _locked_act(self, todo: list[Action]) -> list[int | None]:
+        async with self._lock:
+            return await self._act(todo)
+
+    async def build(self, todo: Iterable[Action] = ()) -> Moment:
+        """Do all of it and build a relay block. Raises `PubsubError`, or `RpcError` where nothing can be built."""
+        return await self._whole(self._locked_build(list(todo)))
+
+    async def _locked_build(self, todo: list[Action]) -> Moment:
+        async with self._lock:
+            if todo:
+                await self._act(todo)
+            return await self._step()
+
+    def ask(self) -> None:
+        """A step is wanted, if blocks are built on demand."""
+        self._wake.set()
+
+    async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
+        """Go back to a kept moment, and do all of it then. Raises `PubsubError`."""
+        await self._whole(self._locked_rewind(moment, list(todo)))
+
+    async def _locked_rewind(self, moment: Moment, todo: list[Action]) -> None:
+        async with self._lock:
+            if moment.saved is None or moment.number < self.floor:
+                raise CannotRewind(f"relay block {moment.number} cannot be gone back to")
+            advance = self.timeline.rewind(moment)
+            await self._in_thread(lambda: self.live.rewind(moment))
+            self._asked = []
+            self.broken = None
+            if self._journal is not None:
+                self._journal.action(actions.Rewind(relay=moment.relay.hash))
+            self._announce(advance)
+            await self._act(todo)
+
+    def asked(self) -> tuple[Action, ...]:
+        """What was asked for since the last step."""
+        return tuple(self._asked)
+
+    def set_mode(self, mode: str) -> None:
+        """Build `instant`ly, `single`, or `manual`ly."""
+        self.mode = Build(mode)
+        self._mode_changed.set()
+
+    async def breathe(self) -> None:
+        """Let others go on after 10 ms of work."""
+        now = asyncio.get_running_loop().time()
+        if now - self._breath > _BREATH:
+            await asyncio.sleep(0)
+            self._breath = asyncio.get_running_loop().time()
+
+    # Helpers, under the lock
+
+    async def _act(self, todo: list[Action]) -> list[int | None]:
+        return await self._in_thread(lambda: self._apply_all(todo))
+
+    def _apply_all(self, todo: list[Action]) -> list[int | None]:
+        done = list(self._asked)
+        try:
+            return [self._apply(action) for action in todo]
+        except BaseException:
+            self.live.undo()
+            self._asked = []
+            for action in done:  # what others asked for before stays
+                self._apply(action)
+            raise
+
+    def _apply(self, action: Action) -> int | None:
+        result = self.live.apply(action)
+        self._asked.append(action)
+        return result
+
+    async def _step(self) -> Moment:
+        """One step. One that raises is made again without what was asked for (ND-31)."""
+        if self.broken is not None:
+            raise RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
+        failed: Exception | None = None
+        try:
+            moment = await self._in_thread(self.live.step)
+        except Exception as error:  # root can make any state senseless
+            log.exception("a step failed and is made again without %d requests", len(self._asked))
+            failed, self._asked = error, []
+            moment = await self._again()
+        asked, self._asked = self._asked, []
+        if self._journal is not None:
+            for action in asked:
+                self._journal.action(action)
+            self._journal.step(moment)
+        self._announce(self.timeline.extend(moment))
+        if failed is not None:
+            raise StepFailed(f"the step failed and was made without what was asked for: {failed}")
+        return moment
+
+    async def _again(self) -> Moment:
+        try:
+            return await self._in_thread(self.live.step)
+        except Exception as error:
+            log.exception("a step failed again: no block can be built until a rewind")
+            self.broken = error
+            why = f"no block can be built until a rewind: {error}"
+            raise RpcError(INTERNAL_ERROR, "Internal error", why) from error
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Come to the end of `work` even when whoever wants it goes away meanwhile: no step is lost."""
+        task = asyncio.ensure_future(work)
+        self._under_way[task] = None
+        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+        return await asyncio.shield(task)

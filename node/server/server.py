@@ -1,0 +1,214 @@
+"""The server: paths and ports, HTTP and WebSocket, who is let in, and an orderly end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import WSCloseCode, web
+
+from pubsub_emulator.node.chain.block import RELAY, Chain
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
+from pubsub_emulator.node.rpc.errors import REQUEST_TOO_BIG, RpcError
+from pubsub_emulator.node.rpc.methods import all_methods
+from pubsub_emulator.node.rpc.node import Node, Runtimes
+from pubsub_emulator.node.rpc.session import compact
+from pubsub_emulator.node.server.connection import Connection
+from pubsub_emulator.node.server.options import Options
+from pubsub_emulator.node.server.producer import Producer, Writer
+from pubsub_emulator.node.server.safety import host_allowed, origin_allowed
+from pubsub_emulator.primitives.errors import PubsubError
+
+_SPEAK: Final = 1.0
+_CORS: Final = {
+    "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
+    "Access-Control-Allow-Headers": "Content-Type",
+    "Access-Control-Max-Age": "600",
+}
+
+log: Final = logging.getLogger("pubsub.node")
+
+Page = Callable[[Node, str], Awaitable[web.StreamResponse] | web.StreamResponse]
+
+
+class CannotListen(PubsubError):
+    """A port that cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chain is served."""
+
+    chain: Chain
+    url: str
+
+
+class Server:
+    """A node that serves a network."""
+
+    def __init__(self, live: LiveNetwork, options: Options, journal: Writer | None = None) -> None:
+        """Raises `BadOption` and `ImpossibleTimeline` for options that do not go together."""
+        options.check()
+        self.options = options
+        self.live = live
+        self.timeline = Timeline(live.genesis, options.history, options.finality)
+        self.producer = Producer(live, self.timeline, options, self._announce, journal)
+        self.node = Node(
+            live.simulation.scenario.name,
+            self.timeline,
+            live.network,
+            Runtimes(live.network, live.genesis.heads),
+            self.producer,
+            all_methods(unsafe=options.dev),
+            options.dev,
+        )
+        self.dispatcher = Dispatcher(self.node, options.serving.request)
+        self.connections: dict[Connection, None] = {}
+        self._count = 0
+        self._posts = 0
+        self._chains = {"/": RELAY, **{f"/{para}": para for para in live.network.parachains}}
+
+    # Life
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[tuple[Place, ...]]:
+        """Build the first blocks, listen, and end in order. Raises `CannotListen`, `BadOption`."""
+        await self.producer.start()
+        self.node.floor = self.producer.floor
+        runners: list[web.AppRunner] = []
+        tasks = []
+        try:
+            places = await self._listen(runners)
+            tasks = [asyncio.create_task(self.producer.run()), asyncio.create_task(self._speak())]
+            yield places
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+            await self.producer.close()
+            for connection in list(self.connections):
+                connection.close(WSCloseCode.GOING_AWAY)
+            for runner in runners:
+                await runner.cleanup()
+
+    async def _listen(self, runners: list[web.AppRunner]) -> tuple[Place, ...]:
+        places: list[Place] = []
+        main = await self._site(runners, self._chains, self.options.port)
+        shown = f"[{self.options.host}]" if ":" in self.options.host else self.options.host
+        places += [Place(chain, f"ws://{shown}:{main}{path}") for path, chain in self._chains.items()]
+        if self.options.port_per_chain:
+            for at, para in enumerate(sorted(self.live.network.parachains), 1):
+                port = await self._site(runners, {"/": para}, main + at if self.options.port else 0)
+                places.append(Place(para, f"ws://{shown}:{port}/"))
+        return tuple(places)
+
+    async def _site(self, runners: list[web.AppRunner], chains: Mapping[str, Chain], port: int) -> int:
+        app = web.Application(client_max_size=self.options.serving.request.bytes)
+        for path, chain in chains.items():
+            app.router.add_route("*", path, self._handler(chain))
+        if chains.get("/", 0) is RELAY:
+            app.router.add_get("/metrics", self._metrics)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+        await runner.setup()
+        runners.append(runner)
+        site = web.TCPSite(runner, self.options.host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise CannotListen(
+                f"cannot listen on {self.options.host} port {port}: {error.strerror or error}"
+            ) from error
+        bound: int = runner.addresses[0][1]
+        return bound
+
+    def _announce(self, advance: Advance) -> None:
+        self.node.announce(advance)
+
+    async def _speak(self) -> None:
+        """Now and then: follows that were silent for long."""
+        while True:
+            await asyncio.sleep(min(_SPEAK, self.options.serving.silence / 4))
+            for connection in list(self.connections):
+                connection.speak()
+
+    # Requests
+
+    def _handler(self, chain: Chain) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            origin = request.headers.get("Origin")
+            if not host_allowed(request.headers.get("Host"), self.options):
+                return web.Response(status=403, text="this node does not go by that name\n")
+            if not origin_allowed(origin, self.options):
+                return web.Response(status=403, text="pages of that origin may not call this node\n")
+            cors = {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+            if request.method == "OPTIONS":
+                return web.Response(status=204, headers={**cors, **_CORS})
+            if request.method == "POST":
+                response = await self._post(request, chain)
+            elif request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
+                return await self._socket(request, chain)
+            elif request.method == "GET":
+                response = await self._page(request, chain)
+            else:
+                response = web.Response(status=405, headers={"Allow": "GET, POST, OPTIONS"})
+            response.headers.update(cors)
+            return response
+
+        return handle
+
+    def _is_full(self) -> bool:
+        return len(self.connections) + self._posts >= self.options.serving.connections
+
+    async def _post(self, request: web.Request, chain: Chain) -> web.Response:
+        if request.content_type != "application/json":
+            return web.Response(status=415, text="calls are JSON: Content-Type: application/json\n")
+        if self._is_full():
+            return web.Response(status=503, text="too many connections\n")
+        self._posts += 1
+        try:
+            try:
+                body = await request.read()
+            except web.HTTPRequestEntityTooLarge:
+                return _too_big(self.options.serving.request.bytes)
+            found = self.dispatcher.handle(body, chain, None)
+            answer = found if isinstance(found, Answer) else await found
+        finally:
+            self._posts -= 1
+        if answer.text is None:
+            return web.Response(status=204)
+        return web.Response(text=answer.text, content_type="application/json")
+
+    async def _socket(self, request: web.Request, chain: Chain) -> web.StreamResponse:
+        if self._is_full():
+            return web.Response(status=503, text="too many connections\n")
+        # Twice the limit, so that a message somewhat too big is answered and not the end of its connection.
+        socket = web.WebSocketResponse(compress=False, max_msg_size=2 * self.options.serving.request.bytes)
+        await socket.prepare(request)
+        self._count += 1
+        connection = Connection(
+            f"c{self._count}", socket, request, self.node, chain, self.dispatcher, self.options.serving
+        )
+        self.connections[connection] = None
+        try:
+            await connection.run()
+        finally:
+            self.connections.pop(connection, None)
+        return socket
+
+    async def _page(self, _request: web.Request, chain: Chain) -> web.Response:
+        return web.Response(text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n")
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        return web.Response(text="")
+
+
+def _too_big(most: int) -> web.Response:
+    error = RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {most}")
+    document = {"jsonrpc": "2.0", "id": None, "error": error.document()}
+    return web.Response(status=413, text=compact(document), content_type="application/json")

@@ -1,0 +1,155 @@
+"""A node of the bundled scenario on a free port, and a plain JSON-RPC client of it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+import aiohttp
+
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.node.chain.block import Chain
+from pubsub_emulator.node.chain.live import LiveNetwork, Observers
+from pubsub_emulator.node.server.options import Build, Options
+from pubsub_emulator.node.server.producer import Writer
+from pubsub_emulator.node.server.server import Server
+
+PATIENCE = 60.0
+
+
+class Refusal(Exception):
+    """The error member of an answer."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(f"{error['code']}: {error['message']}")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+def story(told: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """A coroutine as a test, which ends after a minute at the latest."""
+
+    @wraps(told)
+    def test(*args: Any, **named: Any) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(PATIENCE):
+                await told(*args, **named)
+
+        asyncio.run(bounded())
+
+    return test
+
+
+class Client:
+    """One WebSocket connection; events wait by the id of their subscription."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.events: dict[str, list[dict[str, Any]]] = {}
+        self._count = 0
+
+    async def send(self, method: str, *params: Any) -> int:
+        """Send a request; returns its id."""
+        self._count += 1
+        await self.socket.send_str(
+            json.dumps({"jsonrpc": "2.0", "id": self._count, "method": method, "params": list(params)})
+        )
+        return self._count
+
+    async def read(self) -> dict[str, Any]:
+        """The next message that is an answer; events before it are put away."""
+        while True:
+            message = await self.message()
+            if "id" in message:
+                return message
+            self._keep(message)
+
+    async def message(self) -> dict[str, Any]:
+        """The next message, whatever it is."""
+        found = await self.socket.receive()
+        if found.type is not aiohttp.WSMsgType.TEXT:
+            raise ConnectionError(f"{found.type.name}, close code {self.socket.close_code}")
+        message: dict[str, Any] = json.loads(found.data)
+        return message
+
+    async def call(self, method: str, *params: Any) -> Any:
+        """The result of a call. Raises `Refusal`."""
+        number = await self.send(method, *params)
+        answer = await self.read()
+        assert answer["id"] == number, answer
+        if "error" in answer:
+            raise Refusal(answer["error"])
+        return answer["result"]
+
+    async def event(self, subscription: str) -> Any:
+        """The next event of a subscription."""
+        while not self.events.get(subscription):
+            message = await self.message()
+            assert "id" not in message, message
+            self._keep(message)
+        return self.events[subscription].pop(0)
+
+    async def settled(self, subscription: str) -> list[Any]:
+        """The events of a subscription that were sent up to now."""
+        await self.call("system_chain")
+        return self.events.pop(subscription, [])
+
+    def _keep(self, message: dict[str, Any]) -> None:
+        params = message["params"]
+        self.events.setdefault(params["subscription"], []).append(params["result"])
+
+
+@dataclass
+class Running:
+    """A node that serves."""
+
+    server: Server
+    urls: dict[Chain, str]
+    http: aiohttp.ClientSession
+    opened: list[aiohttp.ClientWebSocketResponse] = field(default_factory=list)
+
+    async def connect(self, chain: int | None = None, **options: Any) -> Client:
+        """A new connection to a chain."""
+        socket = await self.http.ws_connect(self.urls[chain], max_msg_size=0, **options)
+        self.opened.append(socket)
+        return Client(socket)
+
+    async def post(self, body: Any, chain: int | None = None) -> Any:
+        """What a POST is answered with."""
+        async with self.http.post(self.http_url(chain), json=body) as response:
+            return await response.json()
+
+    def http_url(self, chain: int | None = None) -> str:
+        """Where to POST."""
+        return self.urls[chain].replace("ws:", "http:")
+
+    async def step(self, count: int = 1) -> None:
+        """Build relay blocks."""
+        for _ in range(count):
+            await self.server.producer.build()
+
+
+@asynccontextmanager
+async def serving(
+    scenario: Scenario | None = None,
+    observers: Observers | None = None,
+    journal: Writer | None = None,
+    **options: Any,
+) -> AsyncIterator[Running]:
+    """A node with manual building and development methods, unless told otherwise."""
+    given = {"port": 0, "dev": True, "build": Build.MANUAL, **options}
+    live = LiveNetwork(Simulation(scenario or load_bundled("node")), observers)
+    server = Server(live, Options(**given), journal)
+    async with server.serving() as places, aiohttp.ClientSession() as http:
+        running = Running(server, {place.chain: place.url for place in reversed(places)}, http)
+        try:
+            yield running
+        finally:
+            for socket in running.opened:
+                await socket.close()
