@@ -8,8 +8,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.browser import browser, chromium, new_page, page
 from support.postgres import postgres, postgres_url
+from support.redis_server import redis_server, redis_url
 
-__all__ = ["browser", "chromium", "new_page", "page", "postgres", "postgres_url"]  # fixtures for all
+__all__ = [
+    "browser",
+    "chromium",
+    "new_page",
+    "page",
+    "postgres",
+    "postgres_url",
+    "redis_server",
+    "redis_url",
+]  # fixtures for all
 
 # `ci` is the same on every run, `dev` looks for something new, `long` is for a night. Chosen by HYPOTHESIS_PROFILE.
 _SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -39,8 +49,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
-        if "postgres" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("postgres"))
+        for server in ("postgres", "redis_server"):
+            if server in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("databases"))
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.xdist_group("browser"))

@@ -1,0 +1,114 @@
+"""A store in memory: for simulations and tests, and the model that the other stores are compared with."""
+
+import time
+from collections.abc import Callable
+from threading import RLock
+
+from sortedcontainers import SortedList
+
+from pubsub_emulator.eventplane.once.transaction import MEMBER, DueRow, Place, Row, Step, T, Transaction
+
+
+def machine_clock() -> int:
+    """The machine's clock, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class MemoryStore:
+    """A store that lives as long as the object; `clock` returns ms."""
+
+    def __init__(self, clock: Callable[[], int] = machine_clock) -> None:
+        self._clock = clock
+        self._lock = RLock()
+        self._trips = 0
+        self.places: dict[Place, Row] = {}
+        self._due: SortedList[tuple[int, int, str, str]] = SortedList()
+
+    def _read(self, place: Place) -> str | None:
+        row = self.places.get(place)
+        return None if row is None else row.value
+
+    def transact(self, step: Step[T]) -> T:
+        """Run `step` under a lock."""
+        with self._lock:
+            self._trips += 1
+            tx = Transaction(self._read, self._clock())
+            result = step(tx)
+            for place, row in tx.writes.items():
+                self._apply(place, row)
+            return result
+
+    def _apply(self, place: Place, row: Row | None) -> None:
+        old = self.places.get(place)
+        if old is not None and old.due is not None:
+            self._due.remove((old.lane, old.due, place.table, place.key))
+        if row is None:
+            self.places.pop(place, None)
+            return
+        self.places[place] = row
+        if row.due is not None:
+            self._due.add((row.lane, row.due, place.table, place.key))
+
+    def due(self, limit: int) -> list[DueRow]:
+        """Rows whose time has come."""
+        with self._lock:
+            self._trips += 1
+            now = self._clock()
+            found: list[DueRow] = []
+            lane = 0
+            while len(found) < limit and self._due and lane <= self._due[-1][0]:
+                for _, _, table, key in self._due.irange((lane,), (lane, now + 1), inclusive=(True, False)):
+                    found.append(DueRow(table, key))
+                    if len(found) == limit:
+                        break
+                lane += 1
+            return found
+
+    def next_due(self) -> int | None:
+        """When the next row is due, in ms; `None` where nothing waits. For simulations, whose clock leaps."""
+        with self._lock:
+            times = []
+            lane = 0
+            while self._due and lane <= self._due[-1][0]:
+                first = next(iter(self._due.irange((lane,), (lane + 1,))), None)
+                if first is not None and first[0] == lane:
+                    times.append(first[1])
+                lane += 1
+            return min(times, default=None)
+
+    def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """A table in order of its keys."""
+        with self._lock:
+            self._trips += 1
+            found = sorted(
+                (place.key, row.value)
+                for place, row in self.places.items()
+                if place.kind != MEMBER and place.table == table and place.key > after
+            )
+            return found[:limit]
+
+    def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
+        """A set in order of its members."""
+        with self._lock:
+            self._trips += 1
+            found = sorted(
+                place.key
+                for place in self.places
+                if place.kind == MEMBER and place.table == set_name and place.key > after
+            )
+            return found[:limit]
+
+    def backlog(self) -> int:
+        """How many rows wait."""
+        return len(self._due)
+
+    def now(self) -> int:
+        """The clock it was given."""
+        return self._clock()
+
+    def trips(self) -> int:
+        """How often the store was asked."""
+        return self._trips
+
+    def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,240 @@
+"""A store in Redis or Valkey: sets are SETs, steps are applied by one script.
+
+A step runs here over values that this process believes: those it wrote or read last, and absence. One script then
+compares every value that the step read with what is stored and, where all are equal, applies every write; where one is
+not, it answers with the true values and the step runs again. So a step costs one round trip where the belief was right,
+and what is applied is always what the step makes of the stored values.
+"""
+
+import hashlib
+import time
+from collections import OrderedDict
+from threading import RLock
+from typing import Any, Final
+
+import redis
+from redis.exceptions import RedisError
+
+from pubsub_emulator.eventplane.once.transaction import DueRow, Place, Row, Step, StoreError, T, Transaction
+
+VERSION: Final = 1
+CLOCK_TOLERANCE: Final = 250
+"""How far, in ms, a step's time may be from the server's when it is applied."""
+BELIEVED: Final = 20_000
+"""Values kept in this process, at most."""
+LONG: Final = 64
+"""Longer texts are compared by their SHA-1, so that they are not sent."""
+LANES: Final = 2
+
+# ARGV: prefix, now, tolerance, number of checks, (kind table key expected)*, number of writes,
+# (kind table key value due lane)*. An empty text is an absent value; `#` before 40 hex digits is a SHA-1.
+_APPLY: Final = """
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local prefix, at = ARGV[1], 5
+local checks = tonumber(ARGV[4])
+local wrong = math.abs(now - tonumber(ARGV[2])) > tonumber(ARGV[3])
+local found = {}
+for i = 1, checks do
+  local kind, tbl, key, expected = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local value
+  if kind == 's' then
+    value = redis.call('SISMEMBER', tbl, key) == 1 and '1' or ''
+  else
+    value = redis.call('HGET', prefix .. tbl, key) or ''
+  end
+  found[i] = value
+  if string.sub(expected, 1, 1) == '#' then
+    if '#' .. redis.sha1hex(value) ~= expected then wrong = true end
+  elseif value ~= expected then
+    wrong = true
+  end
+  at = at + 4
+end
+if wrong then return {0, now, found} end
+local writes = tonumber(ARGV[at])
+at = at + 1
+for i = 1, writes do
+  local kind, tbl, key, value, due, lane =
+    ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], tonumber(ARGV[at + 5])
+  if kind == 's' then
+    if value == '' then redis.call('SREM', tbl, key) else redis.call('SADD', tbl, key) end
+  else
+    local member = tbl .. '\\0' .. key
+    if value == '' then
+      redis.call('HDEL', prefix .. tbl, key)
+    else
+      redis.call('HSET', prefix .. tbl, key, value)
+    end
+    for l = 0, LANES - 1 do
+      if due ~= '' and l == lane then
+        redis.call('ZADD', prefix .. 'due' .. l, due, member)
+      else
+        redis.call('ZREM', prefix .. 'due' .. l, member)
+      end
+    end
+  end
+  at = at + 6
+end
+return {1, now}
+""".replace("LANES", str(LANES))
+
+_DUE: Final = """
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+local found, left = {}, tonumber(ARGV[2])
+for l = 0, LANES - 1 do
+  if left > 0 then
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', ARGV[1] .. 'due' .. l, '-inf', now, 'LIMIT', 0, left)) do
+      found[#found + 1] = member
+      left = left - 1
+    end
+  end
+end
+return found
+""".replace("LANES", str(LANES))
+
+
+class RedisStore:
+    """SETs have the set's own name; everything else has keys below `prefix`. One database, not a cluster."""
+
+    def __init__(self, url: str, prefix: str = "ied:") -> None:
+        self._lock = RLock()
+        self._prefix = prefix
+        self._trips = 0
+        self._offset: int | None = None
+        self._believed: OrderedDict[Place, str | None] = OrderedDict()
+        try:
+            self._redis = redis.Redis.from_url(url, decode_responses=True, socket_timeout=10, socket_connect_timeout=5)
+        except ValueError as error:
+            raise StoreError(f"Redis: {error}") from error
+        self._apply = self._redis.register_script(_APPLY)
+        self._due = self._redis.register_script(_DUE)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse a server that throws data away, and data of a newer version."""
+        policy = self._ask("INFO", "memory").get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            raise StoreError(f"Redis: maxmemory-policy is {policy}, which throws ids away; it must be noeviction")
+        self._ask("SET", f"{self._prefix}version", VERSION, "NX")
+        version = int(self._ask("GET", f"{self._prefix}version") or 0)
+        if version > VERSION:
+            raise StoreError(f"Redis: made by a newer version (schema {version}, this one knows {VERSION})")
+
+    def transact(self, step: Step[T]) -> T:
+        """Run `step` over believed values until the script finds them to be true."""
+        with self._lock:
+            now = self._clock()
+            while True:
+                tx = Transaction(self._believe, now)
+                failure: Exception | None = None
+                result: T | None = None
+                try:
+                    result = step(tx)
+                except Exception as error:  # noqa: BLE001  # raised below, if what the step read is true
+                    failure = error
+                    tx.writes.clear()
+                answer = self._send(tx)
+                self._offset = int(answer[1]) - _local()
+                if answer[0] == 1:
+                    self._learn(tx)
+                    if failure is not None:
+                        raise failure
+                    return result  # type: ignore[return-value]  # a step without failure returned a T
+                now = int(answer[1])
+                for place, value in zip(tx.reads, answer[2], strict=True):
+                    self._keep(place, value or None)
+
+    def _send(self, tx: Transaction) -> Any:
+        arguments: list[str | int] = [self._prefix, tx.now, CLOCK_TOLERANCE, len(tx.reads)]
+        for place, value in tx.reads.items():
+            arguments += (*place, _expected(value))
+        arguments.append(len(tx.writes))
+        for place, row in tx.writes.items():
+            value, due, lane = row or Row("")
+            arguments += (*place, value, "" if due is None else due, lane)
+        self._trips += 1
+        try:
+            return self._apply(args=arguments)
+        except RedisError as error:
+            self._believed.clear()
+            raise StoreError(f"Redis: {error}") from error
+
+    def _believe(self, place: Place) -> str | None:
+        return self._believed.get(place)
+
+    def _keep(self, place: Place, value: str | None) -> None:
+        self._believed[place] = value
+        self._believed.move_to_end(place)
+        if len(self._believed) > BELIEVED:
+            self._believed.popitem(last=False)
+
+    def _learn(self, tx: Transaction) -> None:
+        for place, value in tx.reads.items():
+            self._keep(place, value)
+        for place, row in tx.writes.items():
+            self._keep(place, None if row is None else row.value)
+
+    def _clock(self) -> int:
+        if self._offset is None:
+            return self.now()
+        return _local() + self._offset
+
+    def _ask(self, *command: str | int) -> Any:
+        """One command; the client types replies as maybe awaitable, so this does not use its methods."""
+        self._trips += 1
+        try:
+            return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
+        except RedisError as error:
+            raise StoreError(f"Redis: {error}") from error
+
+    def now(self) -> int:
+        """The server's clock."""
+        seconds, micros = self._ask("TIME")
+        now = int(seconds) * 1000 + int(micros) // 1000
+        self._offset = now - _local()
+        return now
+
+    def due(self, limit: int) -> list[DueRow]:
+        """Rows whose time has come."""
+        self._trips += 1
+        try:
+            found: list[str] = self._due(args=[self._prefix, limit])
+        except RedisError as error:
+            raise StoreError(f"Redis: {error}") from error
+        return [DueRow(*member.split("\0", 1)) for member in found]
+
+    def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
+        """A table in order of its keys; reads the whole table."""
+        found: dict[str, str] = self._ask("HGETALL", self._prefix + table)
+        return sorted((key, value) for key, value in found.items() if key > after)[:limit]
+
+    def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
+        """A set in order of its members; reads the whole set."""
+        found: set[str] = self._ask("SMEMBERS", set_name)
+        return sorted(member for member in found if member > after)[:limit]
+
+    def backlog(self) -> int:
+        """How many rows wait."""
+        return sum(int(self._ask("ZCARD", f"{self._prefix}due{lane}")) for lane in range(LANES))
+
+    def trips(self) -> int:
+        """Commands and scripts sent."""
+        return self._trips
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._redis.close()
+
+
+def _local() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _expected(value: str | None) -> str:
+    if value is None:
+        return ""
+    if len(value) > LONG or value.startswith("#"):
+        return "#" + hashlib.sha1(value.encode(), usedforsecurity=False).hexdigest()
+    return value

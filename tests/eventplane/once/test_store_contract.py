@@ -1,0 +1,257 @@
+"""One contract, every store (EV-30): the same calls have the same results in memory, SQLite, PostgreSQL and Redis."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pubsub_emulator.eventplane.once import Claim, DueRow, MemoryStore, Once, Store, StoreError, Transaction, open_store
+
+WORKER = Path(__file__).with_name("claimer.py")
+LONG = 60_000
+
+
+pytestmark = pytest.mark.xdist_group("databases")
+
+
+def _address(kind: str, request: pytest.FixtureRequest) -> str:
+    if kind == "sqlite":
+        return f"sqlite:{request.getfixturevalue('tmp_path') / 'once.db'}"
+    return str(request.getfixturevalue("postgres_url" if kind == "postgres" else "redis_url"))
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def address(request: pytest.FixtureRequest) -> str:
+    return _address(request.param, request)
+
+
+@pytest.fixture
+def store(address: str) -> Iterator[Store]:
+    opened = open_store(address)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
+def any_store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    opened = open_store("memory:" if request.param == "memory" else _address(request.param, request))
+    yield opened
+    opened.close()
+
+
+def test_ev30_an_id_is_claimed_once_then_in_flight_then_done(any_store: Store) -> None:
+    mine, theirs = Once(any_store, "mine"), Once(any_store, "theirs")
+    assert mine.claim("s", "x", LONG) is Claim.CLAIMED
+    assert theirs.claim("s", "x", LONG) is Claim.IN_FLIGHT
+    assert mine.claim("s", "x", LONG) is Claim.IN_FLIGHT
+    assert theirs.claim("other", "x", LONG) is Claim.CLAIMED
+    mine.commit("s", "x")
+    assert theirs.claim("s", "x", LONG) is Claim.DONE
+    assert any_store.members("s") == ["x"]
+
+
+def test_ev30_only_the_owner_releases(any_store: Store) -> None:
+    mine, theirs = Once(any_store, "mine"), Once(any_store, "theirs")
+    mine.claim("s", "x", LONG)
+    assert not theirs.release("s", "x")
+    assert theirs.claim("s", "x", LONG) is Claim.IN_FLIGHT
+    assert mine.release("s", "x")
+    assert theirs.claim("s", "x", LONG) is Claim.CLAIMED
+
+
+def test_ev30_a_lapsed_lease_makes_the_id_claimable_and_a_late_commit_still_counts(any_store: Store) -> None:
+    mine, theirs = Once(any_store, "mine"), Once(any_store, "theirs")
+    mine.claim("s", "x", 1)
+    until = any_store.now() + 2
+    while any_store.now() < until:
+        time.sleep(0.001)
+    assert theirs.claim("s", "x", LONG) is Claim.CLAIMED
+    assert not mine.release("s", "x")
+    mine.commit("s", "x")
+    assert theirs.claim("s", "x", LONG) is Claim.DONE
+
+
+def test_ev30_a_commit_needs_no_claim_and_a_revoked_one_is_claimable(any_store: Store) -> None:
+    once = Once(any_store, "mine")
+    once.commit("s", "x")
+    assert once.claim("s", "x", LONG) is Claim.DONE
+    assert once.revoke("s", "x")
+    assert not once.revoke("s", "x")
+    assert once.claim("s", "x", LONG) is Claim.CLAIMED
+
+
+def test_ev30_release_does_not_take_back_a_commit(any_store: Store) -> None:
+    once = Once(any_store, "mine")
+    once.claim("s", "x", LONG)
+    once.commit("s", "x")
+    assert not once.release("s", "x")
+    assert once.claim("s", "x", LONG) is Claim.DONE
+
+
+def test_ev30_concurrent_claimers_get_one_claim_for_each_id(address: str) -> None:
+    ids = [f"id{number}" for number in range(20)]
+
+    def claims(owner: str) -> list[str]:
+        mine = open_store(address)
+        won = [name for name in ids if Once(mine, owner).claim("s", name, LONG) is Claim.CLAIMED]
+        mine.close()
+        return won
+
+    with ThreadPoolExecutor(4) as pool:
+        won = [name for part in pool.map(claims, "abcd") for name in part]
+    assert sorted(won) == sorted(ids)
+
+
+def test_ev30_what_a_killed_process_did_is_whole_and_its_claims_lapse(address: str, store: Store) -> None:
+    worker = subprocess.Popen([sys.executable, str(WORKER), address, "2000"], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    told = [worker.stdout.readline().strip() for _ in range(15)]
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    told += [line.strip() for line in worker.stdout if line.endswith("\n")]
+    worker.stdout.close()
+    done = store.members("s")
+    logged = [key for key, _ in store.rows("log")]
+    assert set(told) <= set(done), "a commit that was told of is kept"
+    assert done == logged, "the two writes of one step are both there or both not"
+    once = Once(store, "heir")
+    last = f"id{len(done):05}"
+    until = time.monotonic() + 20
+    while once.claim("s", last, LONG) is not Claim.CLAIMED:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_step_that_fails_applies_nothing(any_store: Store) -> None:
+    def step(tx: Transaction) -> None:
+        tx.put("t", "k", "v")
+        tx.add("s", "x")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        any_store.transact(step)
+    assert (any_store.rows("t"), any_store.members("s")) == ([], [])
+
+
+def test_a_step_reads_its_own_writes_and_what_others_wrote(address: str, store: Store) -> None:
+    other = open_store(address)
+
+    def write(tx: Transaction) -> tuple[str | None, bool]:
+        tx.put("t", "k", "v" * 100)
+        tx.add("s", "x")
+        tx.delete("t", "gone")
+        return tx.get("t", "k"), tx.has("s", "x")
+
+    assert store.transact(write) == ("v" * 100, True)
+    assert other.transact(lambda tx: (tx.get("t", "k"), tx.has("s", "x"))) == ("v" * 100, True)
+    other.transact(lambda tx: (tx.put("t", "k", "new"), tx.remove("s", "x")))
+    assert store.transact(lambda tx: (tx.get("t", "k"), tx.has("s", "x"))) == ("new", False)
+    other.close()
+
+
+def test_counting_from_many_connections_loses_nothing(address: str) -> None:
+    def bump(tx: Transaction) -> None:
+        tx.put("t", "n", str(int(tx.get("t", "n") or "0") + 1))
+
+    def count(_number: int) -> None:
+        mine = open_store(address)
+        for _ in range(15):
+            mine.transact(bump)
+        mine.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(4)))
+    last = open_store(address)
+    assert last.rows("t") == [("n", "60")]
+    last.close()
+
+
+def test_due_lists_what_is_due_lower_lanes_first(any_store: Store) -> None:
+    now = any_store.now()
+
+    def step(tx: Transaction) -> None:
+        tx.put("t", "late", "1", due=now + LONG)
+        tx.put("t", "history", "1", due=now - 30, lane=1)
+        tx.put("t", "second", "1", due=now - 10)
+        tx.put("t", "first", "1", due=now - 20)
+        tx.put("t", "never", "1")
+
+    any_store.transact(step)
+    assert any_store.due(9) == [DueRow("t", "first"), DueRow("t", "second"), DueRow("t", "history")]
+    assert any_store.due(1) == [DueRow("t", "first")]
+    assert any_store.backlog() == 4
+    any_store.transact(lambda tx: (tx.put("t", "first", "1"), tx.delete("t", "second")))
+    any_store.transact(lambda tx: tx.put("t", "history", "1", due=now - 30, lane=0))
+    assert any_store.due(9) == [DueRow("t", "history")]
+
+
+def test_tables_and_sets_are_paged_in_order(any_store: Store) -> None:
+    names = [f"n{number}" for number in (3, 1, 2)]
+    any_store.transact(lambda tx: [(tx.put("t", name, "v"), tx.add("s", name)) for name in names])
+    assert any_store.rows("t", limit=2) == [("n1", "v"), ("n2", "v")]
+    assert any_store.rows("t", after="n2") == [("n3", "v")]
+    assert any_store.members("s", after="n1", limit=1) == ["n2"]
+
+
+def test_text_of_strangers_is_stored_as_it_is(any_store: Store) -> None:
+    strange = ["'; DROP TABLE once_places; --", "#" + "0" * 40, "é\U0001f600", "%s|{}", '"\\n']
+    any_store.transact(lambda tx: [(tx.put("t", text, text), tx.add("s", text)) for text in strange])
+    assert any_store.rows("t") == sorted((text, text) for text in strange)
+    assert any_store.members("s") == sorted(strange)
+    assert any_store.transact(lambda tx: [tx.get("t", text) for text in strange]) == strange
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["claim", "commit", "release", "revoke", "put", "delete"]),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["x", "y"]),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(stories=st.lists(STEPS, min_size=1, max_size=3))
+def test_any_calls_have_the_results_that_memory_has(stories: list[list[tuple[str, str, str]]], store: Store) -> None:
+    for story in stories:
+        model = MemoryStore()
+        store.transact(_clean)
+        for call, who, name in story:
+            assert _do(store, call, who, name) == _do(model, call, who, name)
+        assert store.members("s") == model.members("s")
+        assert store.rows("t") == model.rows("t")
+        assert store.backlog() == model.backlog()
+
+
+def _clean(tx: Transaction) -> None:
+    for name in "xy":
+        tx.remove("s", name)
+        tx.delete("claims", f"s|{name}")
+        tx.delete("t", name)
+
+
+def _do(store: Store, call: str, who: str, name: str) -> object:
+    once = Once(store, who)
+    if call == "claim":
+        return once.claim("s", name, LONG)
+    if call == "put":
+        return store.transact(lambda tx: tx.put("t", name, who, due=1, lane=1))
+    if call == "delete":
+        return store.transact(lambda tx: tx.delete("t", name))
+    return getattr(once, call)("s", name)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "sqlite", "sqlite:", "mysql://h/d", "memory:x", "postgresql:x", "redis://127.0.0.1:1/0"]
+)
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(StoreError):
+        open_store(address)
