@@ -47,11 +47,24 @@ def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
     return Claim.CLAIMED
 
 
+def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> bool:
+    """Begin the lease anew. Returns whether `owner` had the claim, be it lapsed."""
+    if owner_of(tx, set_name, member) != owner:
+        return False
+    tx.put(CLAIMS, _key(set_name, member), f"{tx.now + lease}|{owner}")
+    return True
+
+
+def forget(tx: Transaction, set_name: str, member: str) -> None:
+    """Remove a claim, whoever has it: for what is known otherwise."""
+    if tx.get(CLAIMS, _key(set_name, member)) is not None:
+        tx.delete(CLAIMS, _key(set_name, member))
+
+
 def commit(tx: Transaction, set_name: str, member: str) -> None:
     """The id is done, whoever says so and whenever."""
     tx.add(set_name, member)
-    if tx.get(CLAIMS, _key(set_name, member)) is not None:
-        tx.delete(CLAIMS, _key(set_name, member))
+    forget(tx, set_name, member)
 
 
 def release(tx: Transaction, set_name: str, member: str, owner: str) -> bool:

@@ -18,8 +18,7 @@ _SCHEMA_LOCK: Final = 0x1ED0_0CE1
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _CLOCK: Final = f"SELECT {_NOW}"
 _DUE: Final = (
-    f"SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {_NOW}"
-    " ORDER BY lane, due, tbl, key LIMIT %s"
+    f"SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {_NOW} ORDER BY lane, due, tbl, key LIMIT %s"
 )
 _READ: Final = "SELECT value FROM once_places WHERE tbl = %s AND kind = %s AND key = %s"
 _WRITE: Final = (

@@ -1,0 +1,223 @@
+"""The outbox: jobs in queues by target and entity, started, finished, given up (ID-30, ID-37, ID-41).
+
+A job is begun only by a claim, in the same transaction that writes its new time. So whatever dies, the row comes due
+when the lease has lapsed, and who takes it then knows by `doubt` that it must ask before it calls.
+"""
+
+import hashlib
+import json
+from typing import Final
+
+from pubsub_emulator.eventplane.distributor.core import rows
+from pubsub_emulator.eventplane.distributor.core.messages import Call, Post, Probe
+from pubsub_emulator.eventplane.distributor.core.rows import Dead, Job, State, get_job, put_job
+from pubsub_emulator.eventplane.distributor.core.turn import Turn
+from pubsub_emulator.eventplane.once import Claim, claim
+from pubsub_emulator.eventplane.once.claims import lease_end, owner_of
+
+JITTER: Final = 10
+"""A notification's wait is longer by up to one part in so many."""
+
+
+def enqueue(
+    turn: Turn, target: str, event_id: str, entity: str, *, due: int = 0, lane: int = 0, doubt: int = 0
+) -> None:
+    """Store a job behind the others of its target and entity, and start it if it is first and due.
+
+    A job that is there already stays as it is.
+    """
+    if get_job(turn.tx, target, event_id) is not None:
+        return
+    queue = f"{target}|{entity}"
+    last = turn.tx.get(rows.QUEUES, queue) or ""
+    job = Job(entity, turn.now, max(due, turn.now), lane, doubt, before=last)
+    if last:
+        neighbour = get_job(turn.tx, target, last)
+        if neighbour is not None:
+            put_job(turn.tx, target, last, neighbour._replace(after=event_id))
+    turn.tx.put(rows.QUEUES, queue, event_id)
+    put_job(turn.tx, target, event_id, job)
+    start(turn, target, event_id)
+
+
+def _unlink(turn: Turn, target: str, event_id: str, job: Job) -> str:
+    """Take a job out of its queue; returns the id of the job that is first now, empty if none came to be."""
+    tx = turn.tx
+    tx.delete(rows.JOBS, f"{target}|{event_id}")
+    before = get_job(tx, target, job.before) if job.before else None
+    after = get_job(tx, target, job.after) if job.after else None
+    if before is not None:
+        put_job(tx, target, job.before, before._replace(after=job.after))
+    if after is not None:
+        put_job(tx, target, job.after, after._replace(before=job.before, due=max(after.due, turn.now)))
+    elif job.before:
+        tx.put(rows.QUEUES, f"{target}|{job.entity}", job.before)
+    else:
+        tx.delete(rows.QUEUES, f"{target}|{job.entity}")
+    return job.after if after is not None and not job.before else ""
+
+
+def finish(turn: Turn, target: str, event_id: str) -> None:
+    """Remove a job, if there is one, and start the next of its queue."""
+    job = get_job(turn.tx, target, event_id)
+    if job is None:
+        return
+    following = _unlink(turn, target, event_id, job)
+    if following:
+        start(turn, target, following)
+
+
+def bury(turn: Turn, target: str, event_id: str, reason: str) -> None:
+    """Give a job up: it becomes a dead letter."""
+    job = get_job(turn.tx, target, event_id)
+    tries = 0 if job is None else job.tries
+    letter = Dead(target, event_id, reason, turn.now, tries)
+    turn.tx.put(rows.DEAD, rows.letter_of(target, event_id), rows.encode(letter))
+    turn.note("dead-letter", target, event_id, reason)
+    finish(turn, target, event_id)
+
+
+def unbury(turn: Turn, target: str, event_id: str) -> bool:
+    """Remove a dead letter; returns whether there was one."""
+    letter = rows.letter_of(target, event_id)
+    found = turn.tx.get(rows.DEAD, letter) is not None
+    if found:
+        turn.tx.delete(rows.DEAD, letter)
+    return found
+
+
+def start(turn: Turn, target: str, event_id: str) -> None:
+    """Claim and begin a job that is the first of its queue and due; otherwise change nothing."""
+    job = get_job(turn.tx, target, event_id)
+    if job is None or job.before or job.due > turn.now:
+        return
+    kind, _, name = target.partition(":")
+    if kind == "n":
+        _start_call(turn, name, event_id, job)
+    else:
+        _start_post(turn, name, event_id, job)
+
+
+def _claimed(turn: Turn, target: str, event_id: str, job: Job) -> Job | None:
+    """The job with a lease, `None` where somebody else has it or it is done."""
+    kind, _, name = target.partition(":")
+    set_name = rows.published(name) if kind == "n" else rows.notified(name)
+    lease = turn.rules.lease if kind == "n" else turn.rules.post_lease
+    outcome = claim(turn.tx, set_name, event_id, turn.rules.owner, lease)
+    if outcome is Claim.DONE:
+        finish(turn, target, event_id)
+        return None
+    if outcome is Claim.IN_FLIGHT:
+        put_job(turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id)))
+        return None
+    until = turn.now + lease
+    return job._replace(until=until, due=until, doubt=1)
+
+
+def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
+    target = rows.on_network(network)
+    if network not in turn.rules.networks:
+        bury(turn, target, event_id, "network-removed")
+        return
+    if rows.get_state(turn.tx, network) is not State.READY:
+        _hold(turn, network, event_id, job)
+        return
+    begun = _claimed(turn, target, event_id, job)
+    if begun is None:
+        return
+    put_job(turn.tx, target, event_id, begun)
+    if job.doubt:
+        turn.emit(Probe(network, event_id, job.since // 1000))
+    else:
+        call(turn, network, event_id)
+
+
+def call(turn: Turn, network: str, event_id: str) -> None:
+    """Ask for the call of a job that was just claimed."""
+    stored = rows.get_event(turn.tx, event_id)
+    if stored is None:  # nothing to publish: it was kept no longer
+        bury(turn, rows.on_network(network), event_id, "event-expired")
+        return
+    turn.emit(Call(network, event_id, stored.fields(), turn.now + turn.rules.lease - turn.rules.call_timeout))
+
+
+def _hold(turn: Turn, network: str, event_id: str, job: Job) -> None:
+    """Keep a job without a time until the network may be published to."""
+    first, following = held_range(turn, network)
+    turn.tx.put(rows.held(network), str(following), event_id)
+    turn.tx.put(rows.HELD, network, rows.encode((first, following + 1)))
+    put_job(turn.tx, rows.on_network(network), event_id, job, due=False)
+
+
+def held_range(turn: Turn, network: str) -> tuple[int, int]:
+    """The numbers of held jobs: the first, and the one after the last."""
+    text = turn.tx.get(rows.HELD, network)
+    first, following = (0, 0) if text is None else json.loads(text)
+    return first, following
+
+
+def release_held(turn: Turn, network: str) -> None:
+    """Start held jobs, a page at a time; comes due again until none is held."""
+    if rows.get_state(turn.tx, network) is not State.READY:
+        return
+    first, following = held_range(turn, network)
+    end = min(following, first + turn.rules.page)
+    more = end < following
+    turn.tx.put(rows.HELD, network, rows.encode((end, following)), due=turn.now if more else None)
+    for number in range(first, end):
+        event_id = turn.tx.get(rows.held(network), str(number))
+        turn.tx.delete(rows.held(network), str(number))
+        if event_id is not None:
+            start(turn, rows.on_network(network), event_id)
+
+
+def _start_post(turn: Turn, subscription: str, event_id: str, job: Job) -> None:
+    target = rows.to_subscription(subscription)
+    interest = rows.get_interest(turn.tx, subscription)
+    if interest is None:  # the client ended it
+        finish(turn, target, event_id)
+        return
+    if not interest.active:
+        bury(turn, target, event_id, "subscription-ended")
+        return
+    begun = _claimed(turn, target, event_id, job)
+    if begun is None:
+        return
+    put_job(turn.tx, target, event_id, begun)
+    stored = rows.get_event(turn.tx, event_id)
+    if stored is None:
+        bury(turn, target, event_id, "event-expired")
+        return
+    turn.emit(
+        Post(
+            subscription,
+            event_id,
+            interest.endpoint,
+            interest.secret,
+            webhook_id(subscription, event_id),
+            stored.notice(event_id),
+            turn.now + turn.rules.post_lease - turn.rules.post_timeout,
+        )
+    )
+
+
+def webhook_id(subscription: str, event_id: str) -> str:
+    """The name of a notification, the same however often it is made."""
+    return "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
+
+
+def call_backoff(turn: Turn, tries: int) -> int:
+    """How long after a lapsed lease the next probe begins."""
+    return min(1000 << min(tries - 1, 20), turn.rules.most_retry)
+
+
+def post_backoff(turn: Turn, subscription: str, event_id: str, failures: int) -> int:
+    """2^k s after failure k, at most an hour, and up to a tenth more; drawn from the names, not from chance."""
+    wait = min(1000 << min(failures, 20), turn.rules.most_backoff)
+    draw = hashlib.blake2b(f"{subscription}|{event_id}|{failures}".encode(), digest_size=4).digest()
+    return wait + wait * int.from_bytes(draw) // (JITTER << 32)
+
+
+def owned(turn: Turn, set_name: str, event_id: str) -> bool:
+    """Whether the running claim is this process's own."""
+    return owner_of(turn.tx, set_name, event_id) == turn.rules.owner

@@ -1,0 +1,122 @@
+"""Publications: what a client wants published, and how calls and probes ended (ID-30, ID-34)."""
+
+from pubsub_emulator.eventplane.distributor.core import jobs, rows
+from pubsub_emulator.eventplane.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Yes
+from pubsub_emulator.eventplane.distributor.core.rows import Stored, get_job, put_job
+from pubsub_emulator.eventplane.distributor.core.turn import Turn
+from pubsub_emulator.eventplane.once.claims import commit, release, renew, revoke
+
+
+def publish(turn: Turn, asked: Publish) -> None:
+    """Store an event and a job for each network that lacks it; what is done or under way stays as it is."""
+    digest = asked.event.digest()
+    stored = rows.get_event(turn.tx, asked.id)
+    if stored is not None and stored.digest != digest:
+        turn.note("conflict", "publish", asked.id)
+        turn.emit(Reply("conflict", asked.id))
+        return
+    if stored is None:
+        turn.tx.put(rows.EVENTS, asked.id, rows.encode(Stored(list(asked.event), digest)))
+    lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), asked.id)]
+    for network in lacking:
+        jobs.unbury(turn, rows.on_network(network), asked.id)
+        jobs.enqueue(turn, rows.on_network(network), asked.id, asked.event.order)
+    turn.emit(Reply(value=asked.id, new=bool(lacking)))
+
+
+def answered(turn: Turn, told: Answered) -> None:
+    """What an adapter answered: a yes is final for whoever asked, a no only for the owner of the claim."""
+    target, published = rows.on_network(told.network), rows.published(told.network)
+    if isinstance(told.answer, Yes):
+        _committed(turn, told.network, told.id, told.answer.time)
+    elif not turn.tx.has(published, told.id) and jobs.owned(turn, published, told.id):
+        if isinstance(told.answer, No):
+            release(turn.tx, published, told.id, turn.rules.owner)
+            jobs.bury(turn, target, told.id, told.answer.reason)
+        else:
+            _in_doubt(turn, target, told.id, told.answer.reason)
+
+
+def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
+    """The id stays claimed until its lease lapses; later it is probed."""
+    job = get_job(turn.tx, target, event_id)
+    if job is None:
+        return
+    tries = job.tries + 1
+    due = max(job.until, turn.now) + jobs.call_backoff(turn, tries)
+    put_job(turn.tx, target, event_id, job._replace(tries=tries, due=due, reason=reason))
+
+
+def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
+    """Claimed → published; what was seen stays seen."""
+    stored = rows.get_event(turn.tx, event_id)
+    if stored is None:  # kept no longer
+        return
+    target, published = rows.on_network(network), rows.published(network)
+    if not turn.tx.has(published, event_id):
+        commit(turn.tx, published, event_id)
+        turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", str(turn.now), due=turn.now + turn.rules.check_after)
+        jobs.unbury(turn, target, event_id)
+    if not stored.time and time:
+        turn.tx.put(rows.EVENTS, event_id, rows.encode(stored._replace(time=time)))
+    jobs.finish(turn, target, event_id)
+
+
+def check_unseen(turn: Turn, key: str) -> None:
+    """Probe an id that was published and has not been seen."""
+    network, _, event_id = key.partition("|")
+    text = turn.tx.get(rows.UNSEEN, key)
+    if text is None:
+        return
+    if network not in turn.rules.networks:
+        turn.tx.delete(rows.UNSEEN, key)
+        return
+    turn.tx.put(rows.UNSEEN, key, text, due=turn.now + turn.rules.check_after)
+    turn.emit(Probe(network, event_id, int(text) // 1000))
+
+
+def probed(turn: Turn, told: Probed) -> None:
+    """A probe ended: one of a published id that was not seen, or one of a job in doubt."""
+    published = rows.published(told.network)
+    if turn.tx.has(published, told.id):
+        _checked(turn, told)
+    elif told.there:
+        _committed(turn, told.network, told.id, 0)
+    elif not jobs.owned(turn, published, told.id):
+        return
+    elif told.there is None:
+        _in_doubt(turn, rows.on_network(told.network), told.id, "probe failed")
+    else:
+        _call_again(turn, told.network, told.id)
+
+
+def _call_again(turn: Turn, network: str, event_id: str) -> None:
+    """The network does not have it: the claim begins anew, and the call is made again."""
+    target = rows.on_network(network)
+    job = get_job(turn.tx, target, event_id)
+    if job is None:
+        return
+    renew(turn.tx, rows.published(network), event_id, turn.rules.owner, turn.rules.lease)
+    until = turn.now + turn.rules.lease
+    put_job(turn.tx, target, event_id, job._replace(until=until, due=until))
+    jobs.call(turn, network, event_id)
+
+
+def _checked(turn: Turn, told: Probed) -> None:
+    """Published → seen, or a yes without a deed: published → absent, and the outbox publishes again."""
+    key = f"{told.network}|{told.id}"
+    if told.there is None or turn.tx.get(rows.UNSEEN, key) is None:
+        return
+    turn.tx.delete(rows.UNSEEN, key)
+    if told.there:
+        return
+    revoke(turn.tx, rows.published(told.network), told.id)
+    count = int(turn.tx.get(rows.REVOCATIONS, key) or "0") + 1
+    turn.tx.put(rows.REVOCATIONS, key, str(count))
+    turn.note("revoked", told.network, told.id, f"{count}")
+    if count >= turn.rules.alarm_after:
+        turn.tx.put(rows.ALARMS, f"{told.network}|untrue-yes", f"{told.id}: {count} times")
+        turn.note("alarm", told.network, told.id)
+    stored = rows.get_event(turn.tx, told.id)
+    if stored is not None:
+        jobs.enqueue(turn, rows.on_network(told.network), told.id, stored.fields().order)

@@ -1,0 +1,301 @@
+"""Reading a network's log: catching up, gaps, and logs that were taken back (ID-33, ID-36, ID-37).
+
+A read begins at the last number that an earlier read confirmed, so each read also confirms what notifications told
+since. A number with another id there means that the log was taken back, and a log that stays shorter than what was
+read of it means the same; then the last common number is searched for, what followed is revoked, and the log is read
+again before anything is published to its network.
+"""
+
+import hmac
+from dataclasses import dataclass
+
+from pubsub_emulator.eventplane.distributor.core import jobs, rows
+from pubsub_emulator.eventplane.distributor.core.arrivals import arrive, mark_seen, tell_interest
+from pubsub_emulator.eventplane.distributor.core.messages import Noticed, Paged, Read, Reply
+from pubsub_emulator.eventplane.distributor.core.rows import Cursor, State, get_cursor, put_cursor
+from pubsub_emulator.eventplane.distributor.core.turn import Turn
+from pubsub_emulator.eventplane.distributor.event import Notice
+from pubsub_emulator.eventplane.once.claims import forget
+
+RETRIES: int = 6
+"""A failed read is repeated after this part of the silence after which logs are read anyway."""
+
+
+def noticed(turn: Turn, told: Noticed) -> None:
+    """A notification came in; the reply is an error's code, or none once everything is stored."""
+    if told.network not in turn.rules.networks:
+        turn.emit(Reply("not-found"))
+        return
+    hooks = rows.get_hooks(turn.tx, told.network)
+    interest = None if told.subscription is None else rows.get_interest(turn.tx, told.subscription)
+    if told.subscription is None:
+        key = "" if hooks is None else hooks.key
+    else:
+        key = "" if interest is None else interest.key
+    if not key or not hmac.compare_digest(key.encode(), told.key.encode()):
+        turn.emit(Reply("unauthorized"))
+        return
+    cursor = get_cursor(turn.tx, told.network)
+    if told.subscription is None or interest is None:
+        _take(turn, told.network, cursor, told.notice)
+    elif told.notice.number <= cursor.last + 1 and _steady(cursor):
+        tell_interest(turn, told.subscription, interest, told.notice)
+    else:
+        _read_soon(turn, told.network, cursor)
+    turn.emit(Reply())
+
+
+def _steady(cursor: Cursor) -> bool:
+    return cursor.cut < 0 and not cursor.high
+
+
+def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
+    """Take a notice if it is the next one; keep it for later if it is beyond a gap."""
+    if notice.number <= cursor.last:
+        known = turn.tx.get(rows.numbers(network), str(notice.number))
+        if network in turn.rules.legacy:
+            _take_late(turn, network, notice)
+        elif known is not None and known != (notice.id or rows.NO_ID):
+            _read_soon(turn, network, cursor)
+    elif notice.number == cursor.last + 1 and _steady(cursor):
+        arrive(turn, network, notice, history=False)
+        cursor = _unpark(turn, network, cursor._replace(last=notice.number))
+        put_cursor(turn.tx, network, cursor, turn.now + turn.rules.silence)
+    else:
+        _read_soon(turn, network, _park(turn, network, cursor, notice))
+
+
+def _take_late(turn: Turn, network: str, notice: Notice) -> None:
+    """A legacy log shows only the newest of an entity, so a notice behind the cursor may be news."""
+    if turn.tx.get(rows.numbers(network), str(notice.number)) is None:
+        arrive(turn, network, notice, history=False)
+
+
+def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
+    """Keep a notice until the gap before it is read; it counts as seen at once."""
+    if notice.number in cursor.parked or len(cursor.parked) >= turn.rules.most_parked:
+        return cursor
+    if notice.id is not None:
+        mark_seen(turn, network, notice.id)
+    turn.tx.put(rows.parked(network), str(notice.number), rows.notice_text(notice))
+    return cursor._replace(parked=sorted([*cursor.parked, notice.number]))
+
+
+def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
+    """Take kept notices that are next now; forget those behind."""
+    last, left = cursor.last, []
+    for number in cursor.parked:
+        if number > last + 1:
+            left.append(number)
+            continue
+        notice = _parked(turn, network, number)
+        if notice is not None and number > last:
+            arrive(turn, network, notice, history=False)
+            last = number
+        elif notice is not None and not _same(turn, network, notice):
+            _revoke(turn, network, notice.id)  # the log was taken back after the notification
+    return cursor._replace(last=last, parked=left)
+
+
+def _parked(turn: Turn, network: str, number: int) -> Notice | None:
+    """Take a kept notice out."""
+    text = turn.tx.get(rows.parked(network), str(number))
+    turn.tx.delete(rows.parked(network), str(number))
+    return None if text is None else rows.notice_of(text)
+
+
+def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
+    """Read now, or once the read under way has ended."""
+    if cursor.reading > turn.now:
+        put_cursor(turn.tx, network, cursor, cursor.reading)
+    else:
+        read(turn, network, cursor)
+
+
+def read(turn: Turn, network: str, cursor: Cursor) -> None:
+    """Ask for a page of the log; if no answer is taken in, the cursor comes due again."""
+    if network not in turn.rules.networks:
+        turn.tx.put(rows.CURSORS, network, rows.encode(cursor))
+        return
+    until = turn.now + turn.rules.call_timeout
+    put_cursor(turn.tx, network, cursor._replace(reading=until), until)
+    limit = 1 if cursor.high else turn.rules.page
+    turn.emit(Read(network, _after(cursor), limit, max(cursor.newest - turn.rules.overlap, 0)))
+
+
+def _after(cursor: Cursor) -> int:
+    if cursor.high:
+        return (cursor.low + cursor.high) // 2 - 1
+    return max(cursor.verified - 1, 0)
+
+
+def cursor_due(turn: Turn, network: str) -> None:
+    """It is time to read, or to go on taking back."""
+    cursor = get_cursor(turn.tx, network)
+    if cursor.cut >= 0:
+        _take_back(turn, network, cursor)
+    else:
+        read(turn, network, cursor)
+
+
+def paged(turn: Turn, told: Paged) -> None:
+    """A read ended."""
+    cursor = get_cursor(turn.tx, told.network)
+    if told.network not in turn.rules.networks:
+        return
+    if told.notices is None:
+        put_cursor(turn.tx, told.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
+    elif told.network in turn.rules.legacy:
+        _paged_by_time(turn, told.network, cursor, told.notices)
+    elif cursor.cut >= 0 or told.after != _after(cursor):
+        return  # an answer to an earlier question
+    elif cursor.high:
+        _searched(turn, told.network, cursor, told.notices)
+    else:
+        _Page(turn, told.network, cursor, told.notices, told.complete).take()
+
+
+def _paged_by_time(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+    """A legacy log was read: what is new is taken in order of the numbers, with what waited for the gap."""
+    history = rows.get_state(turn.tx, network) is not State.READY
+    fresh = {notice.number: notice for notice in notices}
+    for number in cursor.parked:
+        notice = _parked(turn, network, number)
+        if notice is not None:
+            fresh[number] = notice
+    last, newest = cursor.last, cursor.newest
+    for number in sorted(fresh):
+        if turn.tx.get(rows.numbers(network), str(number)) is None:
+            arrive(turn, network, fresh[number], history=history)
+        last, newest = max(last, number), max(newest, fresh[number].time)
+    cursor = cursor._replace(last=last, verified=last, newest=newest, parked=[], reading=0)
+    put_cursor(turn.tx, network, cursor, turn.now + turn.rules.silence)
+    _ready(turn, network)
+
+
+def _ready(turn: Turn, network: str) -> None:
+    """The log is read to its end: the network may be published to."""
+    if rows.get_state(turn.tx, network) is not State.READY:
+        turn.tx.put(rows.STATES, network, State.READY)
+        jobs.release_held(turn, network)
+
+
+@dataclass
+class _Page:
+    """A page of a numbered log, taken notice by notice."""
+
+    turn: Turn
+    network: str
+    cursor: Cursor
+    notices: tuple[Notice, ...]
+    complete: bool
+
+    def take(self) -> None:
+        """Take the page in one transaction with the cursor."""
+        first = max(self.cursor.verified, 1)
+        history = rows.get_state(self.turn.tx, self.network) is State.HISTORY
+        expected = first
+        for notice in self.notices:
+            if notice.number != expected:
+                self.turn.note("gap", self.network, str(expected))
+                break
+            if notice.number <= self.cursor.last:
+                if not _same(self.turn, self.network, notice):
+                    self._differs(notice.number)
+                    return
+            else:
+                arrive(self.turn, self.network, notice, history=history)
+                self.cursor = self.cursor._replace(last=notice.number)
+            self.cursor = self.cursor._replace(verified=notice.number)
+            expected += 1
+        self._end(highest=expected - 1)
+
+    def _differs(self, number: int) -> None:
+        """The log was taken back: to just before `number`, if the page confirmed what is before it."""
+        if number > max(self.cursor.verified, 1) or number == 1:
+            _begin_taking_back(self.turn, self.network, self.cursor, number - 1)
+        else:
+            _search(self.turn, self.network, self.cursor)
+
+    def _end(self, highest: int) -> None:
+        turn, cursor = self.turn, self.cursor._replace(reading=0)
+        if not self.complete:
+            short = 0 if highest >= cursor.last else cursor.short
+            read(turn, self.network, _unpark(turn, self.network, cursor._replace(short=short)))
+        elif highest < cursor.last:
+            self._is_short(cursor, highest)
+        else:
+            cursor = _unpark(turn, self.network, cursor._replace(short=0))
+            wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
+            put_cursor(turn.tx, self.network, cursor, turn.now + wait)
+            _ready(turn, self.network)
+
+    def _is_short(self, cursor: Cursor, highest: int) -> None:
+        """The log ends before what is known of it; believed only once it has been so for a while."""
+        turn, since = self.turn, cursor.short or self.turn.now
+        if turn.now - since < turn.rules.patience:
+            put_cursor(turn.tx, self.network, cursor._replace(short=since), turn.now + turn.rules.silence // RETRIES)
+        elif highest >= max(cursor.verified, 1):
+            _begin_taking_back(turn, self.network, cursor, highest)
+        else:
+            _search(turn, self.network, cursor)
+
+
+def _same(turn: Turn, network: str, notice: Notice) -> bool:
+    """Whether a number has the id that it had, where that is still known."""
+    known = turn.tx.get(rows.numbers(network), str(notice.number))
+    return known is None or known == (notice.id or rows.NO_ID)
+
+
+def _search(turn: Turn, network: str, cursor: Cursor) -> None:
+    """Look for the last common number below the one that differs or is missing."""
+    _narrow(turn, network, cursor._replace(low=0, high=max(cursor.verified, 1), reading=0))
+
+
+def _searched(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+    middle = (cursor.low + cursor.high) // 2
+    common = bool(notices) and notices[0].number == middle and _same(turn, network, notices[0])
+    _narrow(turn, network, cursor._replace(low=middle) if common else cursor._replace(high=middle))
+
+
+def _narrow(turn: Turn, network: str, cursor: Cursor) -> None:
+    if cursor.high - cursor.low > 1:
+        read(turn, network, cursor)
+    else:
+        _begin_taking_back(turn, network, cursor, cursor.low)
+
+
+def _begin_taking_back(turn: Turn, network: str, cursor: Cursor, cut: int) -> None:
+    turn.tx.put(rows.STATES, network, State.REREAD)
+    for number in cursor.parked:
+        notice = _parked(turn, network, number)
+        _revoke(turn, network, None if notice is None else notice.id)
+    turn.note("rewind", network, "", f"{cursor.last} to {cut}")
+    begun = cursor._replace(cut=cut, done=cut, low=0, high=0, short=0, parked=[], reading=0)
+    _take_back(turn, network, begun)
+
+
+def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
+    """Revoke a page of the ids beyond the cut, oldest first; at the end set the cursor back and read on."""
+    end = min(cursor.last, cursor.done + turn.rules.page)
+    for number in range(cursor.done + 1, end + 1):
+        event_id = turn.tx.get(rows.numbers(network), str(number))
+        turn.tx.delete(rows.numbers(network), str(number))
+        _revoke(turn, network, event_id)
+    if end < cursor.last:
+        put_cursor(turn.tx, network, cursor._replace(done=end), turn.now)
+        return
+    back = cursor._replace(last=cursor.cut, verified=min(cursor.verified, cursor.cut), cut=-1, done=0)
+    read(turn, network, back)
+
+
+def _revoke(turn: Turn, network: str, event_id: str | None) -> None:
+    """Seen → absent; what is known of the event is published again, after a probe."""
+    if event_id is None or event_id == rows.NO_ID:
+        return
+    turn.tx.remove(rows.published(network), event_id)
+    turn.tx.delete(rows.UNSEEN, f"{network}|{event_id}")
+    forget(turn.tx, rows.published(network), event_id)
+    stored = rows.get_event(turn.tx, event_id)
+    if stored is not None:
+        jobs.enqueue(turn, rows.on_network(network), event_id, stored.fields().order, doubt=1)

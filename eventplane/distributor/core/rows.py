@@ -1,0 +1,249 @@
+"""The rows of the store, each a NamedTuple written as a JSON list."""
+
+import hashlib
+import json
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.eventplane.once import Transaction
+
+EVENTS: Final = "events"
+JOBS: Final = "jobs"
+QUEUES: Final = "queues"
+DEAD: Final = "dead"
+UNSEEN: Final = "unseen"
+REVOCATIONS: Final = "revocations"
+CURSORS: Final = "cursors"
+HELD: Final = "held"
+HOOKS: Final = "hooks"
+STATES: Final = "states"
+INTERESTS: Final = "interests"
+SUBSCRIPTIONS: Final = "subscriptions"
+QUARANTINE: Final = "quarantine"
+EXPIRY: Final = "expiry"
+ALARMS: Final = "alarms"
+SETTINGS: Final = "settings"
+
+NO_ID: Final = "-"
+
+
+def published(network: str) -> str:
+    """The name of a network's published set (ID-45)."""
+    return f"publishedEvents:{network}"
+
+
+def notified(subscription: str) -> str:
+    """The name of a subscription's notified set (ID-45)."""
+    return f"notifiedEvents:{subscription}"
+
+
+def numbers(network: str) -> str:
+    """The table from a network's numbers to ids."""
+    return f"numbers:{network}"
+
+
+def held(network: str) -> str:
+    """The table of jobs that wait until the network may be published to, by number."""
+    return f"held:{network}"
+
+
+def parked(network: str) -> str:
+    """The table of notices beyond a gap."""
+    return f"parked:{network}"
+
+
+def on_network(network: str) -> str:
+    """A job's target: publish there."""
+    return f"n:{network}"
+
+
+def to_subscription(subscription: str) -> str:
+    """A job's target: notify that subscription."""
+    return f"s:{subscription}"
+
+
+def letter_of(target: str, event_id: str) -> str:
+    """The name of a dead letter."""
+    return hashlib.blake2b(f"{target}|{event_id}".encode(), digest_size=16).hexdigest()
+
+
+def encode(row: tuple[Any, ...]) -> str:
+    """A row as text."""
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+
+
+class Stored(NamedTuple):
+    """An event: its fields, what it hashes to, and the notice by which it was seen first.
+
+    `time` is the first yes's or notice's block time in seconds; `seen` the store's time of the first notice in ms, 0
+    before; `numbers` where it is on each network, kept only where ids are retained for a time.
+    """
+
+    event: list[Any]
+    digest: str
+    time: int = 0
+    seen: int = 0
+    number: int = 0
+    signer: str = ""
+    publisher: str | None = None
+    numbers: list[list[Any]] = []  # noqa: RUF012  # never changed in place
+
+    def fields(self) -> Event:
+        """The event."""
+        kind, location, metadata, entity, previous, iss = self.event
+        return Event(kind, location, tuple(metadata), entity, previous, iss)
+
+    def notice(self, event_id: str) -> Notice:
+        """What subscribers are told."""
+        fields = self.fields()
+        told = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
+        return Notice(self.number, self.time, told, event_id, self.signer)
+
+
+class Job(NamedTuple):
+    """An outbox row: publish an event on a network or notify a subscription.
+
+    `doubt` is 1 once a call may have been made; `until` is when the lease of the claim ends. `before` and `after` are
+    the neighbours in the entity's queue, empty where there is none; only the first of a queue has a time.
+    """
+
+    entity: str
+    since: int
+    due: int
+    lane: int = 0
+    doubt: int = 0
+    tries: int = 0
+    until: int = 0
+    before: str = ""
+    after: str = ""
+    reason: str = ""
+
+
+class Dead(NamedTuple):
+    """A dead letter."""
+
+    target: str
+    id: str
+    reason: str
+    time: int
+    tries: int
+
+
+class Cursor(NamedTuple):
+    """How far a network's log was read.
+
+    `last` is the last number without a gap before it, `verified` the last one that a read confirmed. `reading` is until
+    when a read is under way. `short` is since when the log has been shorter than `last`. `low` and `high` bound the
+    search for the last common number; `high` is 0 where there is none. `cut` is the last number that stays while a log
+    is taken back, else -1, and `done` how far that is. `newest` is up to which second a legacy log was read.
+    """
+
+    last: int = 0
+    verified: int = 0
+    reading: int = 0
+    short: int = 0
+    low: int = 0
+    high: int = 0
+    cut: int = -1
+    done: int = 0
+    newest: int = 0
+    parked: list[int] = []  # noqa: RUF012  # never changed in place
+
+
+class State(StrEnum):
+    """Whether a network may be published to: only once its log has been read to its end (ID-36)."""
+
+    HISTORY = "history"
+    READY = "ready"
+    REREAD = "reread"
+    """The log was taken back."""
+
+
+class Hooks(NamedTuple):
+    """An adapter's subscription to everything: the key, and how many forms of `FORMS` it turned out not to offer."""
+
+    key: str
+    form: int = 0
+    asked: int = 0
+
+
+class Interest(NamedTuple):
+    """A subscription of a client."""
+
+    types: list[str]
+    metadata: list[str]
+    endpoint: str
+    secret: str | None
+    key: str
+    created: int
+    active: int = 1
+
+
+def get_event(tx: Transaction, event_id: str) -> Stored | None:
+    """The event of that id."""
+    text = tx.get(EVENTS, event_id)
+    return None if text is None else Stored(*json.loads(text))
+
+
+def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
+    """The job of that event for that target."""
+    text = tx.get(JOBS, f"{target}|{event_id}")
+    return None if text is None else Job(*json.loads(text))
+
+
+def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool = True) -> None:
+    """Write a job; it gets its time unless another of its queue is before it or `due` is false."""
+    timed = due and not job.before
+    tx.put(JOBS, f"{target}|{event_id}", encode(job), due=job.due if timed else None, lane=job.lane)
+
+
+def get_cursor(tx: Transaction, network: str) -> Cursor:
+    """A network's cursor, at the beginning where there is none."""
+    text = tx.get(CURSORS, network)
+    return Cursor() if text is None else Cursor(*json.loads(text))
+
+
+def put_cursor(tx: Transaction, network: str, cursor: Cursor, due: int) -> None:
+    """Write a cursor; at `due` the log is read."""
+    tx.put(CURSORS, network, encode(cursor), due=due)
+
+
+def get_state(tx: Transaction, network: str) -> State:
+    """Whether a network may be published to."""
+    return State(tx.get(STATES, network) or State.HISTORY)
+
+
+def get_hooks(tx: Transaction, network: str) -> Hooks | None:
+    """The hooks of a network, none before the first start."""
+    text = tx.get(HOOKS, network)
+    return None if text is None else Hooks(*json.loads(text))
+
+
+def get_interest(tx: Transaction, subscription: str) -> Interest | None:
+    """The subscription of that name."""
+    text = tx.get(SUBSCRIPTIONS, subscription)
+    return None if text is None else Interest(*json.loads(text))
+
+
+def get_index(tx: Transaction) -> list[list[Any]]:
+    """What is matched against: a list of `[subscription, types, metadata, created]` of all that are active."""
+    text = tx.get(INTERESTS, "index")
+    found: list[list[Any]] = [] if text is None else json.loads(text)
+    return found
+
+
+def put_index(tx: Transaction, index: list[list[Any]]) -> None:
+    """Write what is matched against."""
+    tx.put(INTERESTS, "index", json.dumps(index, separators=(",", ":"), ensure_ascii=False))
+
+
+def notice_text(notice: Notice) -> str:
+    """A notice as text."""
+    return encode((notice.number, notice.time, list(notice.event), notice.id, notice.signer, notice.fault))
+
+
+def notice_of(text: str) -> Notice:
+    """The notice that `notice_text` wrote."""
+    number, time, (kind, location, metadata, entity, previous, iss), event_id, signer, fault = json.loads(text)
+    return Notice(number, time, Event(kind, location, tuple(metadata), entity, previous, iss), event_id, signer, fault)

@@ -1,0 +1,61 @@
+"""What an operator decides, as the state machine needs it. Times are ms unless said otherwise."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+START: Final = 0
+"""`since`: every event of every history."""
+FORMS: Final = ("all", "star", "types")
+"""Forms of a subscription to everything, in the order in which they are tried (ID-32)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One distributor's settings; `owner` names this run of this process."""
+
+    networks: tuple[str, ...]
+    owner: str
+    public_url: str = "http://127.0.0.1"
+    legacy: frozenset[str] = field(default_factory=frozenset)
+    call_timeout: int = 10_000
+    post_timeout: int = 5_000
+    replication_delay: int = 0
+    since: int = START
+    """Events of a history before this time (seconds) are not published."""
+    retain: int = 0
+    """How long ids are kept, by chain time; 0 for ever."""
+    silence: int = 30_000
+    check_after: int = 60_000
+    patience: int = 60_000
+    """How long a log must be shorter than what was read of it before it counts as taken back."""
+    page: int = 200
+    overlap: int = 120
+    """How many seconds a legacy adapter's log is read again."""
+    most_failures: int = 12
+    most_backoff: int = 3_600_000
+    most_retry: int = 60_000
+    most_parked: int = 256
+    alarm_after: int = 3
+
+    @property
+    def lease(self) -> int:
+        """Two call timeouts; no call begins in the second."""
+        return 2 * self.call_timeout
+
+    @property
+    def post_lease(self) -> int:
+        """The same for notifications."""
+        return 2 * self.post_timeout
+
+    def hook_url(self, network: str, key: str) -> str:
+        """Where adapters notify of everything."""
+        return f"{self.public_url}/internal/eventNotification/{network}/{key}"
+
+    def interest_url(self, network: str, subscription: str, key: str) -> str:
+        """Where adapters notify for one interest."""
+        return f"{self.public_url}/internal/desmosNotification/{network}/{subscription}/{key}"
+
+    def ours(self, network: str, endpoint: str) -> bool:
+        """Whether an endpoint is a webhook of this distributor for that network, of whatever key."""
+        bases = ("eventNotification", "desmosNotification")
+        return any(endpoint.startswith(f"{self.public_url}/internal/{base}/{network}/") for base in bases)

@@ -1,0 +1,97 @@
+"""`step`: one input and the state in, the state and effects out (ID-51)."""
+
+from functools import partial
+
+from pubsub_emulator.eventplane.distributor.core import arrivals, hooks, jobs, publications, reading, rows
+from pubsub_emulator.eventplane.distributor.core.messages import (
+    Answered,
+    Due,
+    Effects,
+    Hooked,
+    Input,
+    Listed,
+    Noticed,
+    Paged,
+    Posted,
+    Probed,
+    Publish,
+    Redrive,
+    Start,
+    Subscribe,
+    Unsubscribe,
+)
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.core.turn import Turn
+from pubsub_emulator.eventplane.once import Transaction
+
+
+def step(rules: Rules, tx: Transaction, told: Input) -> Effects:
+    """Take one input in. `tx` is the state: what is read from it, and in its writes what it becomes.
+
+    The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
+    """
+    turn = Turn(rules, tx)
+    match told:
+        case Due():
+            _due(turn, told)
+        case Noticed():
+            reading.noticed(turn, told)
+        case Answered():
+            publications.answered(turn, told)
+        case Posted():
+            hooks.posted(turn, told)
+        case Publish():
+            publications.publish(turn, told)
+        case Paged():
+            reading.paged(turn, told)
+        case Probed():
+            publications.probed(turn, told)
+        case Subscribe():
+            hooks.subscribe(turn, told)
+        case Unsubscribe():
+            hooks.unsubscribe(turn, told)
+        case Redrive():
+            hooks.redrive(turn, told)
+        case Listed():
+            hooks.listed(turn, told)
+        case Hooked():
+            hooks.hooked(turn, told)
+        case Start():
+            hooks.started(turn, told)
+    return turn.effects
+
+
+def _due(turn: Turn, told: Due) -> None:
+    match told.table:
+        case rows.JOBS:
+            target, _, event_id = told.key.partition("|")
+            jobs.start(turn, target, event_id)
+        case rows.CURSORS:
+            reading.cursor_due(turn, told.key)
+        case rows.HOOKS:
+            hooks.hooks_due(turn, told.key)
+        case rows.UNSEEN:
+            publications.check_unseen(turn, told.key)
+        case rows.HELD:
+            jobs.release_held(turn, told.key)
+        case rows.EXPIRY:
+            arrivals.expire(turn, told.key)
+        case _:
+            _forget_time(turn, told)
+
+
+def _forget_time(turn: Turn, told: Due) -> None:
+    """A row of a table that has no times: it keeps its text."""
+    value = turn.tx.get(told.table, told.key)
+    if value is not None:
+        turn.tx.put(told.table, told.key, value)
+
+
+def steps(rules: Rules, told: list[Input], tx: Transaction) -> list[Effects]:
+    """Take several inputs in as one transaction; effects by input."""
+    return [step(rules, tx, each) for each in told]
+
+
+def batch(rules: Rules, told: list[Input]) -> "partial[list[Effects]]":
+    """`steps` as a function of the transaction."""
+    return partial(steps, rules, told)

@@ -1,0 +1,29 @@
+"""One step under way: the rules, the transaction, and the effects so far."""
+
+from pubsub_emulator.eventplane.distributor.core.messages import Effect, Effects, Note
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.once import Transaction
+
+
+class Turn:
+    """What every part of a step works with."""
+
+    __slots__ = ("effects", "rules", "tx")
+
+    def __init__(self, rules: Rules, tx: Transaction) -> None:
+        self.rules = rules
+        self.tx = tx
+        self.effects: Effects = []
+
+    @property
+    def now(self) -> int:
+        """The store's clock, ms."""
+        return self.tx.now
+
+    def emit(self, effect: Effect) -> None:
+        """Ask for an effect after the writes."""
+        self.effects.append(effect)
+
+    def note(self, kind: str, place: str, event_id: str = "", detail: str = "") -> None:
+        """Something for logs and metrics."""
+        self.effects.append(Note(kind, place, event_id, detail))

@@ -1,0 +1,206 @@
+"""An event as it is published, and the forms in which adapters tell of it (ID-11, ID-22)."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError, global_id
+from pubsub_emulator.primitives.errors import PubsubError
+
+MOST_TYPE: Final = 255
+MOST_METADATA: Final = 32
+MOST_METADATUM: Final = 256
+MOST_NUMBER: Final = 2**64 - 1
+MOST_TIME: Final = 2**53 - 1
+
+_HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
+_ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
+NETWORK: Final = re.compile(r"[a-z0-9-]{1,32}")
+
+
+class BadEventError(PubsubError):
+    """A body that is no event; the message names the field."""
+
+
+class Event(NamedTuple):
+    """The fields that are published. Hashes are kept as received and compared without regard to case."""
+
+    event_type: str
+    data_location: str
+    metadata: tuple[str, ...]
+    entity: str
+    previous: str
+    iss: str | None = None
+
+    @property
+    def order(self) -> str:
+        """What names the entity for the order of events (ID-37)."""
+        return self.entity.lower()
+
+    def body(self) -> dict[str, Any]:
+        """The body of a publication."""
+        fields: dict[str, Any] = {
+            "eventType": self.event_type,
+            "dataLocation": self.data_location,
+            "relevantMetadata": list(self.metadata),
+            "entityId": self.entity,
+            "previousEntityHash": self.previous,
+        }
+        return fields if self.iss is None else {**fields, "iss": self.iss}
+
+    def digest(self) -> str:
+        """What equal events have in common: blake2-256 over the canonical JSON (RFC 8785) of all fields but `iss`."""
+        fields = self._replace(entity=self.order, previous=self.previous.lower(), iss=None).body()
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
+
+
+class Notice(NamedTuple):
+    """An event in the log of a network.
+
+    `id` is the global id, `None` where there is none (`fault` says why). `time` is the block's, in seconds.
+    """
+
+    number: int
+    time: int
+    event: Event
+    id: str | None
+    signer: str
+    fault: str = ""
+
+    def body(self) -> dict[str, Any]:
+        """The body of a notification, without `network`."""
+        fields = self.event.body()
+        fields["entityIDHash"] = fields.pop("entityId")
+        publisher = fields.pop("iss", None)
+        return {
+            "id": self.number,
+            "timestamp": self.time,
+            **fields,
+            "publisherAddress": publisher or "",
+            "ethereumAddress": self.signer,
+        }
+
+    def row(self) -> dict[str, Any]:
+        """An item of a query's answer."""
+        fields = self.body()
+        fields["entityId"] = fields.pop("entityIDHash")
+        fields["timestamp"] = self.time * 1000
+        return fields
+
+
+def _text(body: Mapping[str, Any], name: str, most: int) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not 1 <= len(value) <= most:
+        raise BadEventError(f"{name}: a string of 1 to {most} characters is needed")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadEventError(f"{name}: not Unicode text") from None
+    if "\0" in value:
+        raise BadEventError(f"{name}: has a NUL character")
+    return value
+
+
+def _hash(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise BadEventError(f"{name}: 0x and 64 hex digits are needed")
+    return value
+
+
+def _metadata(body: Mapping[str, Any]) -> tuple[str, ...]:
+    values = body.get("relevantMetadata")
+    if not isinstance(values, list) or len(values) > MOST_METADATA:
+        raise BadEventError(f"relevantMetadata: a list of at most {MOST_METADATA} strings is needed")
+    for value in values:
+        _text({"relevantMetadata": value}, "relevantMetadata", MOST_METADATUM)
+        if not value.strip():
+            raise BadEventError("relevantMetadata: has a blank string")
+    return tuple(values)
+
+
+def _number(body: Mapping[str, Any], name: str, most: int) -> int:
+    value = body.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise BadEventError(f"{name}: an integer of 0 to {most} is needed")
+    return value
+
+
+def _object(body: object) -> Mapping[str, Any]:
+    if not isinstance(body, dict):
+        raise BadEventError("the body is not a JSON object")
+    return body
+
+
+def parse_publication(body: object) -> tuple[str, Event]:
+    """The global id and the event of a publish body. Unknown fields are dropped.
+
+    Raises `BadEventError`, `NoGlobalIdError`.
+    """
+    fields = _object(body)
+    iss = fields.get("iss")
+    event = Event(
+        _text(fields, "eventType", MOST_TYPE),
+        "",
+        _metadata(fields),
+        _hash(fields, "entityId"),
+        _hash(fields, "previousEntityHash"),
+        None if iss is None else _hash(fields, "iss"),
+    )
+    found = global_id(fields.get("dataLocation"))
+    return found, event._replace(data_location=fields["dataLocation"])
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> str:
+    """The first of several spellings that is there; public adapters differ."""
+    return next((name for name in names if name in fields), names[0])
+
+
+def _notice(fields: Mapping[str, Any], time: int) -> Notice:
+    publisher = fields.get(_first(fields, "publisherAddress", "origin", "iss"))
+    iss = publisher if isinstance(publisher, str) and _HASH.fullmatch(publisher) else None
+    signer = fields.get(_first(fields, "ethereumAddress", "authorAddress"))
+    location = fields.get("dataLocation")
+    event = Event(
+        _text(fields, "eventType", MOST_TYPE),
+        location if isinstance(location, str) else "",
+        _metadata(fields),
+        _hash(fields, _first(fields, "entityIDHash", "entityIdHash", "entityId")),
+        _hash(fields, "previousEntityHash"),
+        iss,
+    )
+    number = _number(fields, "id", MOST_NUMBER)
+    address = signer if isinstance(signer, str) and _ADDRESS.fullmatch(signer) else ""
+    try:
+        return Notice(number, time, event, global_id(location), address)
+    except NoGlobalIdError as error:
+        return Notice(number, time, event._replace(data_location=event.data_location[:64]), None, address, str(error))
+
+
+def parse_notification(body: object) -> tuple[str | None, Notice]:
+    """The network, where it is named, and the notice of a notification's body. Raises `BadEventError`."""
+    fields = _object(body)
+    network = fields.get("network")
+    if network is not None and not (isinstance(network, str) and NETWORK.fullmatch(network)):
+        raise BadEventError("network: 1 to 32 of a-z, 0-9 and - are needed")
+    return network, _notice(fields, _number(fields, "timestamp", MOST_TIME))
+
+
+def parse_row(body: object) -> Notice:
+    """The notice of an item of a query's answer, whose time is in ms. Raises `BadEventError`."""
+    fields = _object(body)
+    return _notice(fields, _number(fields, "timestamp", MOST_TIME) // 1000)
+
+
+LegacyFix = Callable[[Notice], Notice]
+
+
+def legacy_notice(notice: Notice, chain_id: str) -> Notice:
+    """The notice without what public adapters append to the metadata: the chain id, or an empty string (ID-1)."""
+    kept = notice.event.metadata
+    if kept and kept[-1] in {chain_id, ""}:
+        kept = kept[:-1]
+    return notice._replace(event=notice.event._replace(metadata=kept))

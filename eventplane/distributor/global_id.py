@@ -1,0 +1,56 @@
+"""From `dataLocation` to the global id of an event, or to the reason why there is none (ID-20, ID-21)."""
+
+import re
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from pubsub_emulator.primitives.errors import PubsubError
+
+MOST_URL: Final = 2048
+MOST_ID: Final = 256
+MOST_PORT: Final = 65535
+
+_URL: Final = re.compile(r"(?ai)https?://([a-z0-9._~-]+|\[[0-9a-f:.]+\])(:\d{1,5})?([/?#][!-\[\]-~]*)?")
+_ESCAPES: Final = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
+_VALUE: Final = re.compile(r"[A-Za-z0-9._~:/+=,@-]+")
+
+
+class NoGlobalIdError(PubsubError):
+    """There is no global id; the message is one of the codes of ID-21."""
+
+
+def global_id(location: object) -> str:
+    """The value of the query parameter `hl`, decoded once; nothing is repaired or guessed.
+
+    Raises `NoGlobalIdError` with the first code of ID-21 that holds.
+    """
+    if not isinstance(location, str):
+        raise NoGlobalIdError("not-a-string")
+    if len(location) > MOST_URL:
+        raise NoGlobalIdError("too-long")
+    match = _URL.fullmatch(location)
+    if match is None or int((match[2] or ":0")[1:]) > MOST_PORT:
+        raise NoGlobalIdError("not-a-url")
+    query = location.partition("#")[0].partition("?")[2]
+    parts = (part.partition("=") for part in query.split("&"))
+    found = [value for name, _, value in parts if _is_hl(name)]
+    if len(found) != 1:
+        raise NoGlobalIdError("hl-repeated" if found else "hl-missing")
+    return _decoded(found[0])
+
+
+def _is_hl(name: str) -> bool:
+    return unquote_to_bytes(name) == b"hl"
+
+
+def _decoded(value: str) -> str:
+    if not value:
+        raise NoGlobalIdError("hl-empty")
+    if not _ESCAPES.fullmatch(value):
+        raise NoGlobalIdError("hl-escape")
+    decoded = unquote_to_bytes(value).decode("latin-1")  # what is not ASCII is refused below
+    if not _VALUE.fullmatch(decoded):
+        raise NoGlobalIdError("hl-characters")
+    if len(decoded) > MOST_ID:
+        raise NoGlobalIdError("hl-too-long")
+    return decoded

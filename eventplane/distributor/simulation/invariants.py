@@ -1,0 +1,129 @@
+"""What must hold of a world once its faults have ended and it has settled (`ied.md`, section 7)."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pubsub_emulator.eventplane.distributor.core import rows
+from pubsub_emulator.eventplane.distributor.core.arrivals import matches
+from pubsub_emulator.eventplane.distributor.core.rows import letter_of, on_network, to_subscription
+from pubsub_emulator.eventplane.distributor.event import Event
+from pubsub_emulator.eventplane.distributor.simulation.world import World
+
+
+def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:
+    """What does not hold, one sentence each, empty where all is well. `originals`: every content ever published."""
+    found = list(world.watch.surprises)
+    if not world.quiet():
+        found.append("4: there is still work to do")
+    for rule in (_everywhere, _once, _effects, _acknowledged, _ordered, _published_sets):
+        found += rule(world)
+    return found + list(_content(world, originals))
+
+
+def ids(world: World) -> list[str]:
+    """Every id on any network."""
+    return sorted({notice.id for network in world.networks.values() for notice in network.log if notice.id})
+
+
+def _is_dead(world: World, target: str, event_id: str) -> bool:
+    return world.watch.read_row(rows.DEAD, letter_of(target, event_id)) != "[]"
+
+
+def _everywhere(world: World) -> Iterator[str]:
+    for event_id in ids(world):
+        for name, network in world.networks.items():
+            if not network.has(event_id) and not _is_dead(world, on_network(name), event_id):
+                yield f"1: {event_id} is not on {name}, and no dead letter says why"
+
+
+def doubts(world: World, name: str, event_id: str) -> int:
+    """How many calls of an id ended without a yes or no."""
+    return world.calls[name, event_id] - world.timely[name, event_id]
+
+
+def _once(world: World) -> Iterator[str]:
+    for name, network in world.networks.items():
+        for event_id in ids(world):
+            most = 1 if network.unique else 1 + doubts(world, name, event_id) + world.strangers[name, event_id]
+            if network.count(event_id) > most:
+                yield f"2: {event_id} is {network.count(event_id)} times on {name}, at most {most} are allowed"
+
+
+def _effects(world: World) -> Iterator[str]:
+    """Publications: one for an id and network, more only after a doubt, a revocation or a dead letter."""
+    for (name, event_id), calls in world.calls.items():
+        again = world.watch.revoked[name, event_id]
+        again += world.watch.buried[rows.DEAD, letter_of(on_network(name), event_id)]
+        if calls > 1 + doubts(world, name, event_id) + again:
+            yield f"4: {event_id} was published {calls} times on {name}"
+
+
+def _acknowledged(world: World) -> Iterator[str]:
+    for subscription, endpoint in world.subscriptions.items():
+        interest = rows.Interest(*_row(world, rows.SUBSCRIPTIONS, subscription))
+        subscriber = world.endpoints[endpoint]
+        names = {found for _, found, _ in subscriber.got}
+        for event_id in sorted({*ids(world), *names}):
+            row = _row(world, rows.EVENTS, event_id)
+            if not row:
+                yield f"5: {event_id} was never read"
+                continue
+            stored = rows.Stored(*row)
+            wanted = matches(interest.types, interest.metadata, stored.fields())
+            count = subscriber.acknowledged(event_id)
+            key = subscription, event_id
+            most = (1 if wanted else 0) + world.posts[key] - world.answered_posts[key]
+            if count > most:
+                yield f"5: {subscription} acknowledged {event_id} {count} times, at most {most} are allowed"
+            late = stored.seen < interest.created or not interest.active
+            if wanted and not count and not late and not _is_dead(world, to_subscription(subscription), event_id):
+                yield f"5: {subscription} never got {event_id}"
+            if len({webhook for webhook, found, _ in subscriber.got if found == event_id}) > 1:
+                yield f"5: {event_id} had several webhook ids for {subscription}"
+
+
+def _row(world: World, table: str, key: str) -> Any:
+    return json.loads(world.watch.read_row(table, key))
+
+
+def _ordered(world: World) -> Iterator[str]:
+    """First deeds and first acknowledgements follow the order in which jobs were stored, where every yes was true."""
+    for (target, entity), order in world.watch.order.items():
+        kind, _, name = target.partition(":")
+        if kind == "n":
+            log = [notice.id for notice in world.networks[name].log]
+            untrue = {each for each in order if world.watch.revoked[name, each] or (name, each) in world.lied}
+            done = [each for each in order if each in log and each not in untrue]
+            places = [log.index(each) for each in done if world.calls[name, each]]
+        else:
+            if name not in world.subscriptions:
+                continue
+            got = [found for _, found, answer in world.endpoints[world.subscriptions[name]].got if answer == 200]
+            places = [got.index(each) for each in order if each in got]
+        if _is_dead_any(world, target, order):
+            continue
+        if places != sorted(places):
+            yield f"8: events of {entity[:10]} are out of order on {target}"
+
+
+def _is_dead_any(world: World, target: str, order: list[str]) -> bool:
+    return any(world.watch.buried[rows.DEAD, letter_of(target, event_id)] for event_id in order)
+
+
+def _published_sets(world: World) -> Iterator[str]:
+    """Once all is quiet, a published set is what is on the network."""
+    for name, network in world.networks.items():
+        on_it = {notice.id for notice in network.log if notice.id}
+        marked = set(world.store.members(rows.published(name), limit=1_000_000))
+        for event_id in sorted(on_it ^ marked):
+            yield f"7: {event_id} is in only one of the published set of {name} and its log"
+
+
+def _content(world: World, originals: dict[str, list[Event]]) -> Iterator[str]:
+    for name, network in world.networks.items():
+        for notice in network.log:
+            if notice.id is None:
+                continue
+            if notice.event.digest() not in {event.digest() for event in originals[notice.id]}:
+                yield f"3: {notice.id} has content on {name} that nobody published"

@@ -1,0 +1,97 @@
+"""Emulated networks with their adapters, and emulated subscribers: what stands around a distributor."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError, global_id
+
+SIGNER: Final = "0x" + "eb" * 20
+PUBLISHER: Final = "0x" + "43" * 32
+"""What an adapter signs with where a publication names no `iss`."""
+
+
+@dataclass
+class Network:
+    """A log with the adapter that serves it.
+
+    `up` is the adapter; `refuses` is the reason of a No; `lies` says yes and does nothing; `mute` does and answers
+    nothing; `delay` (ms) passes before a deed; `unique` refuses an id that is there (ID-50). A legacy adapter lists by
+    time, and of an entity only the newest event.
+    """
+
+    name: str
+    unique: bool = True
+    legacy: bool = False
+    up: bool = True
+    refuses: str = ""
+    lies: bool = False
+    mute: bool = False
+    delay: int = 0
+    offers: tuple[str, ...] = ("all", "star", "types")
+    lists_all: bool = True
+    lists: bool = True
+    log: list[Notice] = field(default_factory=list)
+    hooks: dict[str, str] = field(default_factory=dict)
+    unlisted: dict[str, str] = field(default_factory=dict)
+    hooks_made: int = 0
+
+    def has(self, event_id: str) -> bool:
+        """Whether the log has the id."""
+        return any(notice.id == event_id for notice in self.log)
+
+    def count(self, event_id: str) -> int:
+        """How often it has the id."""
+        return sum(notice.id == event_id for notice in self.log)
+
+    def append(self, event: Event, now: int) -> Notice | None:
+        """Write an event into the log; `None` where the network has its id and takes each only once."""
+        try:
+            found, fault = global_id(event.data_location), ""
+        except NoGlobalIdError as error:
+            found, fault = None, str(error)
+        if found is not None and self.unique and self.has(found):
+            return None
+        told = event._replace(iss=event.iss or PUBLISHER)
+        notice = Notice(len(self.log) + 1, now // 1000, told, found, SIGNER, fault)
+        self.log.append(notice)
+        return notice
+
+    def page(self, after: int, limit: int, since: int) -> tuple[tuple[Notice, ...], bool]:
+        """A page of the log, and whether it is the last one now."""
+        if not self.legacy:
+            return tuple(self.log[after : after + limit]), after + limit >= len(self.log)
+        newest: dict[str, Notice] = {}
+        for notice in self.log:
+            if notice.time >= since:
+                newest[notice.event.order] = notice
+        return tuple(newest.values()), True
+
+    def hook(self, endpoint: str, form: str) -> bool:
+        """Subscribe an endpoint; whether that form is offered."""
+        if form in {"all", "star", "types"} and form not in self.offers:
+            return False
+        self.hooks_made += 1
+        listed = self.lists and (form != "all" or self.lists_all)
+        (self.hooks if listed else self.unlisted)[f"{self.name}-{self.hooks_made}"] = endpoint
+        return True
+
+
+@dataclass
+class Subscriber:
+    """A client's endpoint. `answers` are the statuses of the next POSTs, then `status`; `None` is no answer."""
+
+    status: int | None = 200
+    answers: list[int | None] = field(default_factory=list)
+    got: list[tuple[str, str, int | None]] = field(default_factory=list)
+    """`(webhook id, global id, answer)` of every POST."""
+
+    def post(self, webhook: str, event_id: str) -> int | None:
+        """Take a POST."""
+        answer = self.answers.pop(0) if self.answers else self.status
+        self.got.append((webhook, event_id, answer))
+        return answer
+
+    def acknowledged(self, event_id: str) -> int:
+        """How many POSTs of an id were answered with 2xx."""
+        return sum(found == event_id and answer is not None and answer // 100 == 2 for _, found, answer in self.got)

@@ -1,0 +1,185 @@
+"""Stories: a seed picks networks, faults and traffic; the invariants are checked once all has settled."""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, NamedTuple
+
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.event import Event
+from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.world import Faults, World
+
+ENTITIES: Final = 3
+
+
+def event_of(
+    number: int, entity: int = 0, *, environment: str = "sbx", kind: str = "ProductOffering"
+) -> tuple[str, Event]:
+    """An event for tests and stories, with its id."""
+    name = f"0x{number:064x}"
+    location = f"https://node.example/entities/urn:ngsi-ld:{kind.lower()}:{entity}?hl={name}"
+    entity_hash, previous = f"0x{entity:064x}", f"0x{number:064X}".replace("X", "x")
+    return name, Event(kind, location, (environment,), entity_hash, previous, "0x" + "5c" * 32)
+
+
+class Outcome(NamedTuple):
+    """How a story ended."""
+
+    seed: int
+    surprises: list[str]
+    digest: str
+    steps: int
+    events: int
+
+
+@dataclass
+class Story:
+    """One story; everything in it follows from the seed."""
+
+    seed: int
+    originals: dict[str, list[Event]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
+        self.calm = self.random.randrange(8) == 0
+        self.world = self._world()
+        self._number = 0
+
+    def _rate(self, most: int) -> int:
+        return 0 if self.calm or self.random.randrange(3) == 0 else self.random.randrange(most)
+
+    def _faults(self) -> Faults:
+        return Faults(
+            lost=self._rate(400),
+            doubled=self._rate(300),
+            late=self._rate(200),
+            call_fails=self._rate(300),
+            answer_lost=self._rate(300),
+            lie=self._rate(200),
+            read_fails=self._rate(300),
+            post_fails=self._rate(300),
+            killed=self._rate(80),
+        )
+
+    def _world(self) -> World:
+        names = "abc"[: self.random.choice((2, 2, 3))]
+        offers = (("all", "star", "types"), ("star", "types"), ("types",), ())
+        networks = {
+            name: Network(
+                name,
+                unique=self.random.randrange(3) > 0,
+                offers=self.random.choice(offers),
+                lists_all=self.random.randrange(3) > 0,
+            )
+            for name in names
+        }
+        rules = Rules(
+            (), "", replication_delay=self.random.choice((0, 0, 0, 15_000)), page=self.random.choice((2, 3, 200))
+        )
+        world = World(self.seed, networks, self.random.choice((1, 1, 2, 3)), rules=rules)
+        world.down_for = self.random.choice((200, 3_000, 40_000))
+        return world
+
+    def _fresh(self, *, entity: int | None = None) -> tuple[str, Event]:
+        self._number += 1
+        chosen = self.random.randrange(ENTITIES) if entity is None else entity
+        environment, kind = self.random.choice(("sbx", "prd")), self.random.choice(("ProductOffering", "Catalog"))
+        name, event = event_of(self._number, chosen, environment=environment, kind=kind)
+        self.originals.setdefault(name, []).append(event)
+        return name, event
+
+    def tell(self) -> Outcome:
+        """Run it to its end."""
+        world = self.world
+        self._history()
+        world.start()
+        world.run(1_000)
+        self._subscribe()
+        world.faults = self._faults()
+        for _ in range(self.random.randrange(2, 14)):
+            self._something()
+            world.run(self.random.choice((0, 1, 20, 300, 5_000, 30_000, 70_000)))
+        world.heal()
+        self._clear_dead_letters()
+        world.settle()
+        self._clear_dead_letters()
+        world.settle()
+        return Outcome(self.seed, surprises(world, self.originals), world.digest(), world.steps, self._number)
+
+    def _clear_dead_letters(self) -> None:
+        if self.random.randrange(2):
+            for letter in self.world.dead_letters():
+                self.world.redrive(letter)
+
+    def _history(self) -> None:
+        for name in self.world.networks:
+            for _ in range(self.random.choice((0, 0, 0, 2, 5))):
+                self.world.publish_on(name, self._fresh()[1])
+
+    def _subscribe(self) -> None:
+        choices: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+            (("*",), ()),
+            (("*",), ("prd",)),
+            (("Catalog",), ()),
+            (("Catalog", "Other"), ("sbx", "dev")),
+        ]
+        for number in range(self.random.choice((0, 1, 1, 2))):
+            types, metadata = self.random.choice(choices)
+            self.world.subscribe(f"https://desmos.example/{number}", types, metadata)
+
+    def _something(self) -> None:
+        world, name = self.world, self.random.choice(sorted(self.world.networks))
+        network = world.networks[name]
+        kind = self.random.randrange(20)
+        if kind < 7:
+            self._publish()
+        elif kind < 11:
+            world.publish_on(name, self._fresh()[1])
+        elif kind == 11:
+            network.up = not network.up
+        elif kind == 12:
+            world.store_up = not world.store_up
+        elif kind == 13:
+            self._cut(name)
+        elif kind == 14:
+            process = self.random.choice(world.processes)
+            if process.alive:
+                world.kill(process)
+        elif kind == 15:
+            network.delay = self.random.choice((0, 2_000, 12_000, 50_000))
+        elif kind == 16:
+            network.refuses = "" if network.refuses else "400"
+        elif kind == 17:
+            network.lies, network.mute = self.random.choice(((True, False), (False, True), (False, False)))
+        elif kind == 18:
+            for subscriber in world.endpoints.values():
+                subscriber.status = self.random.choice((200, 500, None))
+        else:
+            self._quarantined_or_conflicting(name)
+
+    def _publish(self) -> None:
+        for _ in range(self.random.choice((1, 1, 2, 4))):
+            name, event = self._fresh()
+            for _ in range(self.random.choice((1, 1, 2))):
+                self.world.publish(name, event)
+
+    def _cut(self, name: str) -> None:
+        log = self.world.networks[name].log
+        if log:
+            self.world.cut(name, max(0, len(log) - self.random.choice((1, 1, 2, 3, 9))))
+
+    def _quarantined_or_conflicting(self, name: str) -> None:
+        _, event = self._fresh()
+        if self.random.randrange(2):
+            self.world.publish_on(name, event._replace(data_location="https://node.example/without-id"))
+            return
+        event_id = self.random.choice(sorted(self.originals))
+        other = event._replace(data_location=event_of(int(event_id, 16))[1].data_location)
+        self.originals[event_id].append(other)
+        self.world.publish_on(name, other)
+
+
+def tell(seed: int) -> Outcome:
+    """The story of a seed."""
+    return Story(seed).tell()

@@ -1,0 +1,75 @@
+"""A store that watches what is written: the invariants that hold at every step (`ied.md`, section 7)."""
+
+import json
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from pubsub_emulator.eventplane.distributor.core import rows
+from pubsub_emulator.eventplane.distributor.core.messages import Answered, Due, Input, Paged, Probed
+from pubsub_emulator.eventplane.once import MemoryStore
+from pubsub_emulator.eventplane.once.transaction import MEMBER, ROW, Place, Row
+
+if TYPE_CHECKING:
+    from pubsub_emulator.eventplane.distributor.simulation.world import World
+
+_MAY_REVOKE = (Probed, Paged, Due)
+
+
+class Watch(MemoryStore):
+    """The store of a world; `surprises` are sentences, one for each write that breaks an invariant."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(lambda: world.now)
+        self._world = world
+        self.inputs: tuple[Input, ...] = ()
+        self.surprises: list[str] = []
+        self.open_jobs = 0
+        self.revoked: Counter[tuple[str, str]] = Counter()
+        self.buried: Counter[tuple[str, str]] = Counter()
+        self.order: dict[tuple[str, str], list[str]] = defaultdict(list)
+        """Ids in the order in which their jobs were stored, by target and entity."""
+
+    def read(self, place: Place) -> str | None:
+        """The value at a place."""
+        row = self.places.get(place)
+        return None if row is None else row.value
+
+    def read_row(self, table: str, key: str) -> str:
+        """The text of a row that is there, `[]` where there is none."""
+        return self.read(Place(ROW, table, key)) or "[]"
+
+    def empty(self) -> None:
+        """Lose everything."""
+        self.places.clear()
+        self._due.clear()
+        self.open_jobs = 0
+
+    def _apply(self, place: Place, row: Row | None) -> None:
+        old = self.places.get(place)
+        if place.kind == MEMBER:
+            self._member(place, added=row is not None and old is None, removed=row is None and old is not None)
+        elif place.table in {rows.JOBS, rows.UNSEEN}:
+            self.open_jobs += (row is not None) - (old is not None)
+            if place.table == rows.JOBS and old is None and row is not None:
+                self._job(place.key, row)
+        elif place.table == rows.DEAD and row is not None:
+            self.buried[place.table, place.key] += 1
+        super()._apply(place, row)
+
+    def _job(self, key: str, row: Row) -> None:
+        target, _, event_id = key.partition("|")
+        entity = rows.Job(*json.loads(row.value)).entity
+        self.order[target, entity].append(event_id)
+
+    def _member(self, place: Place, *, added: bool, removed: bool) -> None:
+        kind, _, name = place.table.partition(":")
+        if kind == "publishedEvents" and removed:
+            self.revoked[name, place.key] += 1
+            if not all(isinstance(told, _MAY_REVOKE) for told in self.inputs):
+                self.surprises.append(f"7: {place.key} left the published set of {name} by {self.inputs}")
+        if kind == "notifiedEvents" and added:
+            endpoint = self._world.endpoints[self._world.subscriptions[name]]
+            if not endpoint.acknowledged(place.key):
+                self.surprises.append(f"6: {place.key} is in the notified set of {name} without a 2xx")
+        if kind == "publishedEvents" and added and any(isinstance(told, Answered) for told in self.inputs):
+            self._world.record("published", name, place.key)
