@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.items import (
@@ -71,6 +72,12 @@ def _read_info(reader: Reader) -> CacheInfo:
     return CacheInfo(reader.uint(4), reader.uint(4), reader.uint(4))
 
 
+def _read_reason(index: int) -> DisableReason:
+    if index >= len(_REASONS):
+        raise ScaleError(f"no DisableReason {index}")
+    return _REASONS[index]
+
+
 _REASONS: Final = tuple(DisableReason)
 
 para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId)
@@ -82,7 +89,7 @@ generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
 packed_row: Final[Codec[tuple[bytes, int]]] = scale.pair(scale.fixed(8), scale.u32)
 last_delivered: Final = Codec("LastDelivered", _encode_last, _read_last)
 cache_info: Final = Codec("CacheInfo", _encode_info, _read_info)
-disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", lambda i: _REASONS[i], _REASONS.index)
+disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _read_reason, _REASONS.index)
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
 """A value that is its own encoding: trie nodes and rows of slots, whose length storage knows."""
 

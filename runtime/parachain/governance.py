@@ -8,6 +8,8 @@ queue chain alone. In bytes, `VersionedXcm::V5`:
     06 02 00 Vec<u8>           Transact { origin_kind: Superuser, fallback_max_weight: None, call }
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from pubsub_emulator.primitives import scale
@@ -24,7 +26,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
 from pubsub_emulator.runtime.pallet_subscriber.delivered import repack
-from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 
 CODE: Final = b":code"
 """Well-known key of the runtime, here a `RuntimeSpec`."""
@@ -77,11 +79,24 @@ def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
     return _CALLS[index], para
 
 
-def check_runtime(spec: RuntimeSpec) -> None:
+def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
     """Refuses a runtime that no block could be executed with. Raises `ImpossibleConfig`."""
     integrity_test(spec)
-    if spec.handler not in HANDLERS:
-        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(HANDLERS)}")
+    ensure_handler(spec, handlers)
+
+
+def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler]) -> None:
+    """Raises `ImpossibleConfig` when none of `handlers` is the runtime's."""
+    if spec.handler not in handlers:
+        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}")
+
+
+@lru_cache(maxsize=64)
+def sound_runtime(code: bytes) -> RuntimeSpec:
+    """The runtime that `code` describes, if one can work so. Raises `ScaleError` and `ImpossibleConfig`."""
+    spec = decode_spec(code)
+    integrity_test(spec)
+    return spec
 
 
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
