@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import AccountId
@@ -75,9 +75,21 @@ class Restriction(Enum):
     ON_HOLD = "on hold"
 
 
-reason_codec: Final[Codec[HoldReason]] = Codec("RuntimeHoldReason", HoldReason.encode, _read_reason)
+reason_codec: Final[Codec[HoldReason]] = Codec(
+    "RuntimeHoldReason", HoldReason.encode, _read_reason, type_info.Named("RuntimeHoldReason")
+)
 holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
-    scale.pair(reason_codec, scale.u128).map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))
+    scale.pair(reason_codec, scale.u128)
+    .map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))
+    .described(
+        type_info.struct(
+            "frame_support::traits::tokens::misc::IdAmount",
+            type_info.Parameter("Id", type_info.Named("RuntimeHoldReason")),
+            type_info.Parameter("Balance", type_info.U128),
+            id=type_info.Named("RuntimeHoldReason"),
+            amount=type_info.U128,
+        )
+    )
 )
 
 
