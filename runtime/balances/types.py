@@ -11,7 +11,6 @@ from typing import Final
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.framework.dispatch import pallet_errors
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
 
@@ -91,17 +90,6 @@ holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
         )
     )
 )
-
-
-def _read_address(reader: Reader) -> AccountId:
-    at = reader.pos
-    if reader.u8() != 0:
-        raise ScaleError(f"only MultiAddress::Id is known, at offset {at}")
-    return AccountId(reader.take(32))
-
-
-multi_address: Final[Codec[AccountId]] = Codec("MultiAddress", lambda who: b"\x00" + who, _read_address)
-"""An account as calls name it: `MultiAddress::Id`."""
 
 
 @pallet_errors(PALLET)

@@ -265,6 +265,24 @@ dispatch_error: Codec[DispatchError] = Codec(
 )
 
 
+def encode_dispatch_result(error: DispatchError | None) -> bytes:
+    """SCALE bytes of `Result<(), DispatchError>`."""
+    return b"\x00" if error is None else b"\x01" + error.encode()
+
+
+def _read_dispatch_result(reader: Reader) -> DispatchError | None:
+    return read_dispatch_error(reader) if reader.boolean() else None
+
+
+dispatch_result: Codec[DispatchError | None] = Codec(
+    "DispatchResult",
+    encode_dispatch_result,
+    _read_dispatch_result,
+    type_info.result(type_info.UNIT, _described_failures()),
+)
+"""`Result<(), DispatchError>`: the error, or `None`."""
+
+
 # Calls
 
 S = TypeVar("S")
@@ -275,7 +293,7 @@ O = TypeVar("O")  # noqa: E741  # the origin
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """What a runtime knows of a call: its index in the pallet, its arguments' types and names, its weight before dispatch."""
+    """What a runtime knows of a call: its index, its arguments' types and names, weight before dispatch, docs."""
 
     name: str
     index: int
@@ -392,11 +410,6 @@ def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> Di
     return DispatchOutcome(
         PostDispatchInfo(Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size)))
     )
-
-
-def encode_dispatch_result(error: DispatchError | None) -> bytes:
-    """SCALE bytes of `Result<(), DispatchError>`."""
-    return b"\x00" if error is None else b"\x01" + error.encode()
 
 
 def encode_weight(weight: Weight) -> bytes:

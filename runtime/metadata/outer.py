@@ -27,7 +27,8 @@ from pubsub_emulator.primitives.type_info import (
     Variants,
     path,
 )
-from pubsub_emulator.runtime.definitions import PalletDefinition, RuntimeDefinition, described
+from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition, RuntimeDefinition, described
 
 CALL: Final = Named("RuntimeCall")
 EVENT: Final = Named("RuntimeEvent")
@@ -90,10 +91,9 @@ def _outer(rust: str, pallets: tuple[PalletDefinition, ...], inner: dict[str, Ty
 
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
-    """What the `Named` types mean on this chain."""
+    """What the `Named` types mean on this chain, those of XCM left out."""
     crate, pallets = runtime.crate, runtime.pallets
     return {
-        **runtime.names,
         "RuntimeCall": _outer(f"{crate}::RuntimeCall", pallets, {p.name: call_enum(p) for p in pallets}),
         "RuntimeEvent": _outer(f"{crate}::RuntimeEvent", pallets, {p.name: event_enum(p) for p in pallets}),
         "RuntimeError": _outer(f"{crate}::RuntimeError", pallets, {p.name: error_enum(p) for p in pallets}),
@@ -130,17 +130,6 @@ def _hold_reason(runtime: RuntimeDefinition) -> TypeInfo:
 
 # The extrinsic
 
-ADDRESS: Final = Variants(
-    path("sp_runtime::multiaddress::MultiAddress"),
-    (
-        Variant("Id", 0, (Field(ACCOUNT_ID, type_name="AccountId"),)),
-        Variant("Index", 1, (Field(CompactOf(UNIT), type_name="AccountIndex"),)),
-        Variant("Raw", 2, (Field(BYTES, type_name="Vec<u8>"),)),
-        Variant("Address32", 3, (Field(ArrayOf(32, U8), type_name="[u8; 32]"),)),
-        Variant("Address20", 4, (Field(ArrayOf(20, U8), type_name="[u8; 20]"),)),
-    ),
-    (Parameter("AccountId", ACCOUNT_ID), Parameter("AccountIndex", UNIT)),
-)
 SIGNATURE: Final = Variants(
     path("sp_runtime::MultiSignature"),
     (
@@ -196,7 +185,7 @@ UNCHECKED_EXTRINSIC: Final = Composite(
     path("sp_runtime::generic::unchecked_extrinsic::UncheckedExtrinsic"),
     (Field(BYTES),),
     (
-        Parameter("Address", ADDRESS),
+        Parameter("Address", MULTI_ADDRESS),
         Parameter("Call", CALL),
         Parameter("Signature", SIGNATURE),
         Parameter("Extra", EXTRA),

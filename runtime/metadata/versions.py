@@ -10,7 +10,7 @@
 The extrinsic's types are numbered first in all versions, so that a type has one number whatever version is asked for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -18,7 +18,8 @@ from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.type_info import Composite, TupleOf, TypeInfo
-from pubsub_emulator.runtime.definitions import (
+from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
+from pubsub_emulator.runtime.framework.definitions import (
     AnyItem,
     Api,
     Constant,
@@ -27,9 +28,8 @@ from pubsub_emulator.runtime.definitions import (
     RuntimeDefinition,
     described,
 )
-from pubsub_emulator.runtime.items import Hasher, StorageDoubleMap, StorageMap
+from pubsub_emulator.runtime.framework.items import Hasher, StorageDoubleMap, StorageMap
 from pubsub_emulator.runtime.metadata.outer import (
-    ADDRESS,
     CALL,
     ERROR,
     EVENT,
@@ -56,18 +56,18 @@ _NOTHING: Final = b"\x00"
 """An empty `Vec` or map, or an `Option` that is `None`."""
 
 
-@lru_cache(maxsize=32)
-def _metadata(version: int, runtime: "_ById") -> bytes:
-    return _WRITERS[version](_Writer(runtime.definition, version))
+_KEPT: Final = 32
+"""Metadata of so many runtimes and versions is remembered."""
 
 
 class _ById:
     """A definition as a key of a cache: equal to itself alone, for it may be large."""
 
-    __slots__ = ("definition",)
+    __slots__ = ("definition", "names")
 
-    def __init__(self, definition: RuntimeDefinition) -> None:
+    def __init__(self, definition: RuntimeDefinition, names: Mapping[str, TypeInfo]) -> None:
         self.definition = definition
+        self.names = names
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ById) and self.definition is other.definition
@@ -76,20 +76,28 @@ class _ById:
         return id(self.definition)
 
 
-def metadata(version: int, runtime: RuntimeDefinition) -> bytes:
-    """The metadata of a runtime, prefix included; built once for each definition. Raises `ValueError`."""
+@lru_cache(maxsize=_KEPT)
+def _metadata(version: int, key: _ById) -> bytes:
+    return _WRITERS[version](_Writer(key.definition, version, key.names))
+
+
+def metadata(version: int, runtime: RuntimeDefinition, names: Mapping[str, TypeInfo]) -> bytes:
+    """The metadata of a runtime, prefix included; built once for each definition.
+
+    `names` says what the named types of other rooms are, those of XCM. Raises `ValueError` for an unknown version.
+    """
     if version not in VERSIONS:
         raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
-    return _metadata(version, _ById(runtime))
+    return _metadata(version, _ById(runtime, names))
 
 
 class _Writer:
     """One version of one runtime's metadata, being made."""
 
-    def __init__(self, runtime: RuntimeDefinition, version: int) -> None:
+    def __init__(self, runtime: RuntimeDefinition, version: int, names: Mapping[str, TypeInfo]) -> None:
         self.runtime = runtime
         self.version = version
-        self.registry = Registry(type_names(runtime))
+        self.registry = Registry({**names, **type_names(runtime)})
 
     def id(self, info: TypeInfo) -> bytes:
         """A type's number."""
@@ -105,7 +113,7 @@ class _Writer:
 
     def address_call_signature(self) -> bytes:
         """The three types of a signed extrinsic."""
-        return self.id(ADDRESS) + self.id(CALL) + self.id(SIGNATURE)
+        return self.id(MULTI_ADDRESS) + self.id(CALL) + self.id(SIGNATURE)
 
     def pallets(self) -> bytes:
         """All pallets, ascending by index."""

@@ -106,9 +106,9 @@ cache_info: Final = Codec(
         "pallet_subscriber::CacheInfo", generation=type_info.U32, nodes=type_info.U32, bytes=type_info.U32
     ),
 )
-disable_reason: Final[Codec[DisableReason]] = scale.u8.map(
-    "DisableReason", _read_reason, _REASONS.index
-).described(type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS)))
+disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _read_reason, _REASONS.index).described(
+    type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS))
+)
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
 """A value that is its own encoding: trie nodes and rows of slots, whose length storage knows."""
 

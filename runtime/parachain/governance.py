@@ -15,6 +15,7 @@ from typing import Final
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework import dispatch
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome
@@ -27,9 +28,6 @@ from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, for
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
 from pubsub_emulator.runtime.pallet_subscriber.delivered import repack
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
-
-CODE: Final = b":code"
-"""Well-known key of the runtime, here a `RuntimeSpec`."""
 
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((PALLET_INDEX["System"], 2))
@@ -57,10 +55,10 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
 
     A call that fails, or that does not decode, changes nothing and never fails the block: the relay chain sent it.
     """
-    if not message.startswith(_SUPERUSER_TRANSACT):
+    call = superuser_call(message)
+    if call is None:
         return None
     try:
-        call = scale.bytes_.decode(message[len(_SUPERUSER_TRANSACT) :])
         if call.startswith(_SET_CODE):
             upgrade(storage, decode_spec(scale.bytes_.decode(call[2:])))
             return None
@@ -68,6 +66,16 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
     except (ScaleError, ImpossibleConfig):
         return None
     return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET, name, (para,)))
+
+
+def superuser_call(message: bytes) -> bytes | None:
+    """The encoded root call that a downward message carries, `None` when it has another shape."""
+    if not message.startswith(_SUPERUSER_TRANSACT):
+        return None
+    try:
+        return scale.bytes_.decode(message[len(_SUPERUSER_TRANSACT) :])
+    except ScaleError:
+        return None
 
 
 def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
@@ -109,6 +117,8 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     before = decode_spec(storage.get(CODE) or b"")
     if spec.para_id != before.para_id:
         raise ImpossibleConfig(f"a runtime of parachain {spec.para_id} cannot run parachain {before.para_id}")
+    if spec.accounts != before.accounts:
+        raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
     repack(storage, before, spec)
     for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
         if before.cache is not spec.cache:

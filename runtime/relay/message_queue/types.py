@@ -24,7 +24,13 @@ from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaini
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import encode_weight, pallet_errors, read_weight, weight_codec, weight_info
+from pubsub_emulator.runtime.framework.dispatch import (
+    encode_weight,
+    pallet_errors,
+    read_weight,
+    weight_codec,
+    weight_info,
+)
 from pubsub_emulator.runtime.framework.events import Event, event
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
 from pubsub_emulator.runtime.framework.system import hash_codec

@@ -12,10 +12,10 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.type_info import Named
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.definitions import PalletDefinition
-from pubsub_emulator.runtime.dispatch import Call, CallInfo, DispatchOutcome, dispatch, encode_call
-from pubsub_emulator.runtime.origin import Origin
-from pubsub_emulator.runtime.storage import Storage
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition
+from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo, DispatchOutcome, dispatch, encode_call
+from pubsub_emulator.runtime.framework.origin import Origin
+from pubsub_emulator.runtime.framework.storage import Storage
 
 MAX_CALL_DEPTH: Final = 32
 """How deep calls may nest below the outermost one."""

@@ -4,7 +4,7 @@ Nothing is declared twice. A `PalletDefinition` points at the storage items, the
 class whose methods are the calls; names, codecs and docs are read from these.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -12,9 +12,9 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.type_info import TypeInfo
-from pubsub_emulator.runtime.dispatch import CallInfo
-from pubsub_emulator.runtime.events import Event
-from pubsub_emulator.runtime.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.dispatch import CallInfo
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 
 AnyItem = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
 
@@ -129,7 +129,7 @@ RUNTIME_VERSION: Final = type_info.struct(
 
 @dataclass(frozen=True, slots=True)
 class RuntimeDefinition:
-    """A whole runtime: `crate` names its outer types, `names` says what `Named` types of other rooms are."""
+    """A whole runtime; `crate` names its outer types."""
 
     crate: str
     version: RuntimeVersion
@@ -139,7 +139,6 @@ class RuntimeDefinition:
     """Whether calls may come from parachains (`ParachainsOrigin`)."""
     hold_reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """By pallet, the reasons for which it holds balances."""
-    names: dict[str, TypeInfo] = field(default_factory=dict)
 
     def pallet(self, name: str) -> PalletDefinition | None:
         """A pallet by name."""

@@ -1,6 +1,6 @@
 """`MultiAddress`: the ways in which calls and extrinsics name an account. Only `Id` is looked up.
 
-    00 Id [u8; 32] | 01 Index Compact<()> | 02 Raw Vec<u8> | 03 Address32 [u8; 32] | 04 Address20 [u8; 20]
+00 Id [u8; 32] | 01 Index Compact<()> | 02 Raw Vec<u8> | 03 Address32 [u8; 32] | 04 Address20 [u8; 20]
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes
 from pubsub_emulator.primitives.type_info import ACCOUNT_ID, BYTES, U8, UNIT, ArrayOf, CompactOf, Field, Variant
 from pubsub_emulator.primitives.types import AccountId
-from pubsub_emulator.runtime.dispatch import CannotLookup
+from pubsub_emulator.runtime.framework.dispatch import CannotLookup
 
 MULTI_ADDRESS: Final = type_info.Variants(
     type_info.path("sp_runtime::multiaddress::MultiAddress"),
