@@ -25,25 +25,15 @@ from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
-<<<<<<< HEAD
-from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, Slot
-=======
-from pubsub_emulator.primitives.storage_keys import CODE
-from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
->>>>>>> bdaa808 (Profile accounts: runtime definitions, metadata V14 to V16, extrinsics' checks, runtime APIs)
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
-<<<<<<< HEAD
-from pubsub_emulator.runtime.parachain.governance import CODE, transact
-from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, validate_block
-=======
 from pubsub_emulator.runtime.parachain.governance import transact
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
->>>>>>> bdaa808 (Profile accounts: runtime definitions, metadata V14 to V16, extrinsics' checks, runtime APIs)
+from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, validate_block
 
 FIXTURE_VERSION: Final = 1
 T = TypeVar("T")
