@@ -34,46 +34,77 @@ from pubsub_emulator.primitives.type_info import (
 _BIT_ORDER: Final = Composite(("bitvec", "order", "Lsb0"))
 
 
+class _Structures:
+    """Numbers what types are made of, so that equal types are found without comparing them whole."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], int] = {}
+        self._seen: dict[int, tuple[TypeInfo, int]] = {}
+
+    def of(self, info: TypeInfo) -> int:
+        """One number for all types that say the same."""
+        seen = self._seen.get(id(info))
+        if seen is not None:
+            return seen[1]
+        number = self._known.setdefault(self._key(info), len(self._known))
+        self._seen[id(info)] = (info, number)  # the object is kept, so that its id stays its own
+        return number
+
+    def _key(self, info: TypeInfo) -> tuple[object, ...]:
+        match info:
+            case Primitive(name) | Named(name):
+                return type(info), name
+            case CompactOf(inner) | SequenceOf(inner):
+                return type(info), self.of(inner)
+            case ArrayOf(length, item):
+                return ArrayOf, length, self.of(item)
+            case TupleOf(parts):
+                return TupleOf, *map(self.of, parts)
+            case BitSequence():
+                return (BitSequence,)
+            case Composite(path, fields, params, docs):
+                return Composite, path, self._fields(fields), self._params(params), docs
+            case Variants(path, variants, params, docs):
+                listed = tuple((each.name, each.index, self._fields(each.fields), each.docs) for each in variants)
+                return Variants, path, listed, self._params(params), docs
+
+    def _fields(self, fields: tuple[Field, ...]) -> tuple[object, ...]:
+        return tuple((self.of(field.info), field.name, field.type_name, field.docs) for field in fields)
+
+    def _params(self, params: tuple[Parameter, ...]) -> tuple[object, ...]:
+        return tuple((param.name, None if param.info is None else self.of(param.info)) for param in params)
+
+
 class Registry:
     """Numbers types; equal types have one number."""
 
     def __init__(self, names: Mapping[str, TypeInfo]) -> None:
         """`names` says what `Named` types are."""
         self._names = names
-        self._ids: dict[TypeInfo, int] = {}
-        self._seen: dict[int, tuple[TypeInfo, int]] = {}
+        self._structures = _Structures()
+        self._ids: dict[int, int] = {}
         self._types: list[bytes] = []
 
     def id_of(self, info: TypeInfo) -> int:
         """The number of a type, which is taken in if it is new. Raises `DefensiveFailure` for an unknown name."""
-        known = self._seen.get(id(info))
-        if known is not None:
-            return known[1]
-        number = self._ids.get(info)
-        if number is None:
-            number = self._take_in(info)
-        self._seen[id(info)] = (info, number)  # the object is kept, so that its id stays its own
-        return number
-
-    def _take_in(self, info: TypeInfo) -> int:
+        structure = self._structures.of(info)
+        number = self._ids.get(structure)
+        if number is not None:
+            return number
         if isinstance(info, Named):
             found = self._names.get(info.name)
             if found is None:
                 raise DefensiveFailure(f"no type is called {info.name}")
-            number = self._ids.get(found)
-            if number is None:
-                number = self._ids[info] = len(self._types)  # first, for the type may contain itself
-                self._number(found, number)
-            self._ids[info] = number
-            return number
+            number = self._ids.get(self._structures.of(found))
+            if number is not None:
+                self._ids[structure] = number
+                return number
+            info = found
         number = len(self._types)
-        self._number(info, number)
-        return number
-
-    def _number(self, info: TypeInfo, number: int) -> None:
-        self._ids[info] = number
+        self._ids[structure] = self._ids[self._structures.of(info)] = number  # first, for it may contain itself
         self._types.append(b"")
         self._types[number] = self._encode(info)
+        return number
 
     def encode(self) -> bytes:
         """SCALE bytes of the registry."""
