@@ -19,6 +19,7 @@ from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -41,7 +42,7 @@ from pubsub_emulator.runtime.parachain.execute import (
     horizontal_heads_after,
 )
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
-from pubsub_emulator.runtime.parachain.governance import CODE, ensure_handler, sound_runtime
+from pubsub_emulator.runtime.parachain.governance import ensure_handler, sound_runtime
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
