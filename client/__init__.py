@@ -1,1 +1,12 @@
-"""A JSON-RPC client for any Substrate node: requests, subscriptions, metadata, decoded storage and events."""
+"""A JSON-RPC client for any Substrate node, under asyncio.
+
+    async with connect("ws://127.0.0.1:9944") as rpc:
+        node = SubstrateNode(rpc)
+        events = await node.events(await node.finalized_head())
+
+errors     what a node or its absence makes fail
+rpc        `connect`: requests and subscriptions over WebSocket, requests over HTTP; reconnects
+metadata   metadata V14, as the types and items that decoding needs
+decode     SCALE by those types, into plain values
+node       a chain: headers, storage, events, metadata by runtime
+"""

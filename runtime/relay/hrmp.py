@@ -68,16 +68,9 @@ class HrmpChannel:
     recipient_deposit: int = 0
 
 
-channel_id: Final[Codec[HrmpChannelId]] = struct(
-    HrmpChannelId, para_id, para_id, rust="polkadot_parachain_primitives::primitives::HrmpChannelId"
-)
+channel_id: Final[Codec[HrmpChannelId]] = struct(HrmpChannelId, para_id, para_id)
 channel: Final[Codec[HrmpChannel]] = struct(
-    HrmpChannel,
-    *([scale.u32] * 5),
-    scale.option(hash_codec),
-    scale.u128,
-    scale.u128,
-    rust="polkadot_runtime_parachains::hrmp::HrmpChannel",
+    HrmpChannel, *([scale.u32] * 5), scale.option(hash_codec), scale.u128, scale.u128
 )
 
 # Storage

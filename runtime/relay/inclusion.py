@@ -56,9 +56,7 @@ class BackedCandidate:
     commitments: CandidateCommitments
 
 
-_outbound: Final[Codec[OutboundHrmpMessage]] = struct(
-    OutboundHrmpMessage, para_id, scale.bytes_, rust="polkadot_core_primitives::OutboundHrmpMessage"
-)
+_outbound: Final[Codec[OutboundHrmpMessage]] = struct(OutboundHrmpMessage, para_id, scale.bytes_)
 commitments_codec: Final[Codec[CandidateCommitments]] = struct(
     CandidateCommitments,
     scale.vec(scale.bytes_).map("UpwardMessages", tuple, list),

@@ -1,0 +1,123 @@
+"""SCALE by metadata's types, into plain values; the same bytes always give the same value.
+
+[u8; n], Vec<u8>      bytes
+integers, bool        int, bool
+str, char             str
+Option<T>             the value, or `None`
+unit variant          its name;  other variants {name: value}, {name: {field: value}} or {name: [value, …]}
+struct                {field: value};  of one unnamed field that field's value;  of several a list
+tuple, Vec, array     a list; the empty tuple is `None`
+BTreeMap              a list of pairs, as it is encoded
+BitVec                "0b" and a digit for each bit in its order
+"""
+
+from typing import Any, Final
+
+from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.client.metadata import (
+    Array,
+    Bits,
+    Compact,
+    Composite,
+    Enum,
+    Field,
+    Metadata,
+    Primitive,
+    Sequence,
+    Tuple,
+)
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+
+MAX_DEPTH: Final = 128
+_SIZES: Final = {f"u{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
+_SIGNED: Final = {f"i{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
+_BIT_LIMIT: Final = 1 << 24
+
+
+def decode(metadata: Metadata, kind: int, data: bytes) -> Any:
+    """The value of type number `kind` that is encoded as `data`, all of it. Raises `ScaleError`, `BadAnswer`."""
+    reader = Reader(data)
+    value = read(metadata, kind, reader)
+    reader.end()
+    return value
+
+
+def read(metadata: Metadata, kind: int, reader: Reader, depth: int = 0) -> Any:
+    """One value from a reader."""
+    if depth > MAX_DEPTH:
+        raise BadAnswer(f"a type is nested deeper than {MAX_DEPTH}")
+    match metadata.types.get(kind):
+        case Composite(fields):
+            return _fields(metadata, fields, reader, depth)
+        case Enum(variants):
+            at = reader.pos
+            variant = variants.get(reader.u8())
+            if variant is None:
+                raise ScaleError(f"no variant of {'::'.join(metadata.paths[kind])} at offset {at}")
+            if metadata.paths[kind] == ("Option",):
+                return None if not variant.fields else read(metadata, variant.fields[0].type, reader, depth + 1)
+            if not variant.fields:
+                return variant.name
+            return {variant.name: _fields(metadata, variant.fields, reader, depth)}
+        case Sequence(item):
+            if _is_byte(metadata, item):
+                return reader.bytes_()
+            return [read(metadata, item, reader, depth + 1) for _ in range(reader.length())]
+        case Array(item, length):
+            if _is_byte(metadata, item):
+                return reader.take(length)
+            return [read(metadata, item, reader, depth + 1) for _ in range(length)]
+        case Tuple(items):
+            return [read(metadata, item, reader, depth + 1) for item in items] if items else None
+        case Primitive(name):
+            return _primitive(name, reader)
+        case Compact(item):
+            return reader.compact() if not _is_unit(metadata, item) else None
+        case Bits(store, order):
+            return _bits(metadata, store, order, reader)
+        case _:
+            raise BadAnswer(f"metadata has no type {kind}")
+
+
+def _fields(metadata: Metadata, fields: tuple[Field, ...], reader: Reader, depth: int) -> Any:
+    if len(fields) == 1 and fields[0].name is None:
+        return read(metadata, fields[0].type, reader, depth + 1)
+    if fields and all(each.name is not None for each in fields):
+        return {str(each.name): read(metadata, each.type, reader, depth + 1) for each in fields}
+    return [read(metadata, each.type, reader, depth + 1) for each in fields] if fields else None
+
+
+def _primitive(name: str, reader: Reader) -> Any:
+    if name in _SIZES:
+        return reader.uint(_SIZES[name])
+    if name in _SIGNED:
+        return int.from_bytes(reader.take(_SIGNED[name]), "little", signed=True)
+    if name == "bool":
+        return reader.boolean()
+    at = reader.pos
+    try:
+        return reader.bytes_().decode() if name == "str" else chr(reader.uint(4))
+    except (UnicodeDecodeError, ValueError, OverflowError):
+        raise ScaleError(f"no {name} at offset {at}") from None
+
+
+def _bits(metadata: Metadata, store: int, order: int, reader: Reader) -> str:
+    count = reader.compact(32)
+    if count > _BIT_LIMIT:
+        raise ScaleError(f"a BitVec of {count} bits")
+    kind = metadata.types.get(store)
+    size = _SIZES.get(kind.name, 1) if isinstance(kind, Primitive) else 1
+    words = [reader.uint(size) for _ in range(-(-count // (8 * size)))]
+    width = 8 * size
+    reverse = metadata.paths.get(order, ())[-1:] == ("Msb0",)
+    digits = "".join(format(word, f"0{width}b") if reverse else format(word, f"0{width}b")[::-1] for word in words)
+    return "0b" + digits[:count]
+
+
+def _is_byte(metadata: Metadata, kind: int) -> bool:
+    return metadata.types.get(kind) == Primitive("u8")
+
+
+def _is_unit(metadata: Metadata, kind: int) -> bool:
+    return metadata.types.get(kind) == Tuple(())

@@ -1,0 +1,192 @@
+"""Metadata V14, read by scalecodec, as the types and items that decoding needs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
+from scalecodec.type_registry import load_type_registry_preset
+
+from pubsub_emulator.client.errors import BadAnswer
+
+_VERSION: Final = "V14"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a struct or variant; `name` is `None` in a tuple-like one."""
+
+    name: str | None
+    type: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant of an enum."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A struct."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """An enum by discriminant."""
+
+    variants: Mapping[int, Variant]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """`Vec<T>`."""
+
+    item: int
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`[T; length]`."""
+
+    item: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """`(A, B, …)`."""
+
+    items: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """`bool`, `char`, `str`, `u8` … `u256`, `i8` … `i256`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """`Compact<T>`."""
+
+    item: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """`BitVec<store, order>`."""
+
+    store: int
+    order: int
+
+
+Type = Composite | Enum | Sequence | Array | Tuple | Primitive | Compact | Bits
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A storage item: hashers of its keys, the types of keys and value."""
+
+    hashers: tuple[str, ...]
+    key: int | None
+    value: int
+    is_optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pallet:
+    """A pallet: its event enum if it has one, and its storage under a prefix."""
+
+    name: str
+    index: int
+    events: int | None
+    prefix: str
+    storage: Mapping[str, Storage]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is needed to decode a chain's events and storage."""
+
+    types: Mapping[int, Type]
+    paths: Mapping[int, tuple[str, ...]]
+    pallets: Mapping[str, Pallet]
+    events: int
+    """The type of `System.Events`."""
+
+
+@lru_cache(maxsize=8)
+def parse_metadata(data: bytes) -> Metadata:
+    """The metadata of `state_getMetadata`. Raises `BadAnswer` for other versions and for damaged bytes."""
+    if data[:4] != b"meta" or len(data) < 5:
+        raise BadAnswer("metadata does not begin with its magic number")
+    if data[4] != 14:
+        raise BadAnswer(f"metadata version {data[4]} is not read here, only 14, which every node gives")
+    try:
+        parsed = _read(data)
+        types = {entry["id"]: _type(entry["type"]["def"]) for entry in parsed["types"]["types"]}
+        paths = {entry["id"]: tuple(entry["type"]["path"]) for entry in parsed["types"]["types"]}
+        pallets = {each["name"]: _pallet(each) for each in parsed["pallets"]}
+        events = pallets["System"].storage["Events"].value
+    except Exception as error:  # scalecodec raises whatever it meets
+        raise BadAnswer(f"the metadata cannot be read: {type(error).__name__}: {error}") from error
+    return Metadata(types, paths, pallets, events)
+
+
+def _read(data: bytes) -> dict[str, Any]:
+    config = RuntimeConfigurationObject()
+    config.update_type_registry(load_type_registry_preset("core"))
+    versioned = config.create_scale_object("MetadataVersioned", data=ScaleBytes(bytearray(data)))
+    versioned.decode()
+    parsed: dict[str, Any] = versioned.value[1][_VERSION]
+    return parsed
+
+
+def _fields(listed: list[dict[str, Any]]) -> tuple[Field, ...]:
+    return tuple(Field(each["name"], each["type"]) for each in listed)
+
+
+def _type(definition: dict[str, Any]) -> Type:
+    ((kind, body),) = definition.items()
+    match kind:
+        case "composite":
+            return Composite(_fields(body["fields"]))
+        case "variant":
+            return Enum({each["index"]: Variant(each["name"], _fields(each["fields"])) for each in body["variants"]})
+        case "sequence":
+            return Sequence(body["type"])
+        case "array":
+            return Array(body["type"], body["len"])
+        case "tuple":
+            return Tuple(tuple(body))
+        case "primitive":
+            return Primitive(str(body).lower())
+        case "compact":
+            return Compact(body["type"])
+        case "bitsequence":
+            return Bits(body["bit_store_type"], body["bit_order_type"])
+        case _:
+            raise BadAnswer(f"unknown kind of type {kind!r}")
+
+
+def _pallet(each: dict[str, Any]) -> Pallet:
+    storage = each["storage"]
+    entries = {} if storage is None else {item["name"]: _storage(item) for item in storage["entries"]}
+    events = None if each["event"] is None else each["event"]["ty"]
+    prefix = each["name"] if storage is None else storage["prefix"]
+    return Pallet(each["name"], each["index"], events, prefix, entries)
+
+
+def _storage(item: dict[str, Any]) -> Storage:
+    is_optional = item["modifier"] == "Optional"
+    ((kind, body),) = item["type"].items()
+    if kind == "Plain":
+        return Storage((), None, body, is_optional)
+    return Storage(tuple(body["hashers"]), body["key"], body["value"], is_optional)

@@ -1,0 +1,194 @@
+"""A chain behind a node: what readers of events and storage ask for."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pubsub_emulator.client.decode import decode, read
+from pubsub_emulator.client.errors import BadAnswer, NodeRefused, UnknownBlock
+from pubsub_emulator.client.metadata import Enum, Metadata, Sequence, parse_metadata
+from pubsub_emulator.client.rpc import Rpc
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_128, blake2_256, twox_64, twox_128
+from pubsub_emulator.primitives.scale import Reader
+
+_EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
+_TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
+_RUNTIMES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """A header as the node tells it; `logs` are the SCALE bytes of its digest items."""
+
+    hash: bytes
+    number: int
+    parent: bytes
+    logs: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedEvent:
+    """One event of a block; `fields` by name, those without names by their place."""
+
+    pallet: str
+    name: str
+    fields: dict[str, Any]
+
+
+class SubstrateNode:
+    """One chain of a node. Every method raises `NodeUnavailable`, `NodeRefused`, `BadAnswer`."""
+
+    def __init__(self, rpc: Rpc) -> None:
+        self.rpc = rpc
+        self._metadata: OrderedDict[tuple[str, int], Metadata] = OrderedDict()
+
+    async def genesis_hash(self) -> bytes:
+        """The hash of block 0."""
+        found = await self.block_hash(0)
+        if found is None:
+            raise BadAnswer(f"{self.rpc.url}: the node has no block 0")
+        return found
+
+    async def block_hash(self, number: int) -> bytes | None:
+        """The hash of the block at a height, `None` above the best block."""
+        found = await self.rpc.call("chain_getBlockHash", number)
+        return None if found is None else self._bytes("chain_getBlockHash", found, 32)
+
+    async def finalized_head(self) -> bytes:
+        """The hash of the newest finalised block."""
+        return self._bytes("chain_getFinalizedHead", await self.rpc.call("chain_getFinalizedHead"), 32)
+
+    async def header(self, block: bytes) -> BlockHeader:
+        """The header of a block by hash. Raises `UnknownBlock`."""
+        found = await self.rpc.call("chain_getHeader", "0x" + block.hex())
+        try:
+            logs = tuple(bytes.fromhex(item.removeprefix("0x")) for item in found["digest"]["logs"])
+            number = int(found["number"], 16)
+            parent = bytes.fromhex(found["parentHash"].removeprefix("0x"))
+        except TypeError:
+            raise UnknownBlock(f"{self.rpc.url}: the node has no block 0x{block.hex()}") from None
+        except (KeyError, ValueError, AttributeError):
+            raise BadAnswer(f"{self.rpc.url}: no header of block 0x{block.hex()}") from None
+        return BlockHeader(block, number, parent, logs)
+
+    async def storage(self, key: bytes, block: bytes) -> bytes | None:
+        """The bytes at a storage key as of a block, `None` where nothing is."""
+        found = await self.rpc.call("state_getStorage", "0x" + key.hex(), "0x" + block.hex())
+        return None if found is None else self._bytes("state_getStorage", found)
+
+    async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
+        """The metadata of the runtime that made a block; kept by name and version of the runtime."""
+        # The state after a block has the code of the next one; events are those of the runtime before.
+        parent = (await self.header(block)).parent if parent is None else parent
+        at = block if parent == bytes(32) else parent
+        try:
+            version = await self.rpc.call("state_getRuntimeVersion", "0x" + at.hex())
+        except NodeRefused:  # the parent's state is pruned, or was never there
+            at = block
+            version = await self.rpc.call("state_getRuntimeVersion", "0x" + at.hex())
+        try:
+            name = (str(version["specName"]), int(version["specVersion"]))
+        except (KeyError, TypeError, ValueError):
+            raise BadAnswer(f"{self.rpc.url}: a runtime version without name or version") from None
+        if name not in self._metadata:
+            raw = await self.rpc.call("state_getMetadata", "0x" + at.hex())
+            self._metadata[name] = parse_metadata(self._bytes("state_getMetadata", raw))
+            if len(self._metadata) > _RUNTIMES:
+                self._metadata.popitem(last=False)
+        return self._metadata[name]
+
+    async def events(self, block: bytes, parent: bytes | None = None) -> list[DecodedEvent]:
+        """The events of a block, in order; its `parent` is asked for where it is not given."""
+        raw = await self.storage(_EVENTS_KEY, block)
+        if raw is None:
+            return []
+        metadata = await self.metadata(block, parent)
+        try:
+            return decode_events(metadata, raw)
+        except ScaleError as error:
+            raise BadAnswer(f"{self.rpc.url}: events of block 0x{block.hex()}: {error}") from error
+
+    async def timestamp(self, block: bytes) -> int | None:
+        """`Timestamp.Now` of a block in milliseconds, `None` where the chain has none."""
+        raw = await self.storage(_TIMESTAMP_KEY, block)
+        return None if raw is None else int.from_bytes(raw, "little")
+
+    async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> Any:
+        """A storage item as of a block, decoded; `keys` are the SCALE bytes of its keys. `None` where nothing is."""
+        metadata = await self.metadata(block)
+        found = metadata.pallets.get(pallet)
+        entry = None if found is None else found.storage.get(name)
+        if found is None or entry is None:
+            raise BadAnswer(f"{self.rpc.url}: the chain has no storage {pallet}.{name}")
+        if len(keys) != len(entry.hashers):
+            raise BadAnswer(f"{pallet}.{name} takes {len(entry.hashers)} keys, not {len(keys)}")
+        place = twox_128(found.prefix.encode()) + twox_128(name.encode())
+        place += b"".join(_hashed(hasher, key) for hasher, key in zip(entry.hashers, keys, strict=True))
+        raw = await self.storage(place, block)
+        return None if raw is None else decode(metadata, entry.value, raw)
+
+    def _bytes(self, method: str, found: object, size: int | None = None) -> bytes:
+        try:
+            raw = bytes.fromhex(str(found).removeprefix("0x"))
+        except ValueError:
+            raise BadAnswer(f"{self.rpc.url}: {method}: the answer is not hex") from None
+        if size is not None and len(raw) != size:
+            raise BadAnswer(f"{self.rpc.url}: {method}: the answer has {len(raw)} bytes, not {size}")
+        return raw
+
+
+def decode_events(metadata: Metadata, raw: bytes) -> list[DecodedEvent]:
+    """The events of `System.Events`. Raises `ScaleError`, `BadAnswer`."""
+    listed = metadata.types.get(metadata.events)
+    if not isinstance(listed, Sequence):
+        raise BadAnswer("System.Events is not a list")
+    reader = Reader(raw)
+    records = [read(metadata, listed.item, reader) for _ in range(reader.length())]
+    reader.end()
+    return [_event(metadata, record) for record in records]
+
+
+def _event(metadata: Metadata, record: Any) -> DecodedEvent:
+    try:
+        ((pallet, body),) = record["event"].items()
+    except (TypeError, KeyError, AttributeError, ValueError):
+        raise BadAnswer("an event record without its event") from None
+    if isinstance(body, str):
+        return DecodedEvent(pallet, body, {})
+    ((name, value),) = body.items()
+    return DecodedEvent(pallet, name, _by_name(metadata, pallet, name, value))
+
+
+def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str, Any]:
+    """The fields of a variant as `read` gave them, by name, or by place where they have none."""
+    found = metadata.pallets.get(pallet)
+    kind = metadata.types.get(found.events) if found is not None and found.events is not None else None
+    fields = (
+        next((each.fields for each in kind.variants.values() if each.name == name), ())
+        if isinstance(kind, Enum)
+        else ()
+    )
+    if all(each.name is not None for each in fields):
+        return dict(value)
+    return {"0": value} if len(fields) == 1 else {str(at): each for at, each in enumerate(value)}
+
+
+def _hashed(hasher: str, key: bytes) -> bytes:
+    match hasher:
+        case "Blake2_128Concat":
+            return blake2_128(key) + key
+        case "Twox64Concat":
+            return twox_64(key) + key
+        case "Identity":
+            return key
+        case "Blake2_128":
+            return blake2_128(key)
+        case "Blake2_256":
+            return bytes(blake2_256(key))
+        case "Twox128":
+            return twox_128(key)
+        case "Twox64":
+            return twox_64(key)
+        case _:
+            raise BadAnswer(f"keys hashed with {hasher} are not read here")

@@ -1,0 +1,202 @@
+"""JSON-RPC 2.0 over WebSocket, with subscriptions, or over HTTP without them.
+
+    async with connect("ws://127.0.0.1:9944") as rpc:
+        header = await rpc.call("chain_getHeader")
+        async with rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads") as heads:
+            async for header in heads: …
+
+A lost connection fails what was under way with `NodeUnavailable`; the next call connects again. A subscription ends
+with `NodeUnavailable` then: what was missed in between only its user can know and fetch.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+
+from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable
+
+ANSWER_SECONDS: Final = 60.0
+MAX_MESSAGE: Final = 256 * 1024 * 1024
+"""Bytes of one answer."""
+MAX_WAITING: Final = 10_000
+"""Notifications of one subscription that its user has not taken; beyond it the subscription ends."""
+_FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
+
+
+class Rpc:
+    """A connection to one URL; use it as an asynchronous context manager."""
+
+    def __init__(self, url: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
+        if not url.startswith(("ws://", "wss://", "http://", "https://")):
+            raise ClientError(f"{url}: a node's URL starts with ws://, wss://, http:// or https://")
+        self.url = url
+        self._answer_seconds = answer_seconds
+        self._numbers = itertools.count(1)
+        self._session: aiohttp.ClientSession | None = None
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._connecting = asyncio.Lock()
+        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._queues: dict[str, asyncio.Queue[Any]] = {}
+        self._early: dict[str, list[Any]] = {}
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._answer_seconds)
+        self._session = aiohttp.ClientSession(timeout=timeout)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reader
+        if self._socket is not None:
+            await self._socket.close()
+        if self._session is not None:
+            await self._session.close()
+
+    async def call(self, method: str, *params: object) -> Any:
+        """The result of a method. Raises `NodeRefused`, `NodeUnavailable`, `BadAnswer`."""
+        body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                answer = await (self._post(body) if self.url.startswith("http") else self._send(body))
+        except _FAILURES as error:
+            raise NodeUnavailable(f"{self.url}: {method}: {_reason(error)}") from error
+        if "error" in answer:
+            problem = answer["error"]
+            if not isinstance(problem, dict):
+                raise BadAnswer(f"{self.url}: {method}: the error is not an object")
+            code = problem.get("code")
+            code = code if isinstance(code, int) else 0
+            raise NodeRefused(method, code, str(problem.get("message")), problem.get("data"))
+        if "result" not in answer:
+            raise BadAnswer(f"{self.url}: {method}: an answer without result and error")
+        return answer["result"]
+
+    @asynccontextmanager
+    async def subscribe(self, method: str, unsubscribe: str, *params: object) -> AsyncIterator[AsyncIterator[Any]]:
+        """Notifications of a subscription, in order. Raises as `call`; iterating raises `NodeUnavailable`."""
+        if self.url.startswith("http"):
+            raise ClientError(f"{self.url}: {method} needs a ws:// URL")
+        name = str(await self.call(method, *params))
+        queue: asyncio.Queue[Any] = asyncio.Queue(MAX_WAITING)
+        self._queues[name] = queue
+        for early in self._early.pop(name, ()):
+            queue.put_nowait(early)
+        try:
+            yield self._notifications(queue, method)
+        finally:
+            if self._queues.pop(name, None) is not None and self._socket is not None and not self._socket.closed:
+                with contextlib.suppress(ClientError):
+                    await self.call(unsubscribe, name)
+
+    # HTTP
+
+    async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
+        async with self._open_session().post(self.url, json=body) as answer:
+            text = await answer.text()
+        return self._parsed(text)
+
+    # WebSocket
+
+    async def _send(self, body: dict[str, Any]) -> dict[str, Any]:
+        socket = await self._connected()
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._pending[body["id"]] = future
+        try:
+            await socket.send_str(json.dumps(body))
+            return await future
+        finally:
+            self._pending.pop(body["id"], None)
+
+    async def _connected(self) -> aiohttp.ClientWebSocketResponse:
+        async with self._connecting:
+            if self._socket is None or self._socket.closed:
+                self._early.clear()
+                self._socket = await self._open_session().ws_connect(self.url, max_msg_size=MAX_MESSAGE)
+                self._reader = asyncio.create_task(self._read(self._socket))
+            return self._socket
+
+    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        reason = "the connection was closed"
+        try:
+            async for message in socket:
+                if message.type is aiohttp.WSMsgType.TEXT:
+                    self._take(self._parsed(message.data))
+        except (*_FAILURES, ClientError) as error:
+            reason = str(error)
+        finally:
+            await socket.close()
+            lost = NodeUnavailable(f"{self.url}: {reason}")
+            for future in self._pending.values():
+                if not future.done():
+                    future.set_exception(lost)
+            for queue in self._queues.values():
+                _end(queue, lost)
+            self._queues.clear()
+
+    def _take(self, answer: dict[str, Any]) -> None:
+        number, params = answer.get("id"), answer.get("params")
+        if isinstance(number, int):
+            future = self._pending.get(number)
+            if future is not None and not future.done():
+                future.set_result(answer)
+        elif isinstance(params, dict) and "subscription" in params:
+            name = str(params["subscription"])
+            queue = self._queues.get(name)
+            if queue is None:  # a notification may overtake the answer that names its subscription
+                self._early.setdefault(name, []).append(params.get("result"))
+                if len(self._early) > MAX_WAITING or len(self._early[name]) > MAX_WAITING:
+                    raise BadAnswer("notifications of subscriptions that nobody made")
+            elif queue.full():
+                _end(queue, NodeUnavailable(f"{self.url}: more than {MAX_WAITING} notifications wait"))
+                del self._queues[name]
+            else:
+                queue.put_nowait(params.get("result"))
+
+    async def _notifications(self, queue: asyncio.Queue[Any], method: str) -> AsyncIterator[Any]:
+        while True:
+            item = await queue.get()
+            if isinstance(item, ClientError):
+                raise NodeUnavailable(f"{method}: {item}")
+            yield item
+
+    def _parsed(self, text: str) -> dict[str, Any]:
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            raise BadAnswer(f"{self.url}: the answer is not JSON") from None
+        if not isinstance(answer, dict):
+            raise BadAnswer(f"{self.url}: the answer is not a JSON object")
+        return answer
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise ClientError("a client is used inside of `async with`")
+        return self._session
+
+
+def connect(url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Rpc:
+    """A client of the node at a ws:// or http:// URL; it connects with its first call. Raises `ClientError`."""
+    return Rpc(url, answer_seconds=answer_seconds)
+
+
+def _end(queue: asyncio.Queue[Any], error: ClientError) -> None:
+    """Put an error behind what waits; where there is no room, in the place of the oldest."""
+    if queue.full():
+        queue.get_nowait()
+    queue.put_nowait(error)
+
+
+def _reason(error: BaseException) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__

@@ -1,0 +1,39 @@
+"""From a source into a store: appends what follows, rewinds where the chain took a branch back (EV-2, EV-3)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+from pubsub_emulator.eventplane.errors import NotTheNextBlock
+from pubsub_emulator.eventplane.log.rows import Block
+from pubsub_emulator.eventplane.log.store import Store
+
+T = TypeVar("T")
+
+BATCH: Final = 100
+"""Blocks of one transaction."""
+
+
+def put(store: Store, blocks: Sequence[Block]) -> int:
+    """Append blocks; if the first is on an older block of the log, rewind to that one. Returns how many were new.
+
+    Raises `NotTheNextBlock` when the log does not have its parent.
+    """
+    try:
+        return store.append(blocks)
+    except NotTheNextBlock:
+        first = blocks[0]
+        if store.hash_at(first.number) == first.hash or store.hash_at(first.number - 1) != first.parent:
+            raise
+        store.rewind(first.number - 1)
+        return store.append(blocks)
+
+
+def copy_all(store: Store, blocks: Iterable[Block]) -> int:
+    """Append all blocks of a source that ends, `BATCH` at a time; returns how many were new."""
+    return sum(put(store, batch) for batch in _batches(iter(blocks), BATCH))
+
+
+def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while batch := list(islice(items, size)):
+        yield batch

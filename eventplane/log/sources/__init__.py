@@ -1,0 +1,7 @@
+"""Where a log's blocks come from (EV-4).
+
+fields    an emulated event's fields, in the form that metadata gives them
+network   an observer of an emulated network in the same process
+rpc       any Substrate node over JSON-RPC
+history   a written history of `spark_audit`
+"""

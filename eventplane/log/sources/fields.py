@@ -1,0 +1,92 @@
+"""An emulated event as kind and fields, in the form that a client decodes from metadata.
+
+A name that Python keeps for itself (`from_`, `class_`) loses its underscore. Integers whose meaning is a variant are
+written as that variant.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum, IntEnum
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from pubsub_emulator.eventplane.errors import SourceError
+from pubsub_emulator.eventplane.log.values import Value, canonical
+from pubsub_emulator.runtime.balances.types import HoldReason
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError
+from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.system import DispatchEventInfo
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
+from pubsub_emulator.runtime.relay.message_queue.types import MessageError
+from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, XcmError
+from pubsub_emulator.xcm.outcome import Error as XcmFailure
+
+_CLASSES: Final = ("Normal", "Operational", "Mandatory")
+_PAYS: Final = ("Yes", "No")
+_HOLDS: Final[Mapping[tuple[str, int], str]] = {("Broadcaster", 0): "PublisherDeposit"}
+_QUEUE_ORIGIN: Final = "AggregateMessageOrigin"
+
+
+def kind_of(event: Event) -> str:
+    """`Pallet.Variant`."""
+    return f"{event.PALLET}.{type(event).__name__}"
+
+
+def fields_of(event: Event) -> dict[str, Value]:
+    """The fields by name."""
+    return {name: make(getattr(event, attribute)) for name, attribute, make in _makers(cast("Any", type(event)))}
+
+
+@lru_cache(maxsize=1_024)
+def _makers(kind: type[Event]) -> tuple[tuple[str, str, Callable[[Any], Value]], ...]:
+    return tuple(
+        (name.rstrip("_"), name, _queue_origin if codec.name == _QUEUE_ORIGIN else value_of)
+        for name, codec in kind.CODECS
+    )
+
+
+def value_of(value: object) -> Value:
+    """A field's value. Raises `SourceError` for a type that has no form."""
+    match value:
+        case DispatchError():
+            return _dispatch_error(value)
+        case DispatchEventInfo(weight, class_, pays):
+            return {"weight": value_of(weight), "class": _CLASSES[class_], "pays_fee": _PAYS[pays]}
+        case HoldReason(pallet, variant):
+            return {pallet: _HOLDS.get((pallet, variant), str(variant))}
+        case MessageError(kind, required):
+            return kind.name if required is None else {kind.name: value_of(required)}
+        case DisableReason():
+            return value.value
+        case Complete(used):
+            return {"Complete": {"used": value_of(used)}}
+        case Incomplete(used, error):
+            return {"Incomplete": {"used": value_of(used), "error": value_of(error)}}
+        case XcmFailure(inner):
+            return {"Error": value_of(inner)}
+        case InstructionError(index, error):
+            return {"index": index, "error": value_of(error)}
+        case XcmError(kind, detail):
+            return kind.name if detail is None else {kind.name: value_of(detail)}
+        case Enum():
+            return value.name
+        case _ if is_dataclass(value):
+            return {each.name.rstrip("_"): value_of(getattr(value, each.name)) for each in fields(value)}
+        case list() | tuple():
+            return [value_of(each) for each in value]
+        case None | bool() | int() | str() | bytes():
+            return canonical(value)
+        case _:
+            raise SourceError(f"an event field cannot be a {type(value).__name__}")
+
+
+def _queue_origin(para: int) -> Value:
+    return {"Ump": {"Para": int(para)}}
+
+
+def _dispatch_error(error: DispatchError) -> Value:
+    if isinstance(error, ModuleError):
+        return {"Module": {"index": error.index, "error": "0x" + int(error.error).to_bytes(4, "little").hex()}}
+    reason = getattr(error, "reason", None)
+    name = type(error).__name__
+    return {name: reason.name} if isinstance(reason, IntEnum) else name

@@ -1,0 +1,214 @@
+"""The log of any Substrate chain or network over JSON-RPC (EV-4).
+
+    async with RpcSource("wss://relay…", {2000: "wss://para…"}) as source:
+        await source.follow(store)
+
+The leading chain is the one at the first URL. What it includes is logged for the parachains that have a URL: which
+block, it says in `ParaInclusion.CandidateIncluded`, or in `Paras.NewHeadNoted` and `Paras.Heads`. Only finalised blocks
+are appended; blocks missed while away are fetched one by one. A node whose finalised chain is no longer the log's has
+taken blocks back: the log is rewound to the last block that both have.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Final, Self
+
+from pubsub_emulator.client.errors import ClientError, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.node import BlockHeader, DecodedEvent, SubstrateNode
+from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.eventplane.errors import AnotherChain, SourceError, StoreUnavailable
+from pubsub_emulator.eventplane.log.follow import put
+from pubsub_emulator.eventplane.log.rows import SLOT_MS, Block, ChainBlock, assemble
+from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import BABE_ENGINE
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.storage_keys import para_head
+from pubsub_emulator.primitives.types import ParaId
+
+_LOG: Final = logging.getLogger("pubsub.log")
+_AT_ONCE: Final = 16
+"""Blocks fetched at the same time."""
+_RETRY_SECONDS: Final = 1.0
+_PRE_RUNTIME: Final = 6
+_CANDIDATE_INCLUDED: Final = ("ParaInclusion", "CandidateIncluded")
+_NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
+
+
+class RpcSource:
+    """A leading chain and parachains behind nodes; use it as an asynchronous context manager."""
+
+    def __init__(self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0) -> None:
+        self._rpc = connect(url)
+        self._node = SubstrateNode(self._rpc)
+        self._para_rpcs = {para: connect(each) for para, each in (paras or {}).items()}
+        self._paras = {para: SubstrateNode(rpc) for para, rpc in self._para_rpcs.items()}
+        self._poll_seconds = poll_seconds
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for rpc in (self._rpc, *self._para_rpcs.values()):
+            await self._stack.enter_async_context(rpc)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def follow(self, store: Store, first: int | None = None, *, until: int | None = None) -> None:
+        """Append every finalised block, from `first` on where the log is empty (its default is the newest one).
+
+        Returns once the log has block `until`, never without it. A node or database that is away is asked again.
+        Raises `AnotherChain`, `SourceError`, and `ClientError` where asking again is useless.
+        """
+        away = False
+        bound = False
+        while True:
+            try:
+                if not bound:
+                    await asyncio.to_thread(store.bind, await self._node.genesis_hash())
+                    bound = True
+                await self.catch_up(store, first, until=until)
+                reached = (await asyncio.to_thread(store.head)).anchor or 0
+                if until is not None and reached >= until:
+                    return
+                away = False
+                await self._next_head(reached)
+            except (NodeUnavailable, UnknownBlock, StoreUnavailable) as error:
+                if not away:
+                    _LOG.warning("%s; asking again", error)
+                away = True
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def catch_up(self, store: Store, first: int | None = None, *, until: int | None = None) -> int:
+        """Append what is finalised and not in the log; returns how many blocks. Raises as `follow`, and at once."""
+        final = await self._node.header(await self._node.finalized_head())
+        head = await asyncio.to_thread(store.head)
+        if head.anchor is None or head.hash is None:
+            following = final.number if first is None else first
+        else:
+            following = await self._still_there(store, head.anchor, head.hash, final.number) + 1
+        last = final.number if until is None else min(final.number, until)
+        appended = 0
+        for start in range(following, last + 1, _AT_ONCE):
+            numbers = range(start, min(start + _AT_ONCE, last + 1))
+            blocks = await asyncio.gather(*map(self.block, numbers))
+            appended += await asyncio.to_thread(put, store, blocks)
+        return appended
+
+    async def block(self, number: int) -> Block:
+        """The log's block at a height of the leading chain. Raises `UnknownBlock`, `SourceError`, `ClientError`."""
+        found = await self._node.block_hash(number)
+        if found is None:
+            raise UnknownBlock(f"{self._rpc.url}: the node has no block {number}")
+        header = await self._node.header(found)
+        events = await self._node.events(found, header.parent)
+        time = await self._node.timestamp(found)
+        if time is None:
+            slot = _slot(header)
+            time = 0 if slot is None else slot * SLOT_MS
+        included = [await self._para_block(para, each, time) for para, each in await self._included(header, events)]
+        return assemble(_chain_block(None, header, time, events), included, parent=header.parent)
+
+    # Parachains
+
+    async def _included(self, relay: BlockHeader, events: list[DecodedEvent]) -> list[tuple[int, BlockHeader]]:
+        """The parachain blocks that a relay block included, in order, of the parachains that have a URL."""
+        certain = [event for event in events if (event.pallet, event.name) == _CANDIDATE_INCLUDED]
+        if certain:
+            heads = [_candidate(event) for event in certain]
+            return [
+                (para, await self._paras[para].header(bytes(blake2_256(head))))
+                for para, head in heads
+                if para in self._paras
+            ]
+        noted = [
+            int(next(iter(event.fields.values()))) for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED
+        ]
+        counts = Counter(para for para in noted if para in self._paras)
+        chains = {para: await self._newest(relay, para, count) for para, count in counts.items()}
+        return [(para, chains[para].pop(0)) for para in noted if para in chains]
+
+    async def _newest(self, relay: BlockHeader, para: int, count: int) -> list[BlockHeader]:
+        """The last `count` blocks of a parachain as of a relay block, oldest first."""
+        raw = await self._node.storage(para_head(ParaId(para)), relay.hash)
+        if raw is None:
+            raise SourceError(f"relay block {relay.number} has no head of parachain {para}")
+        try:
+            block = bytes(blake2_256(Reader(raw).bytes_()))
+        except ScaleError as error:
+            raise SourceError(f"the head of parachain {para} in relay block {relay.number}: {error}") from error
+        chain: list[BlockHeader] = []
+        for _ in range(count):
+            chain.append(await self._paras[para].header(block))
+            block = chain[-1].parent
+        return chain[::-1]
+
+    async def _para_block(self, para: int, header: BlockHeader, anchor_time: int) -> ChainBlock:
+        node = self._paras[para]
+        events = await node.events(header.hash, header.parent)
+        time = await node.timestamp(header.hash)
+        return _chain_block(para, header, anchor_time if time is None else time, events)
+
+    # Following
+
+    async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
+        """The log's last block that the node's final chain has; what follows it in the log is taken back."""
+        common = min(anchor, final)
+        while True:
+            kept = block if common == anchor else await asyncio.to_thread(store.hash_at, common)
+            if kept is None:
+                raise AnotherChain(f"{self._rpc.url} shares no block with the log, which ends at {anchor}")
+            if await self._node.block_hash(common) == kept:
+                break
+            common -= 1
+        if common < anchor:
+            _LOG.warning("blocks after %d were taken back", common)
+            await asyncio.to_thread(store.rewind, common)
+        return common
+
+    async def _next_head(self, known: int) -> None:
+        """Wait for a finalised head above `known`, or a while."""
+        if self._rpc.url.startswith("http"):
+            await asyncio.sleep(self._poll_seconds)
+            return
+        subscription = self._rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads")
+        async with subscription as heads:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    async for header in heads:
+                        if int(str(header.get("number")), 16) != known:
+                            return
+
+
+def _chain_block(chain: int | None, header: BlockHeader, time: int, events: list[DecodedEvent]) -> ChainBlock:
+    listed = [(f"{event.pallet}.{event.name}", event.fields) for event in events]
+    return ChainBlock(chain, header.number, header.hash, time, listed)
+
+
+def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
+    """Para id and head data of `CandidateIncluded`."""
+    receipt, head = list(event.fields.values())[:2]
+    try:
+        return int(receipt["descriptor"]["para_id"]), bytes(head)
+    except (KeyError, TypeError, ValueError):
+        raise SourceError("a CandidateIncluded event without para id or head data") from None
+
+
+def _slot(header: BlockHeader) -> int | None:
+    """The slot by the BABE digest of a header, `None` where it has none."""
+    for item in header.logs:
+        if item[:5] == bytes((_PRE_RUNTIME,)) + BABE_ENGINE:
+            with contextlib.suppress(ScaleError):
+                return int.from_bytes(Reader(item, 5).bytes_()[5:13], "little")
+    return None
+
+
+__all__ = ["ClientError", "RpcSource"]
