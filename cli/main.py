@@ -6,12 +6,13 @@ when it runs.
 
 import signal
 import sys
+import traceback
 from importlib import import_module
 from typing import Final
 
 import click
 
-from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE, explained
+from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, USAGE, explained
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 
@@ -124,6 +125,9 @@ def main() -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}", INFRASTRUCTURE)
+    except Exception as error:  # noqa: BLE001  # nothing that goes wrong may end with the code that means findings
+        traceback.print_exc()
+        _fail(f"a defect of this program: {type(error).__name__}: {error}", DEFECT)
 
 
 def _is_machines(cause: BaseException | None) -> bool:

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.collator.cheats.steps import to_json
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
+from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.campaign import ReplayResult, replay
 from pubsub_emulator.laboratory.cases import Found
 from pubsub_emulator.primitives.errors import PubsubError
@@ -52,10 +53,7 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _kind(path: Path) -> str | None:
-    try:
-        content: Any = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise UnknownFile(f"{path}: not JSON: {error}") from error
+    content = read_json(path, error=UnknownFile)
     if not isinstance(content, dict):
         return None
     if str(content.get("format", "")).startswith("pubsub-case/"):

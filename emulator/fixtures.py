@@ -6,10 +6,13 @@ implementation loads the pre-state, opens the proof against the relay root, and 
 """
 
 import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -18,29 +21,43 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
+from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
-from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
-from pubsub_emulator.runtime.parachain.governance import CODE, transact
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.governance import transact
+from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, validate_block
 
 FIXTURE_VERSION: Final = 1
+T = TypeVar("T")
 
 
 def _hex(text: str) -> str:
-    if not text.startswith("0x"):
-        raise ValueError("hexadecimal bytes start with 0x")
-    bytes.fromhex(text[2:])
+    if not _HEX.fullmatch(text):
+        raise ValueError("bytes are 0x and an even number of lower-case hexadecimal digits")
     return text
 
 
+def _hash(text: str) -> str:
+    if len(_hex(text)) != len("0x") + 2 * _HASH_BYTES:
+        raise ValueError(f"a hash has {_HASH_BYTES} bytes")
+    return text
+
+
+_HEX: Final = re.compile("0x(?:[0-9a-f]{2})*")
+_HASH_BYTES: Final = 32
+
 Hex = Annotated[str, AfterValidator(_hex)]
+HashHex = Annotated[str, AfterValidator(_hash)]
+U32 = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
+U64 = Annotated[int, Field(strict=True, ge=0, le=U64_MAX)]
 
 
 class FixtureError(PubsubError):
@@ -54,28 +71,28 @@ class _Model(BaseModel):
 class Relay(_Model):
     """What the relay chain vouches for; `slot_now` is the newest slot that the block may claim."""
 
-    number: int
-    storage_root: Hex | None
-    slot_now: int
+    number: U32
+    storage_root: HashHex | None
+    slot_now: U64
 
 
 class Claims(_Model):
     """The candidate once more, field by field, for readers; `candidate` in the fixture is what counts."""
 
-    parent_hash: Hex
-    number: int
-    slot: int | None
-    relay_parent_number: int
-    relay_parent_storage_root: Hex
-    messages_used: int
-    post_state_root: Hex
+    parent_hash: HashHex
+    number: U32
+    slot: U64 | None
+    relay_parent_number: U32
+    relay_parent_storage_root: HashHex
+    messages_used: U32
+    post_state_root: HashHex
     proof: list[Hex]
 
 
 class DeliveryModel(_Model):
     """One callback; `ttl_state` is the SCALE of `TtlState`, none for a removal."""
 
-    publisher: int
+    publisher: U32
     key: Hex
     kind: Literal["updated", "removed"]
     entry_hash: Hex
@@ -95,10 +112,10 @@ class Expected(_Model):
 
     verdict: str | None
     evidence: list[OffenceModel]
-    post_state_root: Hex
+    post_state_root: HashHex
     deliveries: list[DeliveryModel]
-    used: int | None
-    cursor: tuple[int, Hex] | None
+    used: U64 | None
+    cursor: tuple[U32, Hex] | None
 
 
 class Fixture(_Model):
@@ -107,7 +124,7 @@ class Fixture(_Model):
     version: Literal[1] = FIXTURE_VERSION
     name: str
     about: str
-    chain: int
+    chain: U32
     parent_header: Hex
     pre_state: list[tuple[Hex, Hex]]
     relay: Relay
@@ -197,13 +214,55 @@ def _delivery(delivery: Delivery) -> DeliveryModel:
 
 def read_fixture(path: Path) -> Fixture:
     """The fixture in a file. Raises `FixtureError` naming file and field."""
+    return parse_fixture(read_bytes(path, error=FixtureError), str(path))
+
+
+def parse_fixture(data: bytes, place: str) -> Fixture:
+    """The fixture in `data`, whose parts go together. Raises `FixtureError`, whose message begins with `place`."""
+    document = parse_json(data, place, FixtureError)
     try:
-        return Fixture.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise FixtureError(f"{path}: {error.strerror}") from error
+        fixture = Fixture.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        raise FixtureError(f"{path}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from error
+        raise FixtureError(f"{place}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from error
+    try:
+        opened(fixture)
+    except FixtureError as error:
+        raise FixtureError(f"{place}: {error}") from error
+    return fixture
+
+
+class Opened(NamedTuple):
+    """What a fixture says in bytes, decoded."""
+
+    parent: Header
+    state: State
+    candidate: Candidate
+    context: RelayContext
+
+
+def opened(fixture: Fixture) -> Opened:
+    """The parts of a fixture, decoded. Raises `FixtureError` that names the field."""
+    parent = _decoded("parent_header", Header.decode, fixture.parent_header)
+    candidate = _decoded("candidate", Candidate.decode, fixture.candidate)
+    entries = [(_b(key), _b(value)) for key, value in fixture.pre_state]
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
+        raise FixtureError("pre_state: a parachain's state holds no child tries")
+    if any(one >= other for (one, _), (other, _) in pairwise(entries)):
+        raise FixtureError("pre_state: keys do not ascend, each once")
+    claimed = candidate.inherent.relay_parent_number
+    if fixture.relay.number != claimed:
+        raise FixtureError(f"relay.number: {fixture.relay.number}, and the candidate is built on relay block {claimed}")
+    root = fixture.relay.storage_root
+    context = RelayContext(claimed, None if root is None else Hash(_b(root)), Slot(fixture.relay.slot_now))
+    return Opened(parent, State.from_entries(entries), candidate, context)
+
+
+def _decoded(field: str, decode: Callable[[bytes], T], text: str) -> T:
+    try:
+        return decode(_b(text))
+    except ScaleError as error:
+        raise FixtureError(f"{field}: {error}") from error
 
 
 def write_fixture(fixture: Fixture, path: Path) -> None:
@@ -219,25 +278,21 @@ def schema() -> dict[str, Any]:
 def replay_fixture(fixture: Fixture) -> list[str]:
     """Judge the fixture's block from the fixture alone; returns how the outcome differs from what it expects.
 
-    Raises `FixtureError` when header or candidate do not decode.
+    Raises `FixtureError` when its parts do not go together, or its pre-state is no parachain's.
     """
     try:
-        parent = Header.decode(_b(fixture.parent_header))
-        candidate = Candidate.decode(_b(fixture.candidate))
-    except ScaleError as error:
+        parent, state, candidate, context = opened(fixture)
+    except FixtureError as error:
         raise FixtureError(f"{fixture.name}: {error}") from error
-    state = State.from_entries([(_b(key), _b(value)) for key, value in fixture.pre_state])
     if state.root() != parent.state_root:
         return [f"pre_state: its root is {_x(state.root())}, the parent's header says {_x(parent.state_root)}"]
-    root = fixture.relay.storage_root
-    context = RelayContext(
-        RelayBlockNumber(fixture.relay.number), None if root is None else Hash(_b(root)), Slot(fixture.relay.slot_now)
-    )
     outcome, refusal = None, None
     try:
         outcome = validate_block(parent, state, candidate, context)
     except InvalidBlock as invalid:
         refusal = invalid
+    except BadState as error:
+        raise FixtureError(f"{fixture.name}: pre_state: {error}") from error
     found = {**_claims(candidate).model_dump(), **_expected(state.root(), outcome, refusal).model_dump()}
     wanted = {**fixture.claims.model_dump(), **fixture.expected.model_dump()}
     # Both speak of a post-state root: what the block claims, and what comes of it.

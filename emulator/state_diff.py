@@ -7,10 +7,9 @@ from typing import Final
 from pubsub_emulator.emulator.storage_items import name_of
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key
-from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, relay_dispatch_queue_remaining_capacity
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE, relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.parachain.governance import CODE
 from pubsub_emulator.trie import Trie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
 from pubsub_emulator.trie.parts import Parts

@@ -3,7 +3,7 @@
     format       pubsub-case/1
     label        where it came from: seed, world, block, case
     strategies   names, in order; empty for the honest block itself
-    budget       null: a block was judged; a number: a proof alone, under that budget in bytes
+    budget       null: a block was judged; a number: a proof alone, under that budget in bytes, and `block` is null
     parent       the parent's header
     state        the parent's whole state, top entries by key
     relays       [number, storage root] of every relay block that is known, and slot_now
@@ -20,25 +20,49 @@ Bytes are hex after 0x. A block's proof is left out of `block` and put back from
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Json, Step, apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.steps import (
+    BadStep,
+    Draft,
+    Json,
+    Step,
+    Stuff,
+    apply_to_proof,
+    from_json,
+    to_json,
+)
+from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, InvalidBlock
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
-from pubsub_emulator.runtime.parachain.validate import RelayContext, check_list, judge_proof, validate_block
+from pubsub_emulator.runtime.parachain.validate import (
+    BadState,
+    RelayContext,
+    check_list,
+    check_state,
+    judge_proof,
+    validate_block,
+)
 
 FORMAT = "pubsub-case/1"
+SEED_LENGTH: Final = 32
+HASH_LENGTH: Final = 32
+T = TypeVar("T")
+_KNOWN: Final = ("label", "strategies", "budget", "parent", "state", "relays", "slot_now", "root", "seeds", "block")
+_FOUND: Final = ("proof", "expected", "verdicts", "shrunk", "steps")
 
 Found = tuple[str, ...]
 """Verdicts by name, in their order, each once; empty for a block that was accepted."""
@@ -75,6 +99,8 @@ class Bench:
             validate_block(self.parent, self.state, candidate, context)
         except InvalidBlock as refusal:
             return tuple(dict.fromkeys(offence.verdict.value for offence in refusal.evidence))
+        except BadState as fault:
+            raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # that a verifier fails at all is what a campaign looks for
             return (f"!{type(failure).__name__}: {failure}",)
         return ()
@@ -83,6 +109,8 @@ class Bench:
         """The verifier's verdicts on a proof alone."""
         try:
             offences = [*check_list(proof), *judge_proof(view, self.root, proof, self.budget or 0)[1]]
+        except ScaleError as fault:
+            raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # as above
             return (f"!{type(failure).__name__}: {failure}",)
         return tuple(dict.fromkeys(offence.verdict.value for offence in offences))
@@ -155,44 +183,136 @@ class Case:
     @staticmethod
     def from_json(text: str) -> "Case":
         """The case in a file. Raises `BadCase`."""
+        return _Fields(parse_json(text.encode(), "no case", BadCase)).case()
+
+
+class _Fields:
+    """The fields of a case, each checked for its type and range when it is read. Everything may raise `BadCase`."""
+
+    def __init__(self, document: Any) -> None:
+        if not isinstance(document, dict):
+            raise BadCase("no case: not a table")
+        if document.get("format") != FORMAT:
+            raise BadCase(f"format {document.get('format')!r}, not {FORMAT}")
+        missing = [name for name in (*_KNOWN, *_FOUND) if name not in document]
+        if missing:
+            raise BadCase(f"{missing[0]}: missing")
+        self._document = document
+
+    def case(self) -> Case:
+        """All of them."""
+        proof = tuple(self._hex("proof", node) for node in self._list("proof"))
+        block = self._block(proof)
+        shrunk = self._steps("shrunk")
+        case = Case(
+            self._text("label", self._document["label"]),
+            tuple(self._text("strategies", name) for name in self._list("strategies")),
+            self._bench(),
+            self._seeds(),
+            block,
+            proof,
+            shrunk if self._document["steps"] is None else self._steps("steps"),
+            shrunk,
+            tuple(self._text("expected", name) for name in self._list("expected")),
+            tuple(self._text("verdicts", name) for name in self._list("verdicts")),
+        )
+        if (case.block is None) != (case.bench.budget is not None):
+            raise BadCase("budget: a proof alone has one, and a block has none")
+        return case
+
+    def _bench(self) -> Bench:
+        document = self._document
+        state = self._state()
         try:
-            return _read(json.loads(text))
-        except (ValueError, KeyError, TypeError, ScaleError, BadStep, AttributeError) as fault:
-            raise BadCase(f"no case: {type(fault).__name__}: {fault}") from fault
+            check_state(Storage(state))
+        except (ScaleError, ImpossibleConfig) as fault:
+            raise BadCase(f"state: {fault}") from fault
+        budget = document["budget"]
+        return Bench(
+            self._decoded("parent", Header.decode),
+            state,
+            tuple(self._relay(entry) for entry in self._list("relays")),
+            Slot(self._number("slot_now", document["slot_now"], U64_MAX)),
+            self._hash("root", document["root"]),
+            None if budget is None else self._number("budget", budget, U64_MAX),
+        )
 
+    def _state(self) -> State:
+        rows = self._document["state"]
+        if not isinstance(rows, dict):
+            raise BadCase("state: not a table of keys and values")
+        entries = [(self._hex("state", key), self._hex("state", value)) for key, value in rows.items()]
+        if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
+            raise BadCase("state: a parachain's state holds no child tries")
+        return State.from_entries(entries)
 
-def _read(rows: dict[str, Any]) -> Case:
-    if rows["format"] != FORMAT:
-        raise BadCase(f"format {rows['format']!r}, not {FORMAT}")
-    entries = [(_bytes(key), _bytes(value)) for key, value in rows["state"].items()]
-    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
-        raise BadCase("a parachain's state holds no child tries")
-    bench = Bench(
-        Header.decode(_bytes(rows["parent"])),
-        State.from_entries(entries),
-        tuple((RelayBlockNumber(number), Hash(_bytes(root))) for number, root in rows["relays"]),
-        Slot(rows["slot_now"]),
-        Hash(_bytes(rows["root"])),
-        rows["budget"],
-    )
-    proof = tuple(_bytes(node) for node in rows["proof"])
-    block = None
-    if rows["block"] is not None:
-        bare = Candidate.decode(_bytes(rows["block"]))
-        block = replace(bare, inherent=replace(bare.inherent, proof=proof))
-    shrunk = tuple(from_json(step) for step in rows["shrunk"])
-    return Case(
-        rows["label"],
-        tuple(rows["strategies"]),
-        bench,
-        tuple(_bytes(seed) for seed in rows["seeds"]),
-        block,
-        proof,
-        shrunk if rows["steps"] is None else tuple(from_json(step) for step in rows["steps"]),
-        shrunk,
-        tuple(rows["expected"]),
-        tuple(rows["verdicts"]),
-    )
+    def _relay(self, entry: object) -> tuple[RelayBlockNumber, Hash]:
+        if not isinstance(entry, list) or len(entry) != 2:
+            raise BadCase("relays: an entry is a number and a storage root")
+        return RelayBlockNumber(self._number("relays", entry[0], U32_MAX)), self._hash("relays", entry[1])
+
+    def _seeds(self) -> tuple[bytes, ...]:
+        seeds = tuple(self._hex("seeds", seed) for seed in self._list("seeds"))
+        if not seeds or any(len(seed) != SEED_LENGTH for seed in seeds):
+            raise BadCase(f"seeds: at least one, each of {SEED_LENGTH} bytes")
+        return seeds
+
+    def _block(self, proof: tuple[bytes, ...]) -> Candidate | None:
+        if self._document["block"] is None:
+            return None
+        bare = self._decoded("block", Candidate.decode)
+        if bare.header.aura_slot() is None:
+            raise BadCase("block: its header has no slot")
+        return replace(bare, inherent=replace(bare.inherent, proof=proof))
+
+    def _steps(self, name: str) -> tuple[Step, ...]:
+        try:
+            steps = tuple(from_json(step) for step in self._list(name))
+        except BadStep as fault:
+            raise BadCase(f"{name}: {fault}") from fault
+        stuffed = sum(step.size for step in steps if isinstance(step, Stuff))
+        if stuffed > MAX_CANDIDATE_BYTES:
+            raise BadCase(f"{name}: messages of {stuffed} bytes, more than any block holds")
+        return steps
+
+    def _list(self, name: str) -> list[Any]:
+        found = self._document[name]
+        if not isinstance(found, list):
+            raise BadCase(f"{name}: not a list")
+        return found
+
+    def _decoded(self, name: str, decode: Callable[[bytes], T]) -> T:
+        try:
+            return decode(self._hex(name, self._document[name]))
+        except ScaleError as fault:
+            raise BadCase(f"{name}: {fault}") from fault
+
+    def _hash(self, name: str, text: object) -> Hash:
+        found = self._hex(name, text)
+        if len(found) != HASH_LENGTH:
+            raise BadCase(f"{name}: a hash has {HASH_LENGTH} bytes, not {len(found)}")
+        return Hash(found)
+
+    @staticmethod
+    def _hex(name: str, text: object) -> bytes:
+        if isinstance(text, str) and text.startswith("0x"):
+            try:
+                return bytes.fromhex(text[2:])
+            except ValueError:
+                pass
+        raise BadCase(f"{name}: not 0x and hexadecimal digits: {str(text)[:20]!r}")
+
+    @staticmethod
+    def _text(name: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise BadCase(f"{name}: not text: {value!r}")
+        return value
+
+    @staticmethod
+    def _number(name: str, value: object, most: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise BadCase(f"{name}: not a number from 0 to {most}: {str(value)[:20]}")
+        return value
 
 
 def _lines(value: object) -> str:
@@ -208,12 +328,6 @@ def _hex(data: bytes) -> str:
     return f"0x{data.hex()}"
 
 
-def _bytes(text: str) -> bytes:
-    if not text.startswith("0x"):
-        raise BadCase(f"not hex: {text[:20]!r}")
-    return bytes.fromhex(text[2:])
-
-
 def write_case(case: Case, folder: Path) -> Path:
     """Write a case into a folder that exists, under a name that its contents give; returns the file."""
     text = case.to_json()
@@ -224,8 +338,13 @@ def write_case(case: Case, folder: Path) -> Path:
 
 
 def read_case(path: Path) -> Case:
-    """The case in a file. Raises `BadCase`, `OSError`."""
-    return Case.from_json(path.read_text(encoding="utf-8"))
+    """The case in a file. Raises `BadCase`."""
+    try:
+        return Case.from_json(read_bytes(path, error=BadCase).decode())
+    except UnicodeDecodeError as fault:
+        raise BadCase(f"{path}: not UTF-8 at byte {fault.start}") from fault
+    except BadCase as fault:
+        raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
 
 
 __all__ = ["BadCase", "Bench", "Case", "Found", "Json", "read_case", "write_case"]

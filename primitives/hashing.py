@@ -58,3 +58,8 @@ def blake2_128_concat(data: bytes) -> bytes:
 def identity(data: bytes) -> bytes:
     """FRAME `Identity`: the key as it is; only for keys that are hashes already."""
     return data
+
+
+def blake2_64(data: bytes) -> bytes:
+    """blake2b, 8 bytes: how runtime APIs are named."""
+    return blake2b(data, digest_size=8).digest()

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any, Generic, TypeVar, cast
 
+from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.type_info import TypeInfo
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -153,14 +155,20 @@ def decode_bytes_list(data: bytes) -> list[bytes]:
 
 
 class Codec(Generic[T]):
-    """How one type stands in bytes: `encode` writes a value, `read` takes one from a `Reader`."""
+    """How one type stands in bytes: `encode` writes a value, `read` takes one from a `Reader`.
 
-    __slots__ = ("encode", "name", "read")
+    `info` is what metadata says of the type, `None` for what is not SCALE.
+    """
 
-    def __init__(self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T]) -> None:
+    __slots__ = ("encode", "info", "name", "read")
+
+    def __init__(
+        self, name: str, encode: Callable[[T], bytes], read: Callable[[Reader], T], info: TypeInfo | None = None
+    ) -> None:
         self.name = name
         self.encode = encode
         self.read = read
+        self.info = info
 
     def decode(self, data: bytes) -> T:
         """The value that `data`, all of it, encodes. Raises `ScaleError`."""
@@ -169,17 +177,25 @@ class Codec(Generic[T]):
         reader.end()
         return value
 
-    def named(self, name: str, kind: Callable[[T], S]) -> "Codec[S]":
-        """The same codec for a NewType, which at run time is nothing."""
+    def named(self, name: str, kind: Callable[[T], S], info: TypeInfo | None = None) -> "Codec[S]":
+        """The same codec for a NewType, which at run time is nothing; metadata describes it by `info`, if given."""
         del kind
         out: Any = copy(self)
         out.name = name
+        if info is not None:
+            out.info = info
         return cast("Codec[S]", out)
+
+    def described(self, info: TypeInfo) -> "Codec[T]":
+        """The same codec under another description of the same bytes."""
+        out = copy(self)
+        out.info = info
+        return out
 
     def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
         """The same bytes as another Python type."""
         encode, read = self.encode, self.read
-        return Codec(name, lambda value: encode(back(value)), lambda reader: into(read(reader)))
+        return Codec(name, lambda value: encode(back(value)), lambda reader: into(read(reader)), self.info)
 
     def __repr__(self) -> str:
         return f"Codec({self.name})"
@@ -199,7 +215,7 @@ class _UintCodec(Codec[int]):
             except OverflowError:
                 raise ScaleError(f"{value} does not fit into {name}") from None
 
-        super().__init__(name, encode, lambda reader: reader.uint(size))
+        super().__init__(name, encode, lambda reader: reader.uint(size), type_info.Primitive(name))
         self.size = size
 
     def decode(self, data: bytes) -> int:
@@ -213,10 +229,16 @@ u16: Codec[int] = _UintCodec(2)
 u32: Codec[int] = _UintCodec(4)
 u64: Codec[int] = _UintCodec(8)
 u128: Codec[int] = _UintCodec(16)
-boolean: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean)
+boolean: Codec[bool] = Codec("bool", lambda value: b"\x01" if value else b"\x00", Reader.boolean, type_info.BOOL)
 compact: Codec[int] = Codec("Compact", encode_compact, Reader.compact)
-bytes_: Codec[bytes] = Codec("Vec<u8>", encode_bytes, Reader.bytes_)
-unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None)
+bytes_: Codec[bytes] = Codec("Vec<u8>", encode_bytes, Reader.bytes_, type_info.BYTES)
+unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None, type_info.UNIT)
+
+
+def _described(*codecs: Codec[Any]) -> list[TypeInfo] | None:
+    """The descriptions of all of `codecs`, `None` when one has none."""
+    infos = [codec.info for codec in codecs if codec.info is not None]
+    return infos if len(infos) == len(codecs) else None
 
 
 def compact_of(bits: int) -> Codec[int]:
@@ -227,7 +249,8 @@ def compact_of(bits: int) -> Codec[int]:
             raise ScaleError(f"{value} does not fit into Compact<u{bits}>")
         return encode_compact(value)
 
-    return Codec(f"Compact<u{bits}>", encode, lambda reader: reader.compact(bits))
+    info = type_info.CompactOf(type_info.Primitive(f"u{bits}"))
+    return Codec(f"Compact<u{bits}>", encode, lambda reader: reader.compact(bits), info)
 
 
 def fixed(size: int) -> Codec[bytes]:
@@ -238,7 +261,8 @@ def fixed(size: int) -> Codec[bytes]:
             raise ScaleError(f"{size} bytes wanted, not {len(value)}")
         return value
 
-    return Codec(f"[u8; {size}]", encode, lambda reader: reader.take(size))
+    info = type_info.ArrayOf(size, type_info.U8)
+    return Codec(f"[u8; {size}]", encode, lambda reader: reader.take(size), info)
 
 
 def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:
@@ -257,7 +281,8 @@ def vec(item: Codec[T], limit: int | None = None) -> Codec[list[T]]:
             raise ScaleError(f"at most {limit} elements of {item.name}, not {count}, at offset {start}")
         return [item.read(reader) for _ in range(count)]
 
-    return Codec(f"Vec<{item.name}>", encode, read)
+    info = None if item.info is None else type_info.SequenceOf(item.info)
+    return Codec(f"Vec<{item.name}>", encode, read, info)
 
 
 def option(item: Codec[T]) -> Codec[T | None]:
@@ -269,24 +294,28 @@ def option(item: Codec[T]) -> Codec[T | None]:
     def read(reader: Reader) -> T | None:
         return item.read(reader) if reader.boolean() else None
 
-    return Codec(f"Option<{item.name}>", encode, read)
+    return Codec(f"Option<{item.name}>", encode, read, None if item.info is None else type_info.option(item.info))
 
 
 def pair(first: Codec[A], second: Codec[B]) -> Codec[tuple[A, B]]:
     """A tuple of two."""
+    infos = _described(first, second)
     return Codec(
         f"({first.name}, {second.name})",
         lambda value: first.encode(value[0]) + second.encode(value[1]),
         lambda reader: (first.read(reader), second.read(reader)),
+        None if infos is None else type_info.TupleOf(tuple(infos)),
     )
 
 
 def triple(first: Codec[A], second: Codec[B], third: Codec[C]) -> Codec[tuple[A, B, C]]:
     """A tuple of three."""
+    infos = _described(first, second, third)
     return Codec(
         f"({first.name}, {second.name}, {third.name})",
         lambda value: first.encode(value[0]) + second.encode(value[1]) + third.encode(value[2]),
         lambda reader: (first.read(reader), second.read(reader), third.read(reader)),
+        None if infos is None else type_info.TupleOf(tuple(infos)),
     )
 
 
@@ -312,4 +341,6 @@ def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
             previous = k
         return out
 
-    return Codec(f"BTreeMap<{key.name}, {value.name}>", encode, read)
+    infos = _described(key, value)
+    info = None if infos is None else type_info.sorted_map(*infos)
+    return Codec(f"BTreeMap<{key.name}, {value.name}>", encode, read, info)

@@ -12,6 +12,8 @@ from pubsub_emulator.primitives.hashing import twox64_concat, twox_128
 from pubsub_emulator.primitives.types import ParaId
 
 CHILD_STORAGE_PREFIX: Final = b":child_storage:default:"
+CODE: Final = b":code"
+"""Well-known key of a chain's runtime."""
 
 
 @lru_cache(maxsize=1024)

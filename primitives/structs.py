@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.type_info import Composite, Field, TypeInfo, path
 
 T = TypeVar("T")
 
 
-def struct(cls: Callable[..., T], *codecs: Codec[Any]) -> Codec[T]:
-    """The codec of a dataclass whose fields have these types, in order.
+def struct(cls: Callable[..., T], *codecs: Codec[Any], rust: str = "") -> Codec[T]:
+    """The codec of a dataclass whose fields have these types, in order; `rust` is the path that metadata gives it.
 
     Raises `DefensiveFailure` when fields and codecs differ in number.
     """
@@ -26,4 +27,12 @@ def struct(cls: Callable[..., T], *codecs: Codec[Any]) -> Codec[T]:
     def read(reader: Reader) -> T:
         return cls(*[codec.read(reader) for codec in codecs])
 
-    return Codec(getattr(cls, "__name__", "struct"), encode, read)
+    name = getattr(cls, "__name__", "struct")
+    return Codec(name, encode, read, _describe(rust or f"pubsub_runtime::{name}", names, codecs))
+
+
+def _describe(rust: str, names: tuple[str, ...], codecs: tuple[Codec[Any], ...]) -> TypeInfo | None:
+    fields = tuple(
+        Field(codec.info, name.rstrip("_")) for name, codec in zip(names, codecs, strict=True) if codec.info is not None
+    )
+    return Composite(path(rust), fields) if len(fields) == len(codecs) else None

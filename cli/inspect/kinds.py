@@ -1,10 +1,10 @@
 """Which kind of file or folder stands at a path, by what it holds, and who looks into it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pubsub_emulator.cli.inspect.view import InspectError, View
+from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
 _KNOWN = "a scenario, session, fixture, case of a campaign, relay proof or finding"
 
@@ -37,12 +37,7 @@ def look(path: Path, block: str | None = None) -> View:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InspectError(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InspectError(f"{path}: neither TOML by its name nor JSON: {error}") from error
+    content = parse_json(read_bytes(path, error=InspectError), f"{path}: no TOML by its name, and", InspectError)
     if not isinstance(content, dict):
         raise InspectError(f"{path}: not {_KNOWN}")
     return content

@@ -5,9 +5,13 @@
 The scenario stands there as in its TOML file, `hash` is that of the relay block at the end. Everything in a network
 follows from its scenario and what was asked of it (PS-90), so nothing else has to be kept, and a file that was made by
 another version and means something else there is noticed.
+
+A file that is read never writes, overwrites or runs anything: only commands that build blocks or change the network are
+played, which are all that `write` ever puts into one, and no more blocks than the file says that there are.
 """
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +21,12 @@ from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.session import Moment, Session
 from pubsub_emulator.emulator.scenario.file import parse_document
+from pubsub_emulator.emulator.untrusted import read_json
 
 FORMAT: Final = "pubsub-session/1"
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
+MOST_COMMANDS: Final = 100_000
+MOST_BLOCKS: Final = 1_000_000
 
 
 def write(session: Session, moment: Moment, path: Path) -> None:
@@ -37,12 +44,7 @@ def write(session: Session, moment: Moment, path: Path) -> None:
 
 def read_document(path: Path) -> dict[str, Any]:
     """The document in a file, checked for its fields. Raises `CommandError` that names the file and the field."""
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise CommandError(f"{path}: not JSON: {error}") from error
+    content = read_json(path, error=CommandError)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CommandError(f"{path}: format: not {FORMAT!r}, so no session that `write` made")
     for name in _FIELDS:
@@ -51,7 +53,39 @@ def read_document(path: Path) -> dict[str, Any]:
     commands = content["commands"]
     if not isinstance(commands, list) or not all(isinstance(line, str) for line in commands):
         raise CommandError(f"{path}: commands: not a list of lines")
+    if len(commands) > MOST_COMMANDS:
+        raise CommandError(f"{path}: commands: {len(commands)} lines, and a session has at most {MOST_COMMANDS}")
+    block = content["block"]
+    if not isinstance(block, int) or isinstance(block, bool) or not 0 <= block <= MOST_BLOCKS:
+        raise CommandError(f"{path}: block: not a number from 0 to {MOST_BLOCKS}")
+    if not isinstance(content["hash"], str):
+        raise CommandError(f"{path}: hash: not text")
+    for at, line in enumerate(commands, start=1):
+        _ensure_harmless(f"{path}: commands.{at}", line)
     return content
+
+
+def _ensure_not_beyond(number: int, last: int) -> None:
+    if number > last:
+        raise CommandError(f"the commands go beyond relay block {last}, which is said to be the last")
+
+
+def _ensure_harmless(place: str, line: str) -> None:
+    """Raises `CommandError` for a line that a journal never holds."""
+    from pubsub_emulator.cli.session.table import find
+
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise CommandError(f"{place}: {error}") from error
+    if not words:
+        raise CommandError(f"{place}: no command")
+    try:
+        command = find(words[0])
+    except CommandError as error:
+        raise CommandError(f"{place}: {error}") from error
+    if not (command.changes or command.name == "step"):
+        raise CommandError(f"{place}: {command.name!r} neither builds blocks nor changes the network: it is not played")
 
 
 def read(path: Path, into: list[Session]) -> Iterator[Shown]:
@@ -64,6 +98,7 @@ def read(path: Path, into: list[Session]) -> Iterator[Shown]:
     for at, line in enumerate(content["commands"], start=1):
         try:
             for page in session.execute(line):
+                _ensure_not_beyond(session.network.number, content["block"])
                 if isinstance(page, Doing):
                     yield Doing(f"playing {path.name} again", session.network.number, content["block"])
         except CommandError as error:

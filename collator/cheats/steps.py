@@ -17,6 +17,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.parachain.block import (
+    MAX_CANDIDATE_BYTES,
     Candidate,
     InboundDownwardMessage,
     InboundHrmpMessage,
@@ -354,7 +355,24 @@ def from_json(row: object) -> Step:
     wanted = fields(kind)
     if len(values) != len(wanted):
         raise BadStep(f"{row[0]} has {len(wanted)} fields, not {len(values)}")
-    return kind(*[_read(field.type, value) for field, value in zip(wanted, values, strict=True)])
+    step = kind(*[_read(field.type, value) for field, value in zip(wanted, values, strict=True)])
+    _ensure_sizes(step)
+    return step
+
+
+def _ensure_sizes(step: Step) -> None:
+    """Refuse what `apply` could not do, or only with much memory. Raises `BadStep`."""
+    length = {Claim: "value", SignWith: "seed", Drop: "node_hash"}.get(type(step))
+    if length is not None and len(getattr(step, length)) != _WORD:
+        raise BadStep(f"{type(step).__name__}: {length} has {_WORD} bytes")
+    if isinstance(step, Stuff) and not 0 <= step.size <= MAX_CANDIDATE_BYTES:
+        raise BadStep(f"Stuff: a message of {step.size} bytes")
+    for name in ("sent_at", "sender"):
+        if not 0 <= getattr(step, name, 0) <= U32_MAX:
+            raise BadStep(f"{type(step).__name__}: {name} {getattr(step, name)} is not in a u32")
+
+
+_WORD: Final = 32
 
 
 def _read(kind: object, value: object) -> object:
@@ -363,8 +381,8 @@ def _read(kind: object, value: object) -> object:
             return bytes.fromhex(value[2:])
         except ValueError:
             raise BadStep(f"not hex: {value}") from None
-    known = (kind is int and isinstance(value, int)) or (kind is str and value in (*CLAIMS, *NUMBERS))
-    if not known or isinstance(value, bool):
+    number = kind is int and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= U64_MAX
+    if not number and not (kind is str and value in (*CLAIMS, *NUMBERS)):
         raise BadStep(f"{value!r} where {kind} was expected")
     return value
 

@@ -40,6 +40,7 @@ from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.scenario.seeded import secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.accounts.endowed import ALICE
 from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo
 from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
@@ -260,6 +261,8 @@ class Network:
 
     def manager(self, para: int) -> AccountId:
         """The account that owns a parachain on the relay chain."""
+        if self.config.relay.accounts:
+            return ALICE
         return AccountId(secret(self.config.seed, f"manager/{para}"))
 
     def step(self, blocks: int = 1) -> list[Step]:

@@ -13,12 +13,12 @@ from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.runtime.parachain.governance import CODE
 from pubsub_emulator.xcm import Publish, decode, encode
 
 MESSAGE_BYTES: Final = 60_000

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.emulator.network.message_outcomes import note_execution
+from pubsub_emulator.emulator.network.relay_accounts import RelayAccounts, RelayConstants
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey, Slot
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, dispatch
@@ -22,6 +23,7 @@ from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
 from pubsub_emulator.runtime.relay.babe import Babe
 from pubsub_emulator.runtime.relay.configuration import Configuration
+from pubsub_emulator.runtime.relay.definitions import NORMAL_LENGTH
 from pubsub_emulator.runtime.relay.dmp import Dmp
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
@@ -30,7 +32,7 @@ from pubsub_emulator.runtime.relay.message_queue import Config as QueueConfig
 from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageQueue, Processed, ProcessMessageError
 from pubsub_emulator.runtime.relay.paras import Paras
 from pubsub_emulator.runtime.relay.registrar import Registrar
-from pubsub_emulator.runtime.relay.session import Session
+from pubsub_emulator.runtime.relay.session import NewSessionHook, Session
 from pubsub_emulator.xcm import (
     AllowPublishFrom,
     FixedWeightBounds,
@@ -59,7 +61,8 @@ GENESIS_SLOT: Final = 1_000_000
 class RelayConfig:
     """What a relay chain is configured with; `session_length` and `session_delay` in blocks and sessions.
 
-    `genesis_slot` is the slot of block 0; each block takes the next one unless slots are skipped.
+    `genesis_slot` is the slot of block 0; each block takes the next one unless slots are skipped. With `accounts` the
+    chain has the pallets and the endowed accounts by which clients use it.
     """
 
     session_length: int = 50
@@ -70,6 +73,7 @@ class RelayConfig:
     bounds: MessageBounds = field(default_factory=MessageBounds)
     queue: QueueConfig = field(default_factory=QueueConfig)
     weights: BlockWeights = field(default_factory=BlockWeights)
+    accounts: bool = False
 
 
 class XcmBinding:
@@ -143,8 +147,10 @@ class RelayRuntime:
         self.config = config
         binding = XcmBinding(config.pubsub)
         self.balances = Balances()
+        self.babe = Babe()
         self.paras = Paras()
         self.dmp = Dmp(config.bounds)
+        self.accounts = self._accounts(config)
         self.hrmp = Hrmp(config.bounds)
         self.configuration = Configuration(config.host)
         self.message_queue = MessageQueue(binding, config.queue)
@@ -161,27 +167,53 @@ class RelayRuntime:
                 self.dmp.on_offboard,
                 self.hrmp.on_offboard,
             ),
-            on_new_session=(self.configuration.on_new_session,),
+            on_new_session=(self.configuration.on_new_session, *self._epochs()),
             delay=config.session_delay,
         )
         binding.bind(self.broadcaster)
-        self.executive = Executive(
+        self.executive = self._executive()
+        if self.accounts is not None:
+            self.accounts.bind(self.executive.pallets)
+        self.executive.integrity_test()
+
+    def _executive(self) -> Executive:
+        """All pallets in the order of their hooks; `on_idle` rotates by their number."""
+        gained = self.accounts
+        return Executive(
             (
-                Babe(),
+                *(() if gained is None else (gained.system,)),
+                self.babe,
+                *(() if gained is None else (gained.timestamp,)),
                 self.balances,
                 self.session,
+                *(() if gained is None else (gained.utility, gained.payment)),
                 self.configuration,
                 self.inclusion,
                 self.paras,
                 self.dmp,
                 self.hrmp,
                 self.registrar,
+                *(() if gained is None else (gained.xcm,)),
                 self.message_queue,
                 self.broadcaster,
+                *(() if gained is None else (gained.sudo,)),
             ),
-            config.weights,
+            self.config.weights,
+            gained,
+            NORMAL_LENGTH,
         )
-        self.executive.integrity_test()
+
+    def _accounts(self, config: RelayConfig) -> RelayAccounts | None:
+        """What the profile `accounts` adds."""
+        if not config.accounts:
+            return None
+        weights = (config.weights.max_block, config.weights.normal)
+        constants = RelayConstants(config.session_length, Slot(config.genesis_slot), config.pubsub, weights)
+        return RelayAccounts(constants, self.balances, self.dmp, self.babe)
+
+    def _epochs(self) -> tuple[NewSessionHook, ...]:
+        """Sessions are epochs where clients derive time from them."""
+        return () if self.accounts is None else (self.babe.on_new_session,)
 
     def _scheduled_session(self, storage: Storage) -> int:
         return self.session.scheduled_session(storage)
@@ -201,8 +233,11 @@ class RelayRuntime:
         self.configuration.genesis(storage)
         self.paras.genesis(storage, heads)
         self.registrar.genesis(storage, managers)
-        endowment = 2 * self.config.pubsub.publisher_deposit + 100 * self.balances.existential_deposit
-        self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
+        if self.accounts is None:
+            endowment = 2 * self.config.pubsub.publisher_deposit + 100 * self.balances.existential_deposit
+            self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
+        else:
+            self.accounts.genesis(storage)  # one of its accounts manages every para
         self.inclusion.check_bounds(storage)
         for para in publishers:
             call = Call(self.broadcaster.NAME, "register_publisher", (para,))

@@ -25,6 +25,18 @@ Location = tuple[str | int, ...]
 _PUBLISH_OVERHEAD: Final = 64
 """What a message with one publish weighs beside the value, generously."""
 
+MOST_CHAINS: Final = 4096
+"""Parachains of one scenario."""
+
+MOST_KEYS: Final = 1_000_000
+"""Keys that all publishers of a scenario hold together, and keys that one subscriber subscribes to."""
+
+MOST_MESSAGES: Final = 10_000
+"""Downward messages that a load sends in a relay block."""
+
+MOST_BLOCKS: Final = 64
+"""Blocks that a parachain builds at one turn."""
+
 _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
 
 
@@ -42,11 +54,48 @@ class Misplaced:
 
 def check(scenario: Scenario) -> list[Misplaced]:
     """All that does not go together, in the order of the file; nothing when the scenario can run."""
+    found = [*_sizes(scenario)]
+    if found:  # nothing is made of numbers as large as these, not even to check them
+        return found
     found = [*_listed_once(scenario), *_publishers(scenario)]
     for at, subscriber in enumerate(scenario.subscribers):
         found += _subscriber(scenario, ("subscribers", at), subscriber)
     # runtimes are built from subscriptions, and those only from publishers that are there
     return found or [*_runtimes(scenario)]
+
+
+def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
+    """Numbers of a short file that would decide how much memory is taken."""
+    chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
+    if chains > MOST_CHAINS:
+        yield Misplaced(("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}")
+    held = 0
+    for at, group in enumerate(scenario.publishers):
+        held += group.keys * len(group.paras)
+        if held > MOST_KEYS:
+            reason = f"{held:,} keys up to here, and the publishers of a scenario hold at most {MOST_KEYS:,}"
+            yield Misplaced(("publishers", at, "keys"), reason)
+            return
+    for at, subscriber in enumerate(scenario.subscribers):
+        place = ("subscribers", at)
+        lists = (("subscribe", subscriber.subscribe), *(("changes", each.subscribe) for each in subscriber.changes))
+        for name, subscriptions in lists:
+            items = sum(_most_items(scenario, wanted) for wanted in subscriptions)
+            if items > MOST_KEYS:
+                reason = f"{items:,} keys, and a subscriber subscribes to at most {MOST_KEYS:,}"
+                yield Misplaced((*place, name), reason)
+        for number, load in enumerate(subscriber.load):
+            if load.downward_messages > MOST_MESSAGES:
+                reason = f"{load.downward_messages:,} messages in a block, and it is at most {MOST_MESSAGES:,}"
+                yield Misplaced((*place, "load", number, "downward_messages"), reason)
+        if subscriber.blocks_per_relay_block > MOST_BLOCKS:
+            reason = f"{subscriber.blocks_per_relay_block:,} blocks at a turn, and it is at most {MOST_BLOCKS}"
+            yield Misplaced((*place, "blocks_per_relay_block"), reason)
+
+
+def _most_items(scenario: Scenario, wanted: Subscription) -> int:
+    groups = (scenario.group_of(para) for para in scenario.select(wanted.publishers))
+    return sum(wanted.missing_keys + (0 if group is None else group.keys) for group in groups)
 
 
 def _listed_once(scenario: Scenario) -> Iterator[Misplaced]:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pubsub_emulator.emulator.scenario.check import Location, Misplaced, check
 from pubsub_emulator.emulator.scenario.fields import faults
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.untrusted import MOST_TEXT, Unreadable, parse_toml
 from pubsub_emulator.primitives.errors import PubsubError
 
 _HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -45,7 +46,9 @@ class ScenarioError(PubsubError):
 def load_scenario(path: Path) -> Scenario:
     """The scenario in a file. Raises `ScenarioError`, also when the file cannot be read."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            data = file.read(MOST_TEXT + 1)
+        text = data.decode("utf-8")
     except IsADirectoryError as error:
         reason = "a folder, and no scenario: it is wanted as a TOML file, or by the name of a bundled one"
         raise ScenarioError(str(path), (Problem(None, "", reason),)) from error
@@ -53,15 +56,20 @@ def load_scenario(path: Path) -> Scenario:
         raise ScenarioError(str(path), (Problem(None, "", error.strerror or str(error)),)) from error
     except UnicodeDecodeError as error:
         raise ScenarioError(str(path), (Problem(None, "", f"not UTF-8 at byte {error.start}"),)) from error
+    if len(data) > MOST_TEXT:
+        reason = f"longer than the {MOST_TEXT:,} bytes that a scenario may have"
+        raise ScenarioError(str(path), (Problem(None, "", reason),))
     return parse_scenario(text, str(path))
 
 
 def parse_scenario(text: str, file: str) -> Scenario:
     """The scenario that TOML text describes; `file` is its name in errors. Raises `ScenarioError`."""
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text, "")
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(file, (_syntax_problem(str(error)),)) from error
+    except Unreadable as error:
+        raise ScenarioError(file, (Problem(None, "", str(error).removeprefix(": ")),)) from error
     return _validated(document, file, text)
 
 

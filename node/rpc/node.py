@@ -11,9 +11,9 @@ from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
-from pubsub_emulator.runtime.parachain.governance import CODE
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
 CLIENT: Final = "pubsub-emulator"

@@ -44,6 +44,22 @@ class BalanceSet(Event):
     free: int
 
 
+@event(PALLET, 7, account_id, scale.u128)
+class Deposit(Event):
+    """Something was given to an account, as a fee that was too high."""
+
+    who: AccountId
+    amount: int
+
+
+@event(PALLET, 8, account_id, scale.u128)
+class Withdraw(Event):
+    """Something was taken from an account, as a fee."""
+
+    who: AccountId
+    amount: int
+
+
 @event(PALLET, 9, account_id, scale.u128)
 class Slashed(Event):
     """Something was taken from an account and burnt."""

@@ -14,6 +14,7 @@ from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances.events import (
     BalanceSet,
     Burned,
+    Deposit,
     DustLost,
     Endowed,
     Held,
@@ -22,6 +23,7 @@ from pubsub_emulator.runtime.balances.events import (
     Slashed,
     Transfer,
     TransferOnHold,
+    Withdraw,
 )
 from pubsub_emulator.runtime.balances.types import (
     PALLET,
@@ -33,9 +35,9 @@ from pubsub_emulator.runtime.balances.types import (
     Preservation,
     Restriction,
     holds_codec,
-    multi_address,
 )
 from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.address import Address, lookup, multi_address
 from pubsub_emulator.runtime.framework.dispatch import (
     Arithmetic,
     ArithmeticError,  # noqa: A004  # sp_arithmetic's name
@@ -148,6 +150,21 @@ class Balances(Hooks):
             self._increase(storage, dest, amount, Precision.BEST_EFFORT)
         deposit(storage, Transfer(source, dest, amount))
 
+    def withdraw_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
+        """Burn a fee; the account outlives it. Raises `Token(FundsUnavailable)`. Emits `Withdraw`."""
+        self._decrease(storage, who, amount, Precision.EXACT, Preservation.PRESERVE, Fortitude.POLITE)
+        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - amount)
+        deposit(storage, Withdraw(who, amount))
+
+    def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> bool:
+        """Give back a part of a burnt fee; nothing happens for zero or when the account is gone. Emits `Deposit`."""
+        if not amount or not self.total_balance(storage, who):
+            return False
+        self._increase(storage, who, amount, Precision.BEST_EFFORT)
+        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + amount)
+        deposit(storage, Deposit(who, amount))
+        return True
+
     # Holds
 
     def hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
@@ -230,30 +247,42 @@ class Balances(Hooks):
     # Calls
 
     @dispatchable(0, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: AccountId, value: int) -> None:
+    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
         """Transfer free balance; the sender's account may end. Errors and events as `transfer`."""
-        self.transfer(storage, ensure_signed(origin), dest, value, Preservation.EXPENDABLE)
+        self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.EXPENDABLE)
 
     @dispatchable(3, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: AccountId, value: int) -> None:
+    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
         """Transfer free balance that the sender's account outlives. Errors and events as `transfer`."""
-        self.transfer(storage, ensure_signed(origin), dest, value, Preservation.PRESERVE)
+        self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.PRESERVE)
+
+    @dispatchable(4, multi_address, scale.boolean, weight=TRANSFER_WEIGHT)
+    def transfer_all(self, storage: Storage, origin: Origin, dest: Address, keep_alive: bool) -> None:
+        """Transfer all free balance that can be; what keeps the account alive stays if `keep_alive`.
+
+        Errors and events as `transfer`.
+        """
+        who = ensure_signed(origin)
+        preservation = Preservation.PRESERVE if keep_alive else Preservation.EXPENDABLE
+        amount = self.reducible_balance(storage, who, preservation, Fortitude.POLITE)
+        self.transfer(storage, who, lookup(dest), amount, preservation)
 
     @dispatchable(8, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def force_set_balance(self, storage: Storage, origin: Origin, who: AccountId, new_free: int) -> None:
+    def force_set_balance(self, storage: Storage, origin: Origin, who: Address, new_free: int) -> None:
         """Root sets a free balance; below the existential deposit it becomes zero.
 
         Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and no longer is the sum
         of all balances. Emits `BalanceSet`.
         """
         ensure_root(origin)
+        account = lookup(who)
         free = 0 if new_free < self.existential_deposit else new_free
-        issuance = TOTAL_ISSUANCE.get(storage) - system.account(storage, who).data.free + free
+        issuance = TOTAL_ISSUANCE.get(storage) - system.account(storage, account).data.free + free
         if issuance > U128_MAX:
             raise Arithmetic(ArithmeticError.Overflow)
-        self._mutate(storage, who, lambda data: replace(data, free=free))
+        self._mutate(storage, account, lambda data: replace(data, free=free))
         TOTAL_ISSUANCE.put(storage, issuance)
-        deposit(storage, BalanceSet(who, free))
+        deposit(storage, BalanceSet(account, free))
 
     # Genesis and checks
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.framework.dispatch import pallet_errors
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
 
@@ -75,21 +74,22 @@ class Restriction(Enum):
     ON_HOLD = "on hold"
 
 
-reason_codec: Final[Codec[HoldReason]] = Codec("RuntimeHoldReason", HoldReason.encode, _read_reason)
-holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
-    scale.pair(reason_codec, scale.u128).map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))
+reason_codec: Final[Codec[HoldReason]] = Codec(
+    "RuntimeHoldReason", HoldReason.encode, _read_reason, type_info.Named("RuntimeHoldReason")
 )
-
-
-def _read_address(reader: Reader) -> AccountId:
-    at = reader.pos
-    if reader.u8() != 0:
-        raise ScaleError(f"only MultiAddress::Id is known, at offset {at}")
-    return AccountId(reader.take(32))
-
-
-multi_address: Final[Codec[AccountId]] = Codec("MultiAddress", lambda who: b"\x00" + who, _read_address)
-"""An account as calls name it: `MultiAddress::Id`."""
+holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
+    scale.pair(reason_codec, scale.u128)
+    .map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))
+    .described(
+        type_info.struct(
+            "frame_support::traits::tokens::misc::IdAmount",
+            type_info.Parameter("Id", type_info.Named("RuntimeHoldReason")),
+            type_info.Parameter("Balance", type_info.U128),
+            id=type_info.Named("RuntimeHoldReason"),
+            amount=type_info.U128,
+        )
+    )
+)
 
 
 @pallet_errors(PALLET)

@@ -13,6 +13,7 @@ from enum import IntEnum
 from functools import update_wrapper
 from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
+from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.weights import Weight
@@ -244,7 +245,42 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
         raise ScaleError(f"unknown dispatch error at offset {at}") from None
 
 
-dispatch_error: Codec[DispatchError] = Codec("DispatchError", lambda error: error.encode(), read_dispatch_error)
+def _described_failures() -> type_info.TypeInfo:
+    """`sp_runtime::DispatchError`, from the classes above."""
+    module = type_info.struct("sp_runtime::ModuleError", index=type_info.U8, error=type_info.ArrayOf(4, type_info.U8))
+    variants = {kind.DISCRIMINANT: type_info.Variant(kind.__name__, kind.DISCRIMINANT) for kind in _PLAIN.values()}
+    variants[ModuleError.DISCRIMINANT] = type_info.Variant(
+        "Module", ModuleError.DISCRIMINANT, (type_info.Field(module, type_name="ModuleError"),)
+    )
+    for index, (kind, reasons) in _DETAILED.items():
+        paths = {"TokenError": "sp_runtime::TokenError", "ArithmeticError": "sp_arithmetic::ArithmeticError"}
+        rust = paths.get(reasons.__name__, f"sp_runtime::{reasons.__name__}")
+        reason = type_info.enum(rust, *(member.name for member in reasons))
+        variants[index] = type_info.Variant(kind.__name__, index, (type_info.Field(reason),))
+    return type_info.Variants(("sp_runtime", "DispatchError"), tuple(variants[index] for index in sorted(variants)))
+
+
+dispatch_error: Codec[DispatchError] = Codec(
+    "DispatchError", lambda error: error.encode(), read_dispatch_error, _described_failures()
+)
+
+
+def encode_dispatch_result(error: DispatchError | None) -> bytes:
+    """SCALE bytes of `Result<(), DispatchError>`."""
+    return b"\x00" if error is None else b"\x01" + error.encode()
+
+
+def _read_dispatch_result(reader: Reader) -> DispatchError | None:
+    return read_dispatch_error(reader) if reader.boolean() else None
+
+
+dispatch_result: Codec[DispatchError | None] = Codec(
+    "DispatchResult",
+    encode_dispatch_result,
+    _read_dispatch_result,
+    type_info.result(type_info.UNIT, _described_failures()),
+)
+"""`Result<(), DispatchError>`: the error, or `None`."""
 
 
 # Calls
@@ -257,12 +293,14 @@ O = TypeVar("O")  # noqa: E741  # the origin
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """What a runtime knows of a call: its index in the pallet, its arguments' types and its weight before dispatch."""
+    """What a runtime knows of a call: its index, its arguments' types and names, weight before dispatch, docs."""
 
     name: str
     index: int
     codecs: tuple[Codec[Any], ...]
     weight: Callable[..., Weight]
+    arguments: tuple[str, ...] = ()
+    docs: str = ""
 
 
 def dispatchable(
@@ -288,8 +326,14 @@ def dispatchable(
 
         update_wrapper(run, call)
         fixed = weight
+        code = call.__code__
         run.call_info = CallInfo(  # type: ignore[attr-defined]  # functions take attributes, their type does not say so
-            call.__name__, index, codecs, (lambda *_args: fixed) if isinstance(fixed, Weight) else fixed
+            call.__name__,
+            index,
+            codecs,
+            (lambda *_args: fixed) if isinstance(fixed, Weight) else fixed,
+            code.co_varnames[3 : code.co_argcount],
+            call.__doc__ or "",
         )
         return run
 
@@ -368,11 +412,6 @@ def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> Di
     )
 
 
-def encode_dispatch_result(error: DispatchError | None) -> bytes:
-    """SCALE bytes of `Result<(), DispatchError>`."""
-    return b"\x00" if error is None else b"\x01" + error.encode()
-
-
 def encode_weight(weight: Weight) -> bytes:
     """SCALE bytes of `Weight { Compact<u64> ref_time, Compact<u64> proof_size }`."""
     return encode_compact(weight.ref_time) + encode_compact(weight.proof_size)
@@ -383,4 +422,9 @@ def read_weight(reader: Reader) -> Weight:
     return Weight(reader.compact(64), reader.compact(64))
 
 
-weight_codec: Codec[Weight] = Codec("Weight", encode_weight, read_weight)
+weight_info: Final = type_info.struct(
+    "sp_weights::weight_v2::Weight",
+    ref_time=type_info.CompactOf(type_info.U64),
+    proof_size=type_info.CompactOf(type_info.U64),
+)
+weight_codec: Codec[Weight] = Codec("Weight", encode_weight, read_weight, weight_info)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
+from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.types import Hash
@@ -125,7 +126,19 @@ def read_phase(reader: Reader) -> Phase:
             raise ScaleError(f"unknown phase {tag} at offset {at}")
 
 
-phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase)
+phase_codec: Codec[Phase] = Codec(
+    "Phase",
+    encode_phase,
+    read_phase,
+    type_info.Variants(
+        ("frame_system", "Phase"),
+        (
+            type_info.Variant("ApplyExtrinsic", 0, (type_info.Field(type_info.U32),)),
+            type_info.Variant("Finalization", 1),
+            type_info.Variant("Initialization", 2),
+        ),
+    ),
+)
 
 INITIALIZATION: Final = Initialization()
 

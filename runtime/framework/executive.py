@@ -11,8 +11,8 @@ Polkadot's, use for it, while their state is in layout V1.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import DigestItem, Header
@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.framework.system import (
     ExtrinsicFailed,
     ExtrinsicSuccess,
 )
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction, Room
 from pubsub_emulator.trie import state_root
 
 _DISPATCH_AS: Final = b"\x1a\x03"
@@ -78,6 +79,8 @@ class Block:
     outcomes: tuple[DispatchOutcome, ...]
     events: tuple[EventRecord, ...]
     left_out: tuple[Extrinsic, ...] = ()
+    refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
+    """Signed extrinsics that were offered and could not be part of this block, each with the reason."""
 
 
 def encode_origin(origin: Origin) -> bytes:
@@ -98,11 +101,52 @@ def extrinsics_root(extrinsics: Iterable[bytes]) -> Hash:
     return state_root(((encode_compact(i), extrinsic) for i, extrinsic in enumerate(extrinsics)), version=0)
 
 
+class SignedExtrinsics(Protocol):
+    """What accounts sign, as a chain runs it."""
+
+    def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
+        """Run an extrinsic as number `index` of the block. Raises `InvalidTransaction` with nothing changed."""
+
+
+class NormalRoom:
+    """`Room` for extrinsics that are not mandatory: by `System::BlockWeight`, and by their bytes."""
+
+    def __init__(self, storage: Storage, weights: BlockWeights, length: int) -> None:
+        self._storage = storage
+        self._weights = weights
+        self._length = length
+
+    def fits(self, weight: Weight, length: int) -> bool:
+        """Whether an extrinsic of this weight and this many bytes fits."""
+        used = system.BLOCK_WEIGHT.get(self._storage)
+        heavy = (used.normal + weight).any_gt(self._weights.normal) or (used.total() + weight).any_gt(
+            self._weights.max_block
+        )
+        return length <= self._length and not heavy
+
+    def use(self, storage: Storage, weight: Weight, length: int) -> None:
+        """Take what an extrinsic used."""
+        self._length -= length
+        used = system.BLOCK_WEIGHT.get(storage)
+        system.BLOCK_WEIGHT.put(storage, replace(used, normal=used.normal + weight))
+
+
 class Executive:
     """Runs blocks over a `Storage` with the pallets of one runtime; `pallets` are in the order of their hooks."""
 
-    def __init__(self, pallets: Sequence[Hooks], weights: BlockWeights | None = None) -> None:
-        """Raises `DefensiveFailure` when two pallets have one name."""
+    def __init__(
+        self,
+        pallets: Sequence[Hooks],
+        weights: BlockWeights | None = None,
+        signed: SignedExtrinsics | None = None,
+        normal_length: int = 0,
+    ) -> None:
+        """`signed` runs what accounts sign, at most `normal_length` bytes of it in a block.
+
+        Raises `DefensiveFailure` when two pallets have one name.
+        """
+        self._signed = signed
+        self._normal_length = normal_length
         self.pallets = {pallet.NAME: pallet for pallet in pallets}
         self.weights = BlockWeights() if weights is None else weights
         if len(self.pallets) != len(pallets):
@@ -117,8 +161,9 @@ class Executive:
         digest: Sequence[DigestItem] = (),
         inherents: Iterable[Call] = (),
         extrinsics: Iterable[Extrinsic] = (),
+        signed: Iterable[bytes] = (),
     ) -> Block:
-        """Build one block and commit it to the storage's state.
+        """Build one block and commit it to the storage's state; `signed` extrinsics come last.
 
         Raises `InherentFailed`, with nothing committed: the storage is to be thrown away then.
         """
@@ -137,8 +182,31 @@ class Executive:
                 continue
             outcomes.append(outcome)
             encoded.append(self.encode_extrinsic(extrinsic))
+        refused = self._apply_signed(storage, signed, encoded, outcomes)
         header = self.finalize_block(storage, encoded)
-        return Block(header, tuple(encoded), tuple(outcomes), tuple(events.records(storage)), tuple(left_out))
+        log = tuple(events.records(storage))
+        return Block(header, tuple(encoded), tuple(outcomes), log, tuple(left_out), refused)
+
+    def _apply_signed(
+        self, storage: Storage, signed: Iterable[bytes], encoded: list[bytes], outcomes: list[DispatchOutcome]
+    ) -> tuple[tuple[bytes, InvalidTransaction], ...]:
+        """Run signed extrinsics and add those that are part of the block; the others are returned."""
+        refused = []
+        room = self.room(storage)
+        for raw in signed:
+            if self._signed is None:
+                raise DefensiveFailure("this chain takes no signed extrinsics")
+            try:
+                outcomes.append(self._signed.apply(storage, len(encoded), raw, room))
+            except InvalidTransaction as error:
+                refused.append((raw, error))
+            else:
+                encoded.append(raw)
+        return tuple(refused)
+
+    def room(self, storage: Storage) -> "NormalRoom":
+        """What the block that is being built in `storage` has room for."""
+        return NormalRoom(storage, self.weights, self._normal_length)
 
     def initialize_block(
         self, storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()

@@ -72,6 +72,11 @@ class _Item(Generic[T, D]):
         self.prefix = item_prefix(pallet, item)
         self._default = None if isinstance(default, _Unset) else codec.encode(default)
 
+    @property
+    def default(self) -> bytes | None:
+        """The encoded default, `None` for an item that has none."""
+        return self._default
+
     def _read(self, storage: Storage, key: bytes) -> T | D:
         raw = storage.get(key)
         if raw is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Codec, compact_len
 from pubsub_emulator.primitives.structs import struct
@@ -19,10 +19,17 @@ from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, Inbo
 ZERO_HEAD: Final = Hash(bytes(32))
 """The head of an empty chain."""
 
-para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId)
+para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
 relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
-downward_message: Final[Codec[InboundDownwardMessage]] = struct(InboundDownwardMessage, relay_number, scale.bytes_)
-hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(InboundHrmpMessage, relay_number, scale.bytes_)
+downward_message: Final[Codec[InboundDownwardMessage]] = struct(
+    InboundDownwardMessage,
+    relay_number,
+    scale.bytes_,
+    rust="polkadot_core_primitives::InboundDownwardMessage",
+)
+hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(
+    InboundHrmpMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundHrmpMessage"
+)
 
 
 @dataclass(frozen=True, slots=True)

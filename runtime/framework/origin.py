@@ -46,6 +46,12 @@ def ensure_signed(origin: Origin) -> AccountId:
     return origin.account
 
 
+def ensure_signed_or_root(origin: Origin) -> None:
+    """Raises `BadOrigin` for an origin that is neither an account nor root."""
+    if not isinstance(origin, Signed | Root):
+        raise BadOrigin
+
+
 def ensure_parachain(origin: Origin) -> ParaId:
     """The parachain that it is. Raises `BadOrigin` for any other origin."""
     if not isinstance(origin, Parachain):

@@ -14,6 +14,8 @@ PALLET_INDEX: Final[dict[str, int]] = {
     "Balances": 5,
     "Session": 9,
     "Aura": 23,
+    "Utility": 26,
+    "TransactionPayment": 32,
     "Configuration": 51,
     "ParaInclusion": 53,
     "Paras": 56,
@@ -24,6 +26,10 @@ PALLET_INDEX: Final[dict[str, int]] = {
     "MessageQueue": 100,
     "Broadcaster": 101,
     "Subscriber": 102,
+    "Publisher": 103,
+    "Consumer": 104,
+    "ParachainInfo": 105,
+    "Sudo": 255,
 }
 """u8 index by pallet name."""
 

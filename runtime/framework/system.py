@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pubsub_emulator.primitives import scale
-from pubsub_emulator.primitives.header import DigestItem, read_digest_item
+from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.header import DigestItem, DigestKind, read_digest_item
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
@@ -24,6 +24,7 @@ from pubsub_emulator.runtime.framework.dispatch import (
     TooManyConsumers,
     dispatch_error,
     weight_codec,
+    weight_info,
 )
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Event, Finalization, event
 from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat
@@ -97,19 +98,82 @@ class DispatchEventInfo:
     pays_fee: int = 0
 
 
-account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId)
-hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash)
-account_info: Final[Codec[AccountInfo]] = Codec("AccountInfo", _encode_account, _read_account)
-_digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item)
-_consumed: Final[Codec[ConsumedWeight]] = scale.triple(weight_codec, weight_codec, weight_codec).map(
-    "PerDispatchClass<Weight>",
-    lambda classes: ConsumedWeight(*classes),
-    lambda consumed: (consumed.normal, consumed.operational, consumed.mandatory),
+_ACCOUNT_DATA: Final = type_info.struct(
+    "pallet_balances::types::AccountData",
+    type_info.Parameter("Balance", type_info.U128),
+    free=type_info.U128,
+    reserved=type_info.U128,
+    frozen=type_info.U128,
+    flags=type_info.wrapper("pallet_balances::types::ExtraFlags", type_info.U128, "u128"),
 )
-_dispatch_info: Final[Codec[DispatchEventInfo]] = scale.triple(weight_codec, scale.u8, scale.u8).map(
-    "DispatchEventInfo",
-    lambda parts: DispatchEventInfo(*parts),
-    lambda info: (info.weight, info.class_, info.pays_fee),
+
+
+def _per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
+    """`PerDispatchClass<T>`."""
+    return type_info.struct(
+        "frame_support::dispatch::PerDispatchClass",
+        type_info.Parameter("T", info),
+        normal=info,
+        operational=info,
+        mandatory=info,
+    )
+
+
+_ENGINE: Final = (
+    type_info.Field(type_info.ArrayOf(4, type_info.U8), type_name="ConsensusEngineId"),
+    type_info.Field(type_info.BYTES, type_name="Vec<u8>"),
+)
+_DIGEST_ITEM: Final = type_info.Variants(
+    type_info.path("sp_runtime::generic::digest::DigestItem"),
+    (
+        type_info.Variant("Other", DigestKind.OTHER, _ENGINE[1:]),
+        type_info.Variant("Consensus", DigestKind.CONSENSUS, _ENGINE),
+        type_info.Variant("Seal", DigestKind.SEAL, _ENGINE),
+        type_info.Variant("PreRuntime", DigestKind.PRE_RUNTIME, _ENGINE),
+    ),
+)
+_DIGEST: Final = type_info.struct("sp_runtime::generic::digest::Digest", logs=type_info.SequenceOf(_DIGEST_ITEM))
+_DISPATCH_INFO: Final = type_info.struct(
+    "frame_system::DispatchEventInfo",
+    weight=weight_info,
+    class_=type_info.enum("frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory"),
+    pays_fee=type_info.enum("frame_support::dispatch::Pays", "Yes", "No"),
+)
+account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId, type_info.ACCOUNT_ID)
+hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash, type_info.H256)
+account_info: Final[Codec[AccountInfo]] = Codec(
+    "AccountInfo",
+    _encode_account,
+    _read_account,
+    type_info.struct(
+        "frame_system::AccountInfo",
+        type_info.Parameter("Nonce", type_info.U32),
+        type_info.Parameter("AccountData", _ACCOUNT_DATA),
+        nonce=type_info.U32,
+        consumers=type_info.U32,
+        providers=type_info.U32,
+        sufficients=type_info.U32,
+        data=_ACCOUNT_DATA,
+    ),
+)
+_digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM)
+_consumed: Final[Codec[ConsumedWeight]] = (
+    scale.triple(weight_codec, weight_codec, weight_codec)
+    .map(
+        "PerDispatchClass<Weight>",
+        lambda classes: ConsumedWeight(*classes),
+        lambda consumed: (consumed.normal, consumed.operational, consumed.mandatory),
+    )
+    .described(_per_class(weight_info))
+)
+_dispatch_info: Final[Codec[DispatchEventInfo]] = (
+    scale.triple(weight_codec, scale.u8, scale.u8)
+    .map(
+        "DispatchEventInfo",
+        lambda parts: DispatchEventInfo(*parts),
+        lambda info: (info.weight, info.class_, info.pays_fee),
+    )
+    .described(_DISPATCH_INFO)
 )
 
 # Storage
@@ -118,7 +182,7 @@ ACCOUNT: Final = StorageMap(PALLET, "Account", Blake2_128Concat, account_id, acc
 NUMBER: Final = StorageValue(PALLET, "Number", scale.u32, 0)
 PARENT_HASH: Final = StorageValue(PALLET, "ParentHash", hash_codec, Hash(bytes(32)))
 BLOCK_HASH: Final = StorageMap(PALLET, "BlockHash", Twox64Concat, scale.u32, hash_codec)
-DIGEST: Final = StorageValue(PALLET, "Digest", scale.vec(_digest_item), [])
+DIGEST: Final = StorageValue(PALLET, "Digest", scale.vec(_digest_item).described(_DIGEST), [])
 EXTRINSIC_COUNT: Final = StorageValue(PALLET, "ExtrinsicCount", scale.u32)
 EVENTS: Final[bytes] = StorageValue(PALLET, "Events", scale.bytes_).key
 EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", scale.u32, 0)

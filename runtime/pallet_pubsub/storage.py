@@ -63,7 +63,11 @@ _expiry_block: Final[Codec[int]] = scale.fixed(8).map(
 )
 
 RegisteredPublishers: Final = StorageMap(
-    PALLET, "RegisteredPublishers", Twox64Concat, para_id, struct(PublisherInfo, account_id, balance)
+    PALLET,
+    "RegisteredPublishers",
+    Twox64Concat,
+    para_id,
+    struct(PublisherInfo, account_id, balance, rust="pallet_broadcaster::PublisherInfo"),
 )
 CounterForRegisteredPublishers: Final = StorageValue(PALLET, "CounterForRegisteredPublishers", scale.u32, 0)
 PublishedKeys: Final = StorageMap(PALLET, "PublishedKeys", Twox64Concat, para_id, scale.u32, 0)
@@ -71,7 +75,9 @@ TotalStorageSize: Final = StorageMap(PALLET, "TotalStorageSize", Twox64Concat, p
 TtlData: Final = StorageDoubleMap(
     PALLET, "TtlData", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.pair(scale.u32, relay_number)
 )
-TtlScanCursor: Final = StorageValue(PALLET, "TtlScanCursor", struct(ScanCursor, para_id, pubsub_key, scale.u32))
+TtlScanCursor: Final = StorageValue(
+    PALLET, "TtlScanCursor", struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor")
+)
 TtlLapMark: Final = StorageMap(PALLET, "TtlLapMark", Twox64Concat, para_id, pubsub_key)
 ExpiryIndex: Final = StorageDoubleMap(
     PALLET, "ExpiryIndex", Identity, _expiry_block, Identity, scale.pair(para_id, pubsub_key), scale.unit

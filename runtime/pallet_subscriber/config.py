@@ -85,6 +85,8 @@ class RuntimeSpec:
     max_stored_keys: int = 1024
     handler: str = "observe"
     handler_weight: Weight = DEFAULT_HANDLER_WEIGHT
+    accounts: bool = False
+    """Whether the chain has accounts and takes signed extrinsics; no upgrade changes it."""
 
     @property
     def allowed_pov(self) -> int:
@@ -107,6 +109,9 @@ class RuntimeSpec:
         return spec_codec.encode(self)
 
 
+MAX_EXTRINSICS: Final = 128 * 1024
+"""Bytes of signed extrinsics in one block of a chain with accounts, the proof sizes of their weights included."""
+
 _MAX_STATIC_BYTES: Final = 64 * 1024
 """A generous bound on the paths of the static keys: the largest real proof carried under 42 KiB of them."""
 
@@ -115,6 +120,14 @@ def integrity_test(spec: RuntimeSpec) -> None:
     """Refuses at genesis what cannot work (PS-50, PS-62). Raises `ImpossibleConfig` with the figures."""
     allowed = spec.max_pov_size * 85 // 100
     reserve = spec.max_pov_size - allowed
+    extrinsics = MAX_EXTRINSICS if spec.accounts else 0
+    minimum = 0 if spec.reserve_minimum else MIN_BUDGET
+    if spec.accounts and reserve < extrinsics + _MAX_STATIC_BYTES + minimum:
+        raise ImpossibleConfig(
+            f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for messages, but "
+            f"extrinsics, static keys and the minimum that is not reserved need "
+            f"{extrinsics + _MAX_STATIC_BYTES + minimum}; raise it"
+        )
     if not spec.reserve_minimum and reserve < MIN_BUDGET + _MAX_STATIC_BYTES:
         raise ImpossibleConfig(
             f"max_pov_size {spec.max_pov_size} leaves {reserve} bytes beside the {allowed} for messages, but the 1 MiB "
@@ -207,6 +220,7 @@ def _encode_spec(spec: RuntimeSpec) -> bytes:
             _name.encode(spec.handler),
             scale.u64.encode(spec.handler_weight.ref_time),
             scale.u64.encode(spec.handler_weight.proof_size),
+            b"\x01" if spec.accounts else b"",
         )
     )
 
@@ -233,7 +247,18 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
         max_stored_keys=reader.uint(4),
         handler=_name.read(reader),
         handler_weight=Weight(reader.uint(8), reader.uint(8)),
+        accounts=_read_flag(reader),
     )
+
+
+def _read_flag(reader: Reader) -> bool:
+    """Whether the flag `accounts`, which is written only when it is on, is what is left. Raises `ScaleError`."""
+    if not reader.remaining():
+        return False
+    at = reader.pos
+    if reader.u8() != 1:
+        raise ScaleError(f"only 01 may follow a runtime, at offset {at}")
+    return True
 
 
 spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read_spec)

@@ -16,7 +16,8 @@ CacheSlots           ParaId, prefix -> [H256]                    policy `slots`
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.items import (
@@ -71,18 +72,43 @@ def _read_info(reader: Reader) -> CacheInfo:
     return CacheInfo(reader.uint(4), reader.uint(4), reader.uint(4))
 
 
+def _read_reason(index: int) -> DisableReason:
+    if index >= len(_REASONS):
+        raise ScaleError(f"no DisableReason {index}")
+    return _REASONS[index]
+
+
 _REASONS: Final = tuple(DisableReason)
 
-para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId)
-hash_: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash)
+para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
+hash_: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash, type_info.H256)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
 relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.named("RelayBlockNumber", RelayBlockNumber)
 item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
 generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
 packed_row: Final[Codec[tuple[bytes, int]]] = scale.pair(scale.fixed(8), scale.u32)
-last_delivered: Final = Codec("LastDelivered", _encode_last, _read_last)
-cache_info: Final = Codec("CacheInfo", _encode_info, _read_info)
-disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", lambda i: _REASONS[i], _REASONS.index)
+last_delivered: Final = Codec(
+    "LastDelivered",
+    _encode_last,
+    _read_last,
+    type_info.struct(
+        "pallet_subscriber::LastDelivered",
+        entry_hash=type_info.H256,
+        ttl=type_info.U32,
+        when_inserted=type_info.U32,
+    ),
+)
+cache_info: Final = Codec(
+    "CacheInfo",
+    _encode_info,
+    _read_info,
+    type_info.struct(
+        "pallet_subscriber::CacheInfo", generation=type_info.U32, nodes=type_info.U32, bytes=type_info.U32
+    ),
+)
+disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _read_reason, _REASONS.index).described(
+    type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS))
+)
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
 """A value that is its own encoding: trie nodes and rows of slots, whose length storage knows."""
 

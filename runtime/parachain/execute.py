@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from pubsub_emulator.primitives.header import DigestItem, Header
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.accounts.publisher import Published, published
 from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import EventRecord, records
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
@@ -14,10 +17,18 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Inherent, message_chain, queue_head
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from pubsub_emulator.runtime.parachain.governance import CODE, execute_downward
-from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
+from pubsub_emulator.runtime.parachain.governance import execute_downward
+from pubsub_emulator.runtime.parachain.ledger import (
+    ExtrinsicsCost,
+    Ledger,
+    added_state_bytes,
+    make_ledger,
+    own_state_bytes,
+)
+from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, SignedBody, note_time
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
@@ -31,6 +42,10 @@ class BlockOutcome:
     deliveries: tuple[Delivery, ...]
     ledger: Ledger
     plan: Plan
+    extrinsics: tuple[DispatchOutcome, ...] = ()
+    """What became of each signed extrinsic."""
+    published: tuple[Published, ...] = ()
+    """What calls published, for the parachain to send upward."""
 
 
 def runtime_spec(storage: Storage) -> RuntimeSpec:
@@ -47,24 +62,35 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     inherent: Inherent,
     plan: Plan,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+    extrinsics: SignedBody = NO_EXTRINSICS,
 ) -> BlockOutcome:
     """Carry out a block whose proof was read as `plan`, and commit. `storage` must lie over the parent's state.
 
-    `storage` records reads: what of them only happened here, and not in the walk, is part of the ledger too.
+    `storage` records reads: what of them only happened here, and not in the walk, is part of the ledger too. Signed
+    extrinsics run after the inherent. Raises `BadBody` for the first that cannot be part of the block.
     """
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
     system.note_extrinsic(storage, 0)
+    if spec.accounts:
+        note_time(storage, plan.statics)
     _note_messages(storage, inherent, plan.statics)
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
     for message in inherent.downward:
-        execute_downward(storage, message.msg)
-    system.note_applied(storage, 1)
+        if spec.accounts:
+            execute_superuser(storage, parachain_accounts(spec).calls, message.msg)
+        else:
+            execute_downward(storage, message.msg)
+    reads = tuple(storage.recorded or ())
+    outcomes = extrinsics.run(storage, spec)
+    system.note_applied(storage, 1 + len(outcomes))
     log = tuple(records(storage))
+    gone_upward = published(storage)
     system.finalize(storage)
-    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, storage.recorded or ()))
+    cost = ExtrinsicsCost(extrinsics.length, added_state_bytes(before, reads, storage.recorded or ()))
+    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads), cost)
     root = storage.commit()
-    return BlockOutcome(storage.state, root, log, deliveries, ledger, plan)
+    return BlockOutcome(storage.state, root, log, deliveries, ledger, plan, outcomes, gone_upward)
 
 
 def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) -> None:

@@ -4,13 +4,16 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.accounts.genesis import endow
+from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.items import StorageValue
-from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
 from pubsub_emulator.runtime.parachain.block import extrinsics_root
-from pubsub_emulator.runtime.parachain.governance import CODE, check_runtime
+from pubsub_emulator.runtime.parachain.governance import check_runtime
 
 AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
 """Ed25519 keys of the collators, in turn order."""
@@ -32,4 +35,8 @@ def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, 
             (PARACHAIN_ID.key, para_id.encode(spec.para_id)),
         ]
     )
+    if spec.accounts:
+        storage = Storage(state)
+        endow(storage, Balances())
+        storage.commit()
     return Header(Hash(bytes(32)), 0, state.root(), extrinsics_root(())), state

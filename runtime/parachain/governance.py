@@ -8,11 +8,14 @@ queue chain alone. In bytes, `VersionedXcm::V5`:
     06 02 00 Vec<u8>           Transact { origin_kind: Superuser, fallback_max_weight: None, call }
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework import dispatch
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome
@@ -24,10 +27,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
 from pubsub_emulator.runtime.pallet_subscriber.delivered import repack
-from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
-
-CODE: Final = b":code"
-"""Well-known key of the runtime, here a `RuntimeSpec`."""
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((PALLET_INDEX["System"], 2))
@@ -55,10 +55,10 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
 
     A call that fails, or that does not decode, changes nothing and never fails the block: the relay chain sent it.
     """
-    if not message.startswith(_SUPERUSER_TRANSACT):
+    call = superuser_call(message)
+    if call is None:
         return None
     try:
-        call = scale.bytes_.decode(message[len(_SUPERUSER_TRANSACT) :])
         if call.startswith(_SET_CODE):
             upgrade(storage, decode_spec(scale.bytes_.decode(call[2:])))
             return None
@@ -66,6 +66,16 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
     except (ScaleError, ImpossibleConfig):
         return None
     return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET, name, (para,)))
+
+
+def superuser_call(message: bytes) -> bytes | None:
+    """The encoded root call that a downward message carries, `None` when it has another shape."""
+    if not message.startswith(_SUPERUSER_TRANSACT):
+        return None
+    try:
+        return scale.bytes_.decode(message[len(_SUPERUSER_TRANSACT) :])
+    except ScaleError:
+        return None
 
 
 def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
@@ -77,11 +87,24 @@ def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
     return _CALLS[index], para
 
 
-def check_runtime(spec: RuntimeSpec) -> None:
+def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
     """Refuses a runtime that no block could be executed with. Raises `ImpossibleConfig`."""
     integrity_test(spec)
-    if spec.handler not in HANDLERS:
-        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(HANDLERS)}")
+    ensure_handler(spec, handlers)
+
+
+def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler]) -> None:
+    """Raises `ImpossibleConfig` when none of `handlers` is the runtime's."""
+    if spec.handler not in handlers:
+        raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}")
+
+
+@lru_cache(maxsize=64)
+def sound_runtime(code: bytes) -> RuntimeSpec:
+    """The runtime that `code` describes, if one can work so. Raises `ScaleError` and `ImpossibleConfig`."""
+    spec = decode_spec(code)
+    integrity_test(spec)
+    return spec
 
 
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
@@ -94,6 +117,8 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     before = decode_spec(storage.get(CODE) or b"")
     if spec.para_id != before.para_id:
         raise ImpossibleConfig(f"a runtime of parachain {spec.para_id} cannot run parachain {before.para_id}")
+    if spec.accounts != before.accounts:
+        raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
     repack(storage, before, spec)
     for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
         if before.cache is not spec.cache:

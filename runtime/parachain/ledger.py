@@ -4,8 +4,9 @@ Bytes that stand in the proof are costs (length and SCALE length prefix). Charge
 the parachain's own state; `own_state` is what such reads really add to its storage proof, measured on its trie.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId
@@ -47,6 +48,10 @@ class Ledger:
     own_state_bytes: int
     cache_state_bytes: int
     publishers: tuple[PublisherLedger, ...]
+    extrinsics_bytes: int = 0
+    """What signed extrinsics weigh in the block, with their lengths."""
+    extrinsics_state_bytes: int = 0
+    """What running them adds to the parachain's storage proof beside `own_state_bytes`."""
 
     @property
     def unused(self) -> int:
@@ -77,7 +82,31 @@ def _total(nodes: Mapping[Hash, bytes]) -> int:
     return sum(node_cost(len(node)) for node in nodes.values())
 
 
-def make_ledger(plan: Plan, messages_bytes: int, own_state: tuple[int, int]) -> Ledger:
+def added_state_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
+    """What proving `all_keys` costs beyond what proving `before`, which are the first of them, costs."""
+    if len(all_keys) == len(before):
+        return 0
+    nodes: dict[Hash, bytes] = {}
+    state.top.prove(before, nodes)
+    without = _total(nodes)
+    state.top.prove(all_keys, nodes)
+    return _total(nodes) - without
+
+
+@dataclass(frozen=True, slots=True)
+class ExtrinsicsCost:
+    """What signed extrinsics cost, in bytes: of the block, and of the parachain's own storage proof."""
+
+    length: int = 0
+    state: int = 0
+
+
+NO_COST: Final = ExtrinsicsCost()
+
+
+def make_ledger(
+    plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: ExtrinsicsCost = NO_COST
+) -> Ledger:
     """The ledger of a block whose walk was `plan`."""
     return Ledger(
         budget=plan.budget,
@@ -90,6 +119,8 @@ def make_ledger(plan: Plan, messages_bytes: int, own_state: tuple[int, int]) -> 
         own_state_bytes=own_state[0],
         cache_state_bytes=own_state[1],
         publishers=tuple(_publisher(publisher) for publisher in plan.publishers.values()),
+        extrinsics_bytes=extrinsics.length,
+        extrinsics_state_bytes=extrinsics.state,
     )
 
 

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pubsub_emulator.primitives.ed25519 import verify
-from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
@@ -39,9 +40,9 @@ from pubsub_emulator.runtime.parachain.execute import (
     downward_head_after,
     execute_block,
     horizontal_heads_after,
-    runtime_spec,
 )
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain.governance import ensure_handler, sound_runtime
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
@@ -58,6 +59,10 @@ class RelayContext:
     slot_now: Slot
 
 
+class BadState(PubsubError):
+    """A state on which no block of a parachain can be judged: it holds what no block of one writes."""
+
+
 def validate_block(
     parent: Header,
     state: State,
@@ -67,13 +72,42 @@ def validate_block(
 ) -> BlockOutcome:
     """Judge a candidate on top of `parent`, whose state is `state`; both stay as they are.
 
-    Raises `InvalidBlock` with the first verdict and all offences that hold.
+    Raises `InvalidBlock` with the first verdict and all offences that hold, and `BadState` when the state below is not
+    one that blocks of a parachain lead to: then nothing can be said of the candidate.
     """
     inherent = candidate.inherent
     if relay.number != inherent.relay_parent_number:
         raise DefensiveFailure(f"context of relay block {relay.number} for a block on {inherent.relay_parent_number}")
+    try:
+        return _judge(parent, state, candidate, relay, handlers)
+    except (ScaleError, ImpossibleConfig) as error:
+        # The candidate's own bytes and the relay chain's never come to here: they end in verdicts (PS-54).
+        raise BadState(f"the state below block {candidate.header.number} makes no sense: {error}") from error
+
+
+def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> RuntimeSpec:
+    """The runtime of a state that blocks can be judged on. Raises `ScaleError` or `ImpossibleConfig` for another.
+
+    What is in single rows is not looked at here; a row that does not decode raises `ScaleError` when it is read.
+    """
+    spec = sound_runtime(storage.get(CODE) or b"")
+    ensure_handler(spec, handlers)
+    authorities = AUTHORITIES.get(storage)
+    if not authorities:
+        raise ImpossibleConfig("there are no authorities")
+    return spec
+
+
+def _judge(
+    parent: Header,
+    state: State,
+    candidate: Candidate,
+    relay: RelayContext,
+    handlers: Mapping[str, SubscriptionHandler],
+) -> BlockOutcome:
+    inherent = candidate.inherent
     storage = Storage(state.fork())
-    spec = runtime_spec(storage)
+    spec = check_state(storage, handlers)
     authorities = tuple(AUTHORITIES.get(storage))
     offences = [
         *check_seal(authorities, parent, candidate, relay.slot_now),

@@ -19,6 +19,8 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = "Babe"
 CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", scale.u64, 0)
+EPOCH_INDEX: Final = StorageValue(PALLET, "EpochIndex", scale.u64, 0)
+GENESIS_SLOT: Final = StorageValue(PALLET, "GenesisSlot", scale.u64, 0)
 _SECONDARY_PLAIN: Final = 2
 
 
@@ -37,6 +39,16 @@ class Babe(Hooks):
     """Takes the slot from the digest; a block without one keeps the slot of its parent."""
 
     NAME = PALLET
+
+    def genesis(self, storage: Storage, slot: Slot) -> None:
+        """Write the slot of block 0 and the index of its epoch, for clients that derive time from them."""
+        GENESIS_SLOT.put(storage, slot)
+        CURRENT_SLOT.put(storage, slot)
+        EPOCH_INDEX.put(storage, 0)
+
+    def on_new_session(self, storage: Storage, session: int) -> None:
+        """Begin the epoch that goes with a session."""
+        EPOCH_INDEX.put(storage, session)
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
         """Set `CurrentSlot`. Raises `DefensiveFailure` when slots do not increase: relay blocks are built here."""

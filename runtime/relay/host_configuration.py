@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.structs import struct
@@ -140,15 +140,42 @@ def _read_node_features(reader: Reader) -> NodeFeatures:
 
 
 _u32: Final = scale.u32
-_async_backing: Final[Codec[AsyncBackingParams]] = struct(AsyncBackingParams, _u32, _u32)
+_PREPARE: Final = type_info.enum("polkadot_primitives::v8::PvfPrepKind", "Precheck", "Prepare")
+_EXECUTE: Final = type_info.enum("polkadot_primitives::v8::PvfExecKind", "Backing", "Approval")
+_async_backing: Final[Codec[AsyncBackingParams]] = struct(
+    AsyncBackingParams, _u32, _u32, rust="polkadot_primitives::v8::async_backing::AsyncBackingParams"
+)
 _executor_params: Final[Codec[tuple[ExecutorParam, ...]]] = scale.vec(
-    Codec("ExecutorParam", lambda param: bytes((param.variant,)) + param.fields, _read_executor_param)
+    Codec(
+        "ExecutorParam",
+        lambda param: bytes((param.variant,)) + param.fields,
+        _read_executor_param,
+        type_info.Variants(
+            type_info.path("polkadot_primitives::v8::executor_params::ExecutorParam"),
+            (
+                type_info.Variant("MaxMemoryPages", 1, (type_info.Field(type_info.U32),)),
+                type_info.Variant("StackLogicalMax", 2, (type_info.Field(type_info.U32),)),
+                type_info.Variant("StackNativeMax", 3, (type_info.Field(type_info.U32),)),
+                type_info.Variant("PrecheckingMaxMemory", 4, (type_info.Field(type_info.U64),)),
+                type_info.Variant("PvfPrepTimeout", 5, (type_info.Field(_PREPARE), type_info.Field(type_info.U64))),
+                type_info.Variant("PvfExecTimeout", 6, (type_info.Field(_EXECUTE), type_info.Field(type_info.U64))),
+                type_info.Variant("WasmExtBulkMemory", 7),
+            ),
+        ),
+    )
 ).map("ExecutorParams", tuple, list)
 _node_features: Final[Codec[NodeFeatures]] = Codec(
-    "NodeFeatures", lambda bits: encode_compact(bits.length) + bits.data, _read_node_features
+    "NodeFeatures", lambda bits: encode_compact(bits.length) + bits.data, _read_node_features, type_info.BitSequence()
 )
 _scheduler: Final[Codec[SchedulerParams]] = struct(
-    SchedulerParams, _u32, _u32, scale.option(_u32), *([_u32] * 6), scale.u128, _u32
+    SchedulerParams,
+    _u32,
+    _u32,
+    scale.option(_u32),
+    *([_u32] * 6),
+    scale.u128,
+    _u32,
+    rust="polkadot_primitives::v8::SchedulerParams",
 )
 _ABRIDGED_FIELDS: Final[tuple[Codec[Any], ...]] = (*([_u32] * 9), _async_backing)
 
@@ -169,6 +196,7 @@ host_configuration: Final[Codec[HostConfiguration]] = struct(
     _node_features,
     _u32,
     _scheduler,
+    rust="polkadot_runtime_parachains::configuration::HostConfiguration",
 )
 
 

@@ -68,9 +68,16 @@ class HrmpChannel:
     recipient_deposit: int = 0
 
 
-channel_id: Final[Codec[HrmpChannelId]] = struct(HrmpChannelId, para_id, para_id)
+channel_id: Final[Codec[HrmpChannelId]] = struct(
+    HrmpChannelId, para_id, para_id, rust="polkadot_parachain_primitives::primitives::HrmpChannelId"
+)
 channel: Final[Codec[HrmpChannel]] = struct(
-    HrmpChannel, *([scale.u32] * 5), scale.option(hash_codec), scale.u128, scale.u128
+    HrmpChannel,
+    *([scale.u32] * 5),
+    scale.option(hash_codec),
+    scale.u128,
+    scale.u128,
+    rust="polkadot_runtime_parachains::hrmp::HrmpChannel",
 )
 
 # Storage

@@ -56,7 +56,9 @@ class BackedCandidate:
     commitments: CandidateCommitments
 
 
-_outbound: Final[Codec[OutboundHrmpMessage]] = struct(OutboundHrmpMessage, para_id, scale.bytes_)
+_outbound: Final[Codec[OutboundHrmpMessage]] = struct(
+    OutboundHrmpMessage, para_id, scale.bytes_, rust="polkadot_core_primitives::OutboundHrmpMessage"
+)
 commitments_codec: Final[Codec[CandidateCommitments]] = struct(
     CandidateCommitments,
     scale.vec(scale.bytes_).map("UpwardMessages", tuple, list),

@@ -13,7 +13,7 @@ from bisect import insort
 from enum import IntEnum
 from typing import Final, TypeVar
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
@@ -62,7 +62,9 @@ def _enum(kind: type[E]) -> Codec[E]:
         except ValueError:
             raise ScaleError(f"no {kind.__name__} at offset {at}") from None
 
-    return Codec(kind.__name__, lambda value: bytes((value,)), read)
+    names = ("".join(word.capitalize() for word in member.name.split("_")) for member in kind)
+    info = type_info.enum(f"polkadot_runtime_parachains::paras::{kind.__name__}", *names)
+    return Codec(kind.__name__, lambda value: bytes((value,)), read, info)
 
 
 PARACHAINS: Final = StorageValue(PALLET, "Parachains", scale.vec(para_id), [])

@@ -41,7 +41,13 @@ PARAS: Final = StorageMap(
     "Paras",
     Twox64Concat,
     para_id,
-    struct(ParaInfo, account_id, scale.u128, scale.option(scale.boolean)),
+    struct(
+        ParaInfo,
+        account_id,
+        scale.u128,
+        scale.option(scale.boolean),
+        rust="polkadot_runtime_common::paras_registrar::ParaInfo",
+    ),
 )
 
 

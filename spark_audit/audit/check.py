@@ -17,6 +17,7 @@ from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
@@ -24,7 +25,6 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
-from pubsub_emulator.runtime.parachain.governance import CODE
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.spark_audit.audit import findings
 from pubsub_emulator.spark_audit.audit.evidence import (

@@ -33,6 +33,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
@@ -41,7 +42,6 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
-from pubsub_emulator.runtime.parachain.governance import CODE
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.spark_audit.audit import findings
 from pubsub_emulator.spark_audit.audit.partial_trie import Fetch, partial_state

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
@@ -92,15 +93,15 @@ def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
 def _documents(path: Path) -> list[tuple[str, Any]]:
     """Every answer and request in a file with its place; JSON, a batch of it, or JSON line by line."""
     try:
-        text = path.read_bytes().decode()
+        text = read_bytes(path, error=NodeDataError).decode()
     except UnicodeDecodeError as error:
         raise NodeDataError(f"{path}: not UTF-8 at byte {error.start}") from None
     try:
-        whole = json.loads(text)
-    except ValueError as error:
+        whole = parse_json(text.encode(), str(path), NodeDataError)
+    except NodeDataError:
         lines = [(f"{path}:{at}", line) for at, line in enumerate(text.splitlines(), start=1) if line.strip()]
         if len(lines) < 2:
-            raise NodeDataError(f"{path}: not JSON: {error}") from None
+            raise
         return [(place, _json(place, line)) for place, line in lines]
     if isinstance(whole, list) and whole and all(isinstance(each, dict) for each in whole):
         return [(f"{path}[{at}]", each) for at, each in enumerate(whole)]
@@ -108,10 +109,7 @@ def _documents(path: Path) -> list[tuple[str, Any]]:
 
 
 def _json(place: str, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise NodeDataError(f"{place}: not JSON: {error}") from None
+    return parse_json(line.encode(), place, NodeDataError)
 
 
 def _is_request(document: Any) -> bool:

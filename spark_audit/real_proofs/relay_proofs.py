@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
@@ -94,12 +95,7 @@ def import_relay_proofs(files: Iterable[Path], out: Path) -> Imported:
 
 def read_relay_proof(path: Path) -> RelayProof:
     """The inherent in a file, checked. Raises `ImportRefused` naming file and field."""
-    try:
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ImportRefused(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise ImportRefused(f"{path}: not JSON: {error}") from None
+    data = read_json(path, error=ImportRefused)
     if not isinstance(data, dict):
         raise ImportRefused(f"{path}: not a JSON object")
     fields = _Fields(path, data)

@@ -173,12 +173,12 @@ GUARDS = [
     # The state
     Guard(
         "post-state",
-        validate.validate_block,
+        validate._judge,
         "outcome.state_root != candidate.header.state_root",
         "False",
         "post-state",
     ),
-    Guard("fork", validate.validate_block, "Storage(state.fork())", "Storage(state)", "state left alone"),
+    Guard("fork", validate._judge, "Storage(state.fork())", "Storage(state)", "state left alone"),
     # The meter
     Guard("stop-rule", Meter.check, "self.used > self._last_start", "False", "stops, none"),
     Guard("stop-reserve", Meter.__init__, " - spec.max_item_cost - ROW_COST", "", "stops, none"),

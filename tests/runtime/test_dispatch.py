@@ -142,7 +142,7 @@ def test_dispatch_errors_have_the_bytes_of_sp_runtime(error: DispatchError, enco
     assert type(dispatch_error.decode(error.encode())) is type(error)
 
 
-@pytest.mark.parametrize("data", ["", "0e", "03", "03ff00000000", "0305ff000000", "070a", "0803", "0200"])
+@pytest.mark.parametrize("data", ["", "0e", "03", "03fe00000000", "0305ff000000", "070a", "0803", "0200"])
 def test_bytes_that_are_no_dispatch_error_are_refused(data: str) -> None:
     with pytest.raises(ScaleError):
         dispatch_error.decode(bytes.fromhex(data))

@@ -10,6 +10,7 @@ from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data, publisher_root_key
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.framework.dispatch import dispatch as dispatch_call
@@ -157,7 +158,7 @@ class Subscriber:
 
     def __init__(self, spec: RuntimeSpec) -> None:
         rows = [(b"other %d" % i, b"x" * 40) for i in range(3)]
-        self.storage = Storage(State.from_entries([*rows, (governance.CODE, spec.encode())]))
+        self.storage = Storage(State.from_entries([*rows, (CODE, spec.encode())]))
         self.calls = Recorder()
 
     @property

@@ -16,7 +16,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.hashing import twox64_concat
 from pubsub_emulator.primitives.scale import Codec, Reader
@@ -24,7 +24,13 @@ from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaini
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import encode_weight, pallet_errors, read_weight, weight_codec
+from pubsub_emulator.runtime.framework.dispatch import (
+    encode_weight,
+    pallet_errors,
+    read_weight,
+    weight_codec,
+    weight_info,
+)
 from pubsub_emulator.runtime.framework.events import Event, event
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
 from pubsub_emulator.runtime.framework.system import hash_codec
@@ -45,7 +51,29 @@ def _encode_origin(para: ParaId) -> bytes:
     return b"\x00\x00" + para.to_bytes(4, "little")
 
 
-origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin)
+_ORIGIN: Final = type_info.Variants(
+    type_info.path("polkadot_runtime_parachains::inclusion::AggregateMessageOrigin"),
+    (
+        type_info.Variant(
+            "Ump",
+            0,
+            (
+                type_info.Field(
+                    type_info.Variants(
+                        type_info.path("polkadot_runtime_parachains::inclusion::UmpQueueId"),
+                        (type_info.Variant("Para", 0, (type_info.Field(type_info.PARA_ID),)),),
+                    )
+                ),
+            ),
+        ),
+    ),
+)
+origin: Final[Codec[ParaId]] = Codec(
+    "AggregateMessageOrigin",
+    _encode_origin,
+    _read_origin,
+    _ORIGIN,
+)
 """The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
 
 
@@ -174,8 +202,43 @@ class _BookCodec(Codec[BookState]):
         return super().decode(data)  # which says what is wrong
 
 
-book_state: Final[Codec[BookState]] = _BookCodec("BookState", _encode_book, _read_book)
-_page: Final[Codec[Page]] = Codec("Page", _encode_page, _read_page)
+book_state: Final[Codec[BookState]] = _BookCodec(
+    "BookState",
+    _encode_book,
+    _read_book,
+    type_info.struct(
+        "pallet_message_queue::BookState",
+        type_info.Parameter("MessageOrigin", _ORIGIN),
+        begin=type_info.U32,
+        end=type_info.U32,
+        count=type_info.U32,
+        ready_neighbours=type_info.option(
+            type_info.struct(
+                "pallet_message_queue::Neighbours",
+                type_info.Parameter("MessageOrigin", _ORIGIN),
+                prev=_ORIGIN,
+                next=_ORIGIN,
+            )
+        ),
+        message_count=type_info.U64,
+        size=type_info.U64,
+    ),
+)
+_page: Final[Codec[Page]] = Codec(
+    "Page",
+    _encode_page,
+    _read_page,
+    type_info.struct(
+        "pallet_message_queue::Page",
+        type_info.Parameter("Size", type_info.U32),
+        remaining=type_info.U32,
+        remaining_size=type_info.U32,
+        first_index=type_info.U32,
+        first=type_info.U32,
+        last=type_info.U32,
+        heap=type_info.bounded(type_info.U8),
+    ),
+)
 
 BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
 PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)
@@ -235,7 +298,22 @@ def _read_error(reader: Reader) -> MessageError:
     return error
 
 
-message_error: Final[Codec[MessageError]] = Codec("ProcessMessageError", MessageError.encode, _read_error)
+message_error: Final[Codec[MessageError]] = Codec(
+    "ProcessMessageError",
+    MessageError.encode,
+    _read_error,
+    type_info.Variants(
+        type_info.path("frame_support::traits::messages::ProcessMessageError"),
+        tuple(
+            type_info.Variant(
+                kind.name,
+                kind,
+                (type_info.Field(weight_info),) if kind is ProcessMessageError.Overweight else (),
+            )
+            for kind in ProcessMessageError
+        ),
+    ),
+)
 
 
 @event(PALLET, 0, hash_codec, origin, message_error)

@@ -1,0 +1,91 @@
+"""The `XcmPallet`, as much of it as sends messages down to parachains.
+
+It stands here, not among the relay chain's other pallets, because it knows XCM and the downward queue at once.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final
+
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.origin import Origin, Signed, ensure_signed_or_root
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.xcm import Parachain, Xcm
+from pubsub_emulator.xcm.instructions import XCM, DescendOrigin
+from pubsub_emulator.xcm.location import AccountId32, Location
+from pubsub_emulator.xcm.message import encode
+from pubsub_emulator.xcm.schema import XcmCodec, XcmReader
+
+PALLET: Final = "XcmPallet"
+VERSION: Final = 5
+_WEIGHT: Final = Weight(150_000_000, 3_610)
+
+Send = Callable[[Storage, ParaId, bytes], None]
+"""Queues a downward message. Raises `DispatchError`."""
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `pallet_xcm`, those that are met here."""
+
+    Unreachable = 0
+    SendFailure = 1
+
+
+def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[object]:
+    def encode_versioned(value: object) -> bytes:
+        return bytes((VERSION,)) + codec.encode(value)  # type: ignore[arg-type]  # the codec checks what it is given
+
+    def read(reader: Reader) -> object:
+        at = reader.pos
+        version = reader.u8()
+        if version != VERSION:
+            raise ScaleError(f"only {name}::V5 is known, not V{version}, at offset {at}")
+        bounded = XcmReader(reader.data, reader.pos)
+        value = codec.read(bounded)
+        reader.pos = bounded.pos
+        return value
+
+    return Codec(name, encode_versioned, read, type_info.Named(name))
+
+
+versioned_location: Final = _versioned("VersionedLocation", Location.codec)
+versioned_xcm: Final = _versioned("VersionedXcm", XCM)
+
+
+class XcmPallet(Hooks):
+    """`pallet_xcm`; `send_downward` is the relay chain's queue."""
+
+    NAME = PALLET
+
+    def __init__(self, send_downward: Send) -> None:
+        self._send_downward = send_downward
+
+    @dispatchable(0, versioned_location, versioned_xcm, weight=_WEIGHT)
+    def send(self, storage: Storage, origin: Origin, dest: Location, message: Xcm, /) -> None:
+        """Send a message to a parachain: root's as it is, an account's behind `DescendOrigin`.
+
+        Errors: `BadOrigin`; `Unreachable` for any other destination, `SendFailure` when its queue does not take it.
+        """
+        ensure_signed_or_root(origin)
+        if dest.parents or len(dest.interior) != 1 or not isinstance(dest.interior[0], Parachain):
+            raise ModuleError(PALLET, Error.Unreachable)
+        if isinstance(origin, Signed):
+            message = (DescendOrigin((AccountId32(None, origin.account),)), *message)
+        try:
+            self._send_downward(storage, ParaId(dest.interior[0].inner), encode(message))
+        except (DispatchError, ScaleError):
+            raise ModuleError(PALLET, Error.SendFailure) from None
+
+
+DEFINITION: Final = PalletDefinition(
+    PALLET, PALLET_INDEX[PALLET], "pallet_xcm", calls=XcmPallet, errors=Error, docs="Messages to parachains."
+)

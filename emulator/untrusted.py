@@ -1,0 +1,87 @@
+"""Files that a stranger may have made: bounded in bytes before they are read, and in depth before they are parsed.
+
+Every reader of such a file begins here. What a reader makes of the document is its own: it checks types and ranges
+before it does anything else with a field.
+"""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from pubsub_emulator.primitives.errors import PubsubError
+
+MEBIBYTE: Final = 1_048_576
+
+MOST_BYTES: Final = 64 * MEBIBYTE
+"""The longest file of evidence: a fixture, a case, a finding, what a node answered."""
+
+MOST_TEXT: Final = MEBIBYTE
+"""The longest file that people write by hand."""
+
+MOST_DEPTH: Final = 64
+"""How deep lists and tables may nest; no format here nests deeper than ten."""
+
+_JSON_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
+_TOML_TOKEN: Final = re.compile(r"[\[{]|[\]}]")
+
+
+class Unreadable(PubsubError):
+    """A file that is not what its reader can take; the message names file and reason."""
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> bytes:
+    """The bytes of a file, of which never more than `most` and one are read. Raises `error`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as failure:
+        raise error(f"{path}: {failure.strerror or failure}") from failure
+    if len(data) > most:
+        raise error(f"{path}: longer than the {most:,} bytes that such a file may have")
+    return data
+
+
+def read_json(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> Any:
+    """The JSON document in a file. Raises `error` when it is too long, too deep, or no JSON."""
+    return parse_json(read_bytes(path, most, error), str(path), error)
+
+
+def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> Any:
+    """The JSON document in `data`, UTF-8. Raises `error`, whose message begins with `place`."""
+    depth = 0
+    for token in _JSON_TOKEN.finditer(data):
+        first = data[token.start()]
+        if first in b"[{":
+            depth += 1
+            if depth > MOST_DEPTH:
+                raise error(f"{place}: lists and tables nest deeper than {MOST_DEPTH} levels")
+        elif first in b"]}":
+            depth -= 1
+    try:
+        return json.loads(data.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as failure:
+        raise error(f"{place}: not JSON: {failure}") from None
+
+
+def parse_toml(text: str, place: str, error: type[PubsubError] = Unreadable) -> dict[str, Any]:
+    """The TOML document in `text`. Raises `error`, and `TOMLDecodeError` for what is no TOML.
+
+    Brackets count wherever they stand, in strings and comments too: people balance those.
+    """
+    depth = 0
+    for token in _TOML_TOKEN.finditer(text):
+        depth += 1 if token.group() in "[{" else -1 if depth else 0
+        if depth > MOST_DEPTH:
+            raise error(f"{place}: lists and tables nest deeper than {MOST_DEPTH} levels")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (ValueError, RecursionError) as failure:
+        raise error(f"{place}: not TOML: {failure}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,88 @@
+"""Signatures of extrinsics in three schemes: `MultiSignature`, and whether one is an account's over a message.
+
+    00 Ed25519 [u8; 64] | 01 Sr25519 [u8; 64] | 02 Ecdsa [u8; 65]
+
+Sr25519 and ECDSA come from two libraries of the extras `node` and `audit`, imported on first use here and nowhere else.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, Final
+
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import AccountId
+
+
+class Scheme(IntEnum):
+    """Variants of `MultiSignature`."""
+
+    ED25519 = 0
+    SR25519 = 1
+    ECDSA = 2
+
+
+LENGTH: Final = {Scheme.ED25519: 64, Scheme.SR25519: 64, Scheme.ECDSA: 65}
+"""Bytes of a signature."""
+
+
+class MissingLibrary(PubsubError):
+    """A signature cannot be checked here: a library of the extras `node` and `audit` is not installed."""
+
+
+@lru_cache(maxsize=2)
+def _library(name: str, package: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingLibrary(
+            f"{package} is needed to check this signature: install the extra `node` or `audit`"
+        ) from None
+
+
+def account_of(scheme: Scheme, public: bytes) -> AccountId:
+    """The account of a public key: the key itself, of an ECDSA key (33 bytes, compressed) the blake2b-256."""
+    return AccountId(blake2_256(public) if scheme is Scheme.ECDSA else public)
+
+
+def verify(scheme: Scheme, signature: bytes, message: bytes, account: AccountId) -> bool:
+    """Whether `signature` is that of `account` over `message`; false too for bytes that are no signature.
+
+    Raises `MissingLibrary`.
+    """
+    if len(signature) != LENGTH[scheme]:
+        return False
+    return _VERIFY[scheme](signature, message, account)
+
+
+def _ed25519(signature: bytes, message: bytes, account: AccountId) -> bool:
+    return ed25519.verify(account, message, signature)
+
+
+def _sr25519(signature: bytes, message: bytes, account: AccountId) -> bool:
+    library = _library("sr25519", "py-sr25519-bindings")
+    try:
+        return bool(library.verify(signature, message, account))
+    except ValueError:  # what is no signature or no point of the curve makes the library raise
+        return False
+
+
+def _ecdsa(signature: bytes, message: bytes, account: AccountId) -> bool:
+    library = _library("coincurve", "coincurve")
+    if signature[64] not in range(4):
+        return False
+    try:
+        key = library.PublicKey.from_signature_and_message(signature, blake2_256(message), hasher=None)
+    except ValueError:  # no key can be recovered
+        return False
+    return account_of(Scheme.ECDSA, key.format(compressed=True)) == account
+
+
+_VERIFY: Final[dict[Scheme, Callable[[bytes, bytes, AccountId], bool]]] = {
+    Scheme.ED25519: _ed25519,
+    Scheme.SR25519: _sr25519,
+    Scheme.ECDSA: _ecdsa,
+}

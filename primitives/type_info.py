@@ -1,0 +1,190 @@
+"""What SCALE types are, as a runtime's metadata tells clients: descriptions that codecs carry and metadata is made of.
+
+A description says how a value is laid out and what Rust calls its type. Two descriptions are equal when they say the
+same. Types that depend on the runtime as a whole, or that contain themselves, are `Named`, and whoever reads
+descriptions brings what the names mean on its chain.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+PRIMITIVES: Final = (
+    "bool",
+    "char",
+    "str",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+    "u256",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "i128",
+    "i256",
+)
+"""In the order of `TypeDefPrimitive`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """One of `PRIMITIVES`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOf:
+    """`Compact<T>`."""
+
+    inner: "TypeInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceOf:
+    """`Vec<T>` and what encodes like it."""
+
+    item: "TypeInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """`[T; length]`."""
+
+    length: int
+    item: "TypeInfo"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleOf:
+    """A tuple; without parts it is `()`."""
+
+    parts: "tuple[TypeInfo, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BitSequence:
+    """`BitVec<u8, Lsb0>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A type that the reader's own table describes: `RuntimeCall`, for instance."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a struct or of a variant; in a tuple it has no name."""
+
+    info: "TypeInfo"
+    name: str | None = None
+    type_name: str | None = None
+    docs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant of an enum."""
+
+    name: str
+    index: int
+    fields: tuple[Field, ...] = ()
+    docs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A type parameter, without a type where Rust skips it."""
+
+    name: str
+    info: "TypeInfo | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A struct."""
+
+    path: tuple[str, ...]
+    fields: tuple[Field, ...] = ()
+    params: tuple[Parameter, ...] = ()
+    docs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """An enum."""
+
+    path: tuple[str, ...]
+    variants: tuple[Variant, ...] = ()
+    params: tuple[Parameter, ...] = ()
+    docs: tuple[str, ...] = ()
+
+
+TypeInfo = Primitive | CompactOf | SequenceOf | ArrayOf | TupleOf | BitSequence | Named | Composite | Variants
+
+BOOL: Final = Primitive("bool")
+STR: Final = Primitive("str")
+U8: Final = Primitive("u8")
+U32: Final = Primitive("u32")
+U64: Final = Primitive("u64")
+U128: Final = Primitive("u128")
+BYTES: Final = SequenceOf(U8)
+UNIT: Final = TupleOf()
+
+
+def path(rust: str) -> tuple[str, ...]:
+    """The segments of a Rust path."""
+    return tuple(rust.split("::"))
+
+
+def wrapper(rust: str, inner: TypeInfo, type_name: str | None = None) -> Composite:
+    """A struct of one field without a name."""
+    return Composite(path(rust), (Field(inner, type_name=type_name),))
+
+
+def struct(rust: str, *params: Parameter, **fields: TypeInfo) -> Composite:
+    """A struct of named fields, in order; an underscore after a Python keyword is dropped."""
+    return Composite(path(rust), tuple(Field(info, name.rstrip("_")) for name, info in fields.items()), params)
+
+
+def enum(rust: str, *names: str) -> Variants:
+    """An enum without data, its variants numbered from 0."""
+    return Variants(path(rust), tuple(Variant(name, index) for index, name in enumerate(names)))
+
+
+def option(inner: TypeInfo) -> Variants:
+    """`Option<T>`."""
+    some = Variant("Some", 1, (Field(inner),))
+    return Variants(("Option",), (Variant("None", 0), some), (Parameter("T", inner),))
+
+
+def result(ok: TypeInfo, error: TypeInfo) -> Variants:
+    """`Result<T, E>`."""
+    variants = (Variant("Ok", 0, (Field(ok),)), Variant("Err", 1, (Field(error),)))
+    return Variants(("Result",), variants, (Parameter("T", ok), Parameter("E", error)))
+
+
+def sorted_map(key: TypeInfo, value: TypeInfo) -> Composite:
+    """`BTreeMap<K, V>`."""
+    entries = SequenceOf(TupleOf((key, value)))
+    return Composite(("BTreeMap",), (Field(entries),), (Parameter("K", key), Parameter("V", value)))
+
+
+def bounded(item: TypeInfo) -> Composite:
+    """`BoundedVec<T, S>`."""
+    params = (Parameter("T", item), Parameter("S"))
+    return Composite(path("bounded_collections::bounded_vec::BoundedVec"), (Field(SequenceOf(item)),), params)
+
+
+def docs(text: str | None) -> tuple[str, ...]:
+    """A docstring as lines without its indentation."""
+    return tuple(line.strip() for line in text.strip().splitlines()) if text else ()
+
+
+H256: Final = wrapper("primitive_types::H256", ArrayOf(32, U8), "[u8; 32]")
+ACCOUNT_ID: Final = wrapper("sp_core::crypto::AccountId32", ArrayOf(32, U8), "[u8; 32]")
+PARA_ID: Final = wrapper("polkadot_parachain_primitives::primitives::Id", U32, "u32")

@@ -1,0 +1,155 @@
+"""Whether a signed extrinsic can be part of a block, and what it does there; the first check that fails counts.
+
+    decode ► address ► birth block ► metadata mode ► signature ► signer ► nonce ► room in the block ► fee ► call
+
+One that is refused changes nothing. One whose call fails is part of the block: it pays and its nonce counts. A call
+that raises anything but a `DispatchError` makes its extrinsic invalid, as a panic does in Rust.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.signatures import verify
+from pubsub_emulator.primitives.types import U64_MAX, AccountId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    Implicit,
+    SignedExtrinsic,
+    UndecodableExtrinsic,
+    decode,
+    payload,
+)
+from pubsub_emulator.runtime.accounts.transaction_payment import TransactionFeePaid, fee_of
+from pubsub_emulator.runtime.balances import Balances, Fortitude, Preservation
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.address import OtherAddress
+from pubsub_emulator.runtime.framework.calls import CallTable
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
+from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
+
+BASE_WEIGHT: Final = Weight(100_000_000, 0)
+"""What every extrinsic takes beside its call."""
+TRANSACTION_VERSION: Final = 1
+_NOBODY: Final = AccountId(bytes(32))
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """What a chain checks extrinsics by."""
+
+    calls: CallTable
+    balances: Balances
+    spec_version: int
+    transaction_version: int = TRANSACTION_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An extrinsic that may be part of a block, later if its nonce is ahead of `account_nonce`."""
+
+    extrinsic: SignedExtrinsic
+    who: AccountId
+    account_nonce: int
+    weight: Weight
+    """Of the call, before it runs."""
+    fee: int
+
+
+def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked:
+    """Check an extrinsic on top of a block that has begun in `storage`; a nonce that is ahead passes.
+
+    Raises `UndecodableExtrinsic`, `InvalidTransaction`, and `MissingLibrary`.
+    """
+    extrinsic = decode(raw, signing.calls)
+    if not isinstance(extrinsic, SignedExtrinsic):
+        raise InvalidTransaction(
+            Invalidity.NO_UNSIGNED_VALIDATOR, f"nobody signed it, version {extrinsic.version:#04x}"
+        )
+    who = extrinsic.address
+    if isinstance(who, OtherAddress):
+        raise InvalidTransaction(Invalidity.CANNOT_LOOKUP, "only MultiAddress::Id names an account here")
+    _check_signature(signing, storage, extrinsic, who)
+    if who == _NOBODY:
+        raise InvalidTransaction(Invalidity.BAD_SIGNER)
+    nonce = system.account(storage, who).nonce
+    if extrinsic.extra.nonce < nonce:
+        raise InvalidTransaction(Invalidity.STALE, f"nonce {extrinsic.extra.nonce}, the account's is {nonce}")
+    weight = signing.calls.weight(extrinsic.call)
+    if not room.fits(BASE_WEIGHT + weight, extrinsic.length):
+        raise InvalidTransaction(Invalidity.EXHAUSTS_RESOURCES)
+    fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total
+    if fee > signing.balances.reducible_balance(storage, who, Preservation.PRESERVE, Fortitude.POLITE):
+        raise InvalidTransaction(Invalidity.PAYMENT, f"the account cannot pay {fee}")
+    return Checked(extrinsic, who, nonce, weight, fee)
+
+
+def _check_signature(signing: Signing, storage: Storage, extrinsic: SignedExtrinsic, who: AccountId) -> None:
+    now = system.block_number(storage)
+    birth_number = extrinsic.extra.era.birth(now)
+    birth, genesis = system.BLOCK_HASH.get(storage, birth_number), system.BLOCK_HASH.get(storage, 0)
+    if birth is None or genesis is None:
+        raise InvalidTransaction(Invalidity.ANCIENT_BIRTH_BLOCK, f"the hash of block {birth_number} is not kept")
+    if extrinsic.extra.mode:
+        raise InvalidTransaction(Invalidity.CANNOT_LOOKUP, "this runtime was built without its metadata's hash")
+    implicit = Implicit(signing.spec_version, signing.transaction_version, genesis, birth)
+    message = payload(extrinsic.call.encoded, extrinsic.extra, implicit)
+    if not verify(extrinsic.scheme, extrinsic.signature, message, who):
+        raise InvalidTransaction(Invalidity.BAD_PROOF)
+
+
+def validate(signing: Signing, storage: Storage, raw: bytes, room: Room) -> ValidTransaction:
+    """What a pool has to know of an extrinsic, on top of a block that has begun in `storage`. Raises as `check`."""
+    checked = check(signing, storage, raw, room)
+    extra, who = checked.extrinsic.extra, checked.who
+    now = system.block_number(storage)
+    return ValidTransaction(
+        priority=min(extra.tip + 1, U64_MAX),
+        requires=(_tag(who, extra.nonce - 1),) if extra.nonce > checked.account_nonce else (),
+        provides=(_tag(who, extra.nonce),),
+        longevity=U64_MAX if not extra.era.period else extra.era.death(now) - now,
+    )
+
+
+def _tag(who: AccountId, nonce: int) -> bytes:
+    return who + nonce.to_bytes(4, "little")
+
+
+def apply_signed(signing: Signing, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
+    """Run an extrinsic as number `index` of the block that has begun in `storage`.
+
+    Raises `InvalidTransaction`, also for bytes that do not decode, with nothing changed; and `MissingLibrary`. Emits
+    `Withdraw`, what the call emits, `Deposit` of what was too much, `TransactionFeePaid`, and `ExtrinsicSuccess` or
+    `ExtrinsicFailed`.
+    """
+    try:
+        checked = check(signing, storage, raw, room)
+    except UndecodableExtrinsic as error:
+        raise InvalidTransaction(Invalidity.CALL, str(error)) from error
+    if checked.extrinsic.extra.nonce > checked.account_nonce:
+        raise InvalidTransaction(Invalidity.FUTURE, f"the account's nonce is {checked.account_nonce}")
+    system.note_extrinsic(storage, index)
+    with storage.transaction():
+        return _run(signing, storage, checked, room)
+
+
+def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> DispatchOutcome:
+    extrinsic, who = checked.extrinsic, checked.who
+    system.inc_nonce(storage, who)
+    signing.balances.withdraw_fee(storage, who, checked.fee)
+    try:
+        outcome = signing.calls.dispatch(storage, Signed(who), extrinsic.call)
+    except PubsubError as error:
+        raise InvalidTransaction(Invalidity.CALL, str(error)) from error
+    weight = outcome.info.weight
+    fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total
+    signing.balances.refund_fee(storage, who, checked.fee - fee)
+    deposit(storage, TransactionFeePaid(who, fee, extrinsic.extra.tip))
+    info = DispatchEventInfo(BASE_WEIGHT + weight)
+    deposit(storage, ExtrinsicSuccess(info) if outcome.error is None else ExtrinsicFailed(outcome.error, info))
+    room.use(storage, BASE_WEIGHT + weight, extrinsic.length)
+    return outcome

@@ -1,0 +1,47 @@
+"""A chain that takes extrinsics, relay chain or parachain: what clients are told, what its next block takes."""
+
+from typing import Protocol
+
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.runtime.accounts import apply
+from pubsub_emulator.runtime.accounts.apply import Signing
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.calls import CallTable
+from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.validity import Room, ValidTransaction
+
+
+class ChainRuntime(Protocol):
+    """The runtime of one chain with the profile `accounts`."""
+
+    @property
+    def definition(self) -> RuntimeDefinition:
+        """What clients are told."""
+
+    @property
+    def calls(self) -> CallTable:
+        """All its calls."""
+
+    @property
+    def signing(self) -> Signing:
+        """What extrinsics are checked by."""
+
+    def room(self, storage: Storage) -> Room:
+        """What the block that has begun in `storage` has room for."""
+
+
+def begin(state: State, header: Header) -> Storage:
+    """A block that begins after `header`, whose state is `state`; what happens in it is lost."""
+    storage = Storage(state.fork())
+    system.initialize(storage, header.number + 1, header.hash())
+    return storage
+
+
+def validate(runtime: ChainRuntime, state: State, header: Header, raw: bytes) -> ValidTransaction:
+    """What a pool has to know of an extrinsic, length included, for the block after `header`.
+
+    Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
+    """
+    storage = begin(state, header)
+    return apply.validate(runtime.signing, storage, raw, runtime.room(storage))

@@ -1,0 +1,174 @@
+"""Extrinsics as clients send them: signed, version 4; and what their signature is over.
+
+    Compact length
+    84             signed, version 4
+    MultiAddress   who pays
+    MultiSignature
+    extra          Era, Compact nonce, Compact tip, u8 metadata mode
+    call
+
+    payload   call ++ extra ++ u32 spec version, u32 transaction version, genesis hash, birth block's hash,
+              Option<metadata hash>; its blake2b-256 where it is longer than 256 bytes
+
+Bare ones (04, 05) are inherents and the emulator's own calls; a client's are refused, as are general ones (45).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
+from pubsub_emulator.primitives.signatures import LENGTH, Scheme
+from pubsub_emulator.primitives.types import U64_MAX, Hash
+from pubsub_emulator.runtime.framework.address import Address, multi_address
+from pubsub_emulator.runtime.framework.calls import CallReader, CallTable, EncodedCall
+
+SIGNED: Final = 0x84
+BARE: Final = (0x04, 0x05)
+GENERAL: Final = 0x45
+MAX_PLAIN_PAYLOAD: Final = 256
+"""Bytes of the longest payload that is signed as it is."""
+
+
+class UndecodableExtrinsic(PubsubError):
+    """Bytes that are no extrinsic of this chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """How long an extrinsic is valid: `period` blocks from one that is `phase` after a multiple of it; 0 for ever."""
+
+    period: int = 0
+    phase: int = 0
+
+    def birth(self, now: int) -> int:
+        """The block from which an extrinsic of this era is valid at block `now`."""
+        if not self.period:
+            return 0
+        return (max(now, self.phase) - self.phase) // self.period * self.period + self.phase
+
+    def death(self, now: int) -> int:
+        """The first block in which it is no longer valid."""
+        return self.birth(now) + self.period if self.period else U64_MAX
+
+    def encode(self) -> bytes:
+        """SCALE bytes: 00, or two for a period of 4 to 65,536 blocks, a power of two."""
+        if not self.period:
+            return b"\x00"
+        quantum = max(self.period >> 12, 1)
+        exponent = min(max(self.period.bit_length() - 2, 1), 15)
+        return (exponent | self.phase // quantum << 4).to_bytes(2, "little")
+
+    @staticmethod
+    def read(reader: Reader) -> "Era":
+        """The era that stands next. Raises `ScaleError`."""
+        at = reader.pos
+        first = reader.u8()
+        if first == 0:
+            return Era()
+        encoded = first | reader.u8() << 8
+        period = 2 << encoded % 16
+        phase = (encoded >> 4) * max(period >> 12, 1)
+        if period < 4 or phase >= period:
+            raise ScaleError(f"no era of {period} blocks has the phase {phase}, at offset {at}")
+        return Era(period, phase)
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What stands beside the call and is signed with it: era, nonce, tip in plancks, metadata mode (0 or 1)."""
+
+    era: Era
+    nonce: int
+    tip: int
+    mode: int = 0
+
+    def encode(self) -> bytes:
+        """SCALE bytes."""
+        return self.era.encode() + encode_compact(self.nonce) + encode_compact(self.tip) + bytes((self.mode,))
+
+
+@dataclass(frozen=True, slots=True)
+class SignedExtrinsic:
+    """An extrinsic that names who pays; `length` in bytes with its prefix."""
+
+    address: Address
+    scheme: Scheme
+    signature: bytes
+    extra: Extra
+    call: EncodedCall
+    length: int
+
+    def encode(self) -> bytes:
+        """SCALE bytes with their length."""
+        signed = bytes((SIGNED,)) + multi_address.encode(self.address) + bytes((self.scheme,)) + self.signature
+        return encode_bytes(signed + self.extra.encode() + self.call.encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class BareExtrinsic:
+    """An extrinsic that nobody signed: version 4 or 5, or a general one, whose call is not read."""
+
+    version: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Implicit:
+    """What is signed though it does not stand in the extrinsic."""
+
+    spec_version: int
+    transaction_version: int
+    genesis: Hash
+    birth: Hash
+
+    def encode(self) -> bytes:
+        """SCALE bytes, without a metadata hash."""
+        versions = self.spec_version.to_bytes(4, "little") + self.transaction_version.to_bytes(4, "little")
+        return versions + self.genesis + self.birth + b"\x00"
+
+
+def payload(call: bytes, extra: Extra, implicit: Implicit) -> bytes:
+    """The bytes that a signature is over."""
+    data = call + extra.encode() + implicit.encode()
+    return blake2_256(data) if len(data) > MAX_PLAIN_PAYLOAD else data
+
+
+def decode(raw: bytes, calls: CallTable) -> SignedExtrinsic | BareExtrinsic:
+    """The extrinsic that all of `raw` encodes, length included. Raises `UndecodableExtrinsic`."""
+    try:
+        return _read(CallReader(raw, calls))
+    except ScaleError as error:
+        raise UndecodableExtrinsic(str(error)) from error
+
+
+def _read(reader: CallReader) -> SignedExtrinsic | BareExtrinsic:
+    raw = reader.data
+    length = reader.compact(32)
+    if length != reader.remaining():
+        raise ScaleError(f"the prefix says {length} bytes, {reader.remaining()} follow")
+    version = reader.u8()
+    if version in BARE or version == GENERAL:
+        return BareExtrinsic(version, raw[reader.pos :])
+    if version != SIGNED:
+        raise ScaleError(f"no extrinsic begins with {version:#04x}")
+    extrinsic = _read_signed(reader, len(raw))
+    reader.end()
+    return extrinsic
+
+
+def _read_signed(reader: CallReader, length: int) -> SignedExtrinsic:
+    address = multi_address.read(reader)
+    at = reader.pos
+    try:
+        scheme = Scheme(reader.u8())
+    except ValueError:
+        raise ScaleError(f"no signature scheme at offset {at}") from None
+    signature = reader.take(LENGTH[scheme])
+    era, nonce, tip = Era.read(reader), reader.compact(32), reader.compact(128)
+    at = reader.pos
+    mode = reader.u8()
+    if mode > 1:
+        raise ScaleError(f"no metadata mode {mode} at offset {at}")
+    return SignedExtrinsic(address, scheme, signature, Extra(era, nonce, tip, mode), reader.calls.read(reader), length)

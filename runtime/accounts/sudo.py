@@ -1,0 +1,63 @@
+"""The `Sudo` pallet: one account may act as root."""
+
+from enum import IntEnum
+from typing import Final
+
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.accounts.utility import Calls
+from pubsub_emulator.runtime.framework.calls import runtime_call
+from pubsub_emulator.runtime.framework.dispatch import (
+    Call,
+    DispatchError,
+    ModuleError,
+    dispatch_result,
+    dispatchable,
+    pallet_errors,
+)
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.origin import Origin, Root, ensure_signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import account_id
+
+PALLET: Final = "Sudo"
+KEY: Final = StorageValue(PALLET, "Key", account_id)
+_BASE: Final = Weight(10_000_000, 0)
+
+
+@event(PALLET, 0, dispatch_result)
+class Sudid(Event):
+    """A call ran as root; `sudo_result` is its error, or `None`."""
+
+    sudo_result: DispatchError | None
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `pallet_sudo`."""
+
+    RequireSudo = 0
+
+
+def _weight(pallet: "Sudo", call: Call) -> Weight:
+    return _BASE + pallet.calls.weight(call)
+
+
+class Sudo(Hooks):
+    """`pallet_sudo`; `calls` are all those of the runtime."""
+
+    NAME = PALLET
+    calls: Calls
+
+    @dispatchable(0, runtime_call, weight=_weight)
+    def sudo(self, storage: Storage, origin: Origin, call: Call, /) -> Weight:
+        """The account under `Key` runs a call as root.
+
+        Errors: `BadOrigin`, `RequireSudo`. Emits `Sudid` with what became of the call.
+        """
+        if ensure_signed(origin) != KEY.get(storage):
+            raise ModuleError(PALLET, Error.RequireSudo)
+        outcome = self.calls.dispatch(storage, Root(), call)
+        deposit(storage, Sudid(outcome.error))
+        return _BASE + outcome.info.weight

@@ -1,0 +1,70 @@
+"""The `TransactionPayment` pallet: what a signed extrinsic costs.
+
+fee = 10^7 + 10^6 x length + ref_time of the call // 10 + tip        plancks, length in bytes with its prefix
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.events import Event, event
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.system import account_id
+
+PALLET: Final = "TransactionPayment"
+BASE_FEE: Final = 10**7
+LENGTH_FEE: Final = 10**6
+"""For each byte."""
+PICOSECONDS_PER_PLANCK: Final = 10
+MULTIPLIER_ONE: Final = 10**18
+"""A `FixedU128` of one."""
+
+NEXT_FEE_MULTIPLIER: Final = StorageValue(
+    PALLET,
+    "NextFeeMultiplier",
+    scale.u128.described(type_info.wrapper("sp_arithmetic::fixed_point::FixedU128", type_info.U128, "u128")),
+    MULTIPLIER_ONE,
+)
+
+
+@event(PALLET, 0, account_id, scale.u128, scale.u128)
+class TransactionFeePaid(Event):
+    """An account paid for an extrinsic; the tip is part of `actual_fee`."""
+
+    who: AccountId
+    actual_fee: int
+    tip: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """The parts of a fee in plancks."""
+
+    base: int
+    length: int
+    weight: int
+    tip: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.base + self.length + self.weight + self.tip
+
+
+def weight_fee(weight: Weight) -> int:
+    """What a weight costs; proof size is free."""
+    return weight.ref_time // PICOSECONDS_PER_PLANCK
+
+
+def fee_of(length: int, weight: Weight, tip: int = 0) -> Fee:
+    """What an extrinsic of `length` bytes, prefix included, with a call of this weight costs."""
+    return Fee(BASE_FEE, LENGTH_FEE * length, weight_fee(weight), tip)
+
+
+class TransactionPayment(Hooks):
+    """The pallet, which has neither calls nor hooks."""
+
+    NAME = PALLET

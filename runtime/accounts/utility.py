@@ -1,0 +1,205 @@
+"""The `Utility` pallet: several calls as one, and root's calls in the name of others."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, Protocol
+
+from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.calls import runtime_call
+from pubsub_emulator.runtime.framework.dispatch import (
+    Call,
+    DispatchError,
+    DispatchOutcome,
+    ModuleError,
+    dispatch_error,
+    dispatch_result,
+    dispatchable,
+    pallet_errors,
+)
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.executive import encode_origin
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.origin import (
+    Origin,
+    Parachain,
+    Root,
+    Signed,
+    Unsigned,
+    ensure_root,
+    ensure_signed_or_root,
+)
+from pubsub_emulator.runtime.framework.storage import Storage
+
+PALLET: Final = "Utility"
+BATCHED_CALLS_LIMIT: Final = 10_922
+"""How many calls a batch may hold, as on Polkadot."""
+_BASE: Final = Weight(5_000_000, 0)
+_PER_CALL: Final = Weight(3_000_000, 0)
+
+
+class Calls(Protocol):
+    """The calls of this runtime."""
+
+    def weight(self, call: Call) -> Weight:
+        """What a call is charged for before it runs."""
+
+    def dispatch(self, storage: Storage, origin: Origin, call: Call) -> DispatchOutcome:
+        """Run a call."""
+
+
+def _read_origin(reader: Reader) -> Origin:
+    at = reader.pos
+    match reader.take(2):
+        case b"\x00\x00":
+            return Root()
+        case b"\x00\x01":
+            return Signed(AccountId(reader.take(32)))
+        case b"\x00\x02":
+            return Unsigned()
+        case b"\x32\x00":
+            return Parachain(ParaId(reader.uint(4)))
+    raise ScaleError(f"no origin at offset {at}")
+
+
+origin_caller: Final[Codec[Origin]] = Codec(
+    "OriginCaller", encode_origin, _read_origin, type_info.Named("OriginCaller")
+)
+
+
+@event(PALLET, 0, scale.u32, dispatch_error)
+class BatchInterrupted(Event):
+    """A call of a batch failed, `index` in all; those after it did not run."""
+
+    index: int
+    error: DispatchError
+
+
+@event(PALLET, 1)
+class BatchCompleted(Event):
+    """All calls of a batch succeeded."""
+
+
+@event(PALLET, 2)
+class BatchCompletedWithErrors(Event):
+    """All calls of a batch ran; some failed."""
+
+
+@event(PALLET, 3)
+class ItemCompleted(Event):
+    """A call of a batch succeeded."""
+
+
+@event(PALLET, 4, dispatch_error)
+class ItemFailed(Event):
+    """A call of a batch failed."""
+
+    error: DispatchError
+
+
+@event(PALLET, 5, dispatch_result)
+class DispatchedAs(Event):
+    """A call ran in the name of another origin; `result` is its error, or `None`."""
+
+    result: DispatchError | None
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `pallet_utility`."""
+
+    TooManyCalls = 0
+
+
+def _batch_weight(pallet: "Utility", calls: Sequence[Call]) -> Weight:
+    total = _BASE + _PER_CALL * len(calls)
+    for call in calls:
+        total += pallet.calls.weight(call)
+    return total
+
+
+def _dispatch_as_weight(pallet: "Utility", _origin: Origin, call: Call) -> Weight:
+    return _BASE + pallet.calls.weight(call)
+
+
+class Utility(Hooks):
+    """`pallet_utility`; `calls` are all those of the runtime."""
+
+    NAME = PALLET
+    calls: Calls
+
+    @dispatchable(0, scale.vec(runtime_call), weight=_batch_weight)
+    def batch(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:
+        """Run calls one after the other, until one fails; those before it keep their effect.
+
+        Errors: `BadOrigin`, `TooManyCalls`. Emits `BatchInterrupted` or `BatchCompleted`.
+        """
+        ensure_signed_or_root(origin)
+        used = _begin(calls)
+        for index, call in enumerate(calls):
+            outcome = self.calls.dispatch(storage, origin, call)
+            used += outcome.info.weight
+            if outcome.error is not None:
+                deposit(storage, BatchInterrupted(index, outcome.error))
+                return used
+            deposit(storage, ItemCompleted())
+        deposit(storage, BatchCompleted())
+        return used
+
+    @dispatchable(2, scale.vec(runtime_call), weight=_batch_weight)
+    def batch_all(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:
+        """Run calls one after the other; if one fails, all of them do.
+
+        Errors: `BadOrigin`, `TooManyCalls`, that of the first call that fails. Emits `BatchCompleted`.
+        """
+        ensure_signed_or_root(origin)
+        used = _begin(calls)
+        for call in calls:
+            outcome = self.calls.dispatch(storage, origin, call)
+            used += outcome.info.weight
+            if outcome.error is not None:
+                raise outcome.error
+            deposit(storage, ItemCompleted())
+        deposit(storage, BatchCompleted())
+        return used
+
+    @dispatchable(3, origin_caller, runtime_call, weight=_dispatch_as_weight)
+    def dispatch_as(self, storage: Storage, origin: Origin, as_origin: Origin, call: Call, /) -> Weight:
+        """Root runs a call in the name of another origin.
+
+        Errors: `BadOrigin`. Emits `DispatchedAs` with what became of it.
+        """
+        ensure_root(origin)
+        outcome = self.calls.dispatch(storage, as_origin, call)
+        deposit(storage, DispatchedAs(outcome.error))
+        return _BASE + outcome.info.weight
+
+    @dispatchable(4, scale.vec(runtime_call), weight=_batch_weight)
+    def force_batch(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:
+        """Run calls one after the other, whichever of them fail.
+
+        Errors: `BadOrigin`, `TooManyCalls`. Emits `ItemCompleted` or `ItemFailed` for each, and `BatchCompleted` or
+        `BatchCompletedWithErrors`.
+        """
+        ensure_signed_or_root(origin)
+        used = _begin(calls)
+        failed = False
+        for call in calls:
+            outcome = self.calls.dispatch(storage, origin, call)
+            used += outcome.info.weight
+            if outcome.error is None:
+                deposit(storage, ItemCompleted())
+            else:
+                failed = True
+                deposit(storage, ItemFailed(outcome.error))
+        deposit(storage, BatchCompletedWithErrors() if failed else BatchCompleted())
+        return used
+
+
+def _begin(calls: Sequence[Call]) -> Weight:
+    if len(calls) > BATCHED_CALLS_LIMIT:
+        raise ModuleError(PALLET, Error.TooManyCalls)
+    return _BASE + _PER_CALL * len(calls)

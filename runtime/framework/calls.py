@@ -1,0 +1,109 @@
+"""All calls of a runtime: bytes to calls, their weight before dispatch, and running them.
+
+A call that carries calls (`Utility::batch`, `Sudo::sudo`) declares them as `runtime_call`, which is read by a
+`CallReader` alone: it brings the runtime's table and counts how deep calls nest.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.type_info import Named
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition
+from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo, DispatchOutcome, dispatch, encode_call
+from pubsub_emulator.runtime.framework.origin import Origin
+from pubsub_emulator.runtime.framework.storage import Storage
+
+MAX_CALL_DEPTH: Final = 32
+"""How deep calls may nest below the outermost one."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedCall(Call):
+    """A call with its SCALE bytes."""
+
+    encoded: bytes = b""
+
+
+class CallReader(Reader):
+    """A `Reader` that knows the calls of a runtime."""
+
+    __slots__ = ("calls", "depth")
+
+    def __init__(self, data: bytes, calls: "CallTable", pos: int = 0) -> None:
+        super().__init__(data, pos)
+        self.calls = calls
+        self.depth = 0
+
+
+def _encode_call(call: Call) -> bytes:
+    if not isinstance(call, EncodedCall):
+        raise ScaleError(f"{call.pallet}::{call.name} was not encoded for a runtime")
+    return call.encoded
+
+
+def _read_call(reader: Reader) -> Call:
+    if not isinstance(reader, CallReader):
+        raise DefensiveFailure("a call inside a call was read without a CallReader")
+    if reader.depth >= MAX_CALL_DEPTH:
+        raise ScaleError(f"calls nest deeper than {MAX_CALL_DEPTH} at offset {reader.pos}")
+    reader.depth += 1
+    call = reader.calls.read(reader)
+    reader.depth -= 1
+    return call
+
+
+runtime_call: Final[Codec[Call]] = Codec("RuntimeCall", _encode_call, _read_call, Named("RuntimeCall"))
+
+
+class CallTable:
+    """The calls that a runtime has, by their indices."""
+
+    def __init__(self, pallets: Iterable[tuple[PalletDefinition, object]]) -> None:
+        """Each pallet as it is defined, and the object that runs its calls."""
+        self._by_index: dict[tuple[int, int], tuple[PalletDefinition, CallInfo]] = {}
+        self._pallets: dict[str, object] = {}
+        for definition, pallet in pallets:
+            for info in definition.call_infos():
+                self._by_index[definition.index, info.index] = (definition, info)
+                self._pallets[definition.name] = pallet
+
+    def read(self, reader: CallReader) -> EncodedCall:
+        """The call that stands next. Raises `ScaleError`."""
+        start = reader.pos
+        pallet, index = reader.u8(), reader.u8()
+        found = self._by_index.get((pallet, index))
+        if found is None:
+            raise ScaleError(f"no call {pallet}.{index} at offset {start}")
+        definition, info = found
+        args = tuple([codec.read(reader) for codec in info.codecs])
+        return EncodedCall(definition.name, info.name, args, reader.data[start : reader.pos])
+
+    def decode(self, data: bytes) -> EncodedCall:
+        """The call that all of `data` encodes. Raises `ScaleError`."""
+        reader = CallReader(data, self)
+        call = self.read(reader)
+        reader.end()
+        return call
+
+    def encode(self, pallet: str, name: str, *args: object) -> EncodedCall:
+        """A call with its bytes. Raises `ScaleError` for arguments that it cannot carry or a call that is not there."""
+        owner = self._pallets.get(pallet)
+        if owner is None or not any(
+            definition.name == pallet and info.name == name for definition, info in self._by_index.values()
+        ):
+            raise ScaleError(f"this chain has no call {pallet}::{name}")
+        return EncodedCall(pallet, name, args, encode_call(owner, Call(pallet, name, args)))
+
+    def weight(self, call: Call) -> Weight:
+        """What a call is charged for before it runs."""
+        pallet = self._pallets[call.pallet]
+        info: CallInfo = getattr(type(pallet), call.name).call_info
+        return info.weight(pallet, *call.args)
+
+    def dispatch(self, storage: Storage, origin: Origin, call: Call) -> DispatchOutcome:
+        """Run a call; only a `DispatchError` counts as its failure, and what it wrote is rolled back."""
+        return dispatch(self._pallets[call.pallet], storage, origin, call)

@@ -1,0 +1,82 @@
+"""Why an extrinsic cannot be part of a block: `TransactionValidityError`, two bytes.
+
+00 Invalid  00 Call  01 Payment  02 Future  03 Stale  04 BadProof  05 AncientBirthBlock  06 ExhaustsResources
+            08 BadMandatory  0a BadSigner
+01 Unknown  00 CannotLookup  01 NoUnsignedValidator
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.scale import encode_bytes_list
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.storage import Storage
+
+
+class Invalidity(Enum):
+    """A `TransactionValidityError` by its bytes."""
+
+    CALL = b"\x00\x00"
+    PAYMENT = b"\x00\x01"
+    FUTURE = b"\x00\x02"
+    STALE = b"\x00\x03"
+    BAD_PROOF = b"\x00\x04"
+    ANCIENT_BIRTH_BLOCK = b"\x00\x05"
+    EXHAUSTS_RESOURCES = b"\x00\x06"
+    BAD_MANDATORY = b"\x00\x08"
+    BAD_SIGNER = b"\x00\x0a"
+    CANNOT_LOOKUP = b"\x01\x00"
+    NO_UNSIGNED_VALIDATOR = b"\x01\x01"
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it is an `UnknownTransaction`: one of which this chain cannot say that it is invalid."""
+        return self.value[0] == 1
+
+
+class InvalidTransaction(PubsubError):
+    """An extrinsic that cannot be part of a block now; `why` says which check it does not pass."""
+
+    def __init__(self, why: Invalidity, detail: str = "") -> None:
+        name = "".join(word.capitalize() for word in why.name.split("_"))
+        super().__init__(f"{name}: {detail}" if detail else name)
+        self.why = why
+
+    def encode(self) -> bytes:
+        """SCALE bytes of the `TransactionValidityError`."""
+        return self.why.value
+
+
+@dataclass(frozen=True, slots=True)
+class ValidTransaction:
+    """What a pool has to know of an extrinsic: what it provides and requires as tags, how long it stays valid."""
+
+    priority: int
+    requires: tuple[bytes, ...]
+    provides: tuple[bytes, ...]
+    longevity: int
+    propagate: bool = True
+
+    def encode(self) -> bytes:
+        """SCALE bytes."""
+        return b"".join(
+            (
+                self.priority.to_bytes(8, "little"),
+                encode_bytes_list(self.requires),
+                encode_bytes_list(self.provides),
+                self.longevity.to_bytes(8, "little"),
+                bytes((self.propagate,)),
+            )
+        )
+
+
+class Room(Protocol):
+    """What a block still has room for."""
+
+    def fits(self, weight: Weight, length: int) -> bool:
+        """Whether an extrinsic of this weight and this many bytes fits."""
+
+    def use(self, storage: Storage, weight: Weight, length: int) -> None:
+        """Take what an extrinsic used."""

@@ -1,0 +1,10 @@
+"""Metadata V14, V15 and V16 of a runtime, made of its pallets' own definitions.
+
+Read `outer` (the types that depend on the runtime as a whole), `registry` (how types are numbered), then `versions`.
+"""
+
+from pubsub_emulator.runtime.metadata.outer import type_names
+from pubsub_emulator.runtime.metadata.registry import Registry
+from pubsub_emulator.runtime.metadata.versions import VERSIONS, metadata
+
+__all__ = ["VERSIONS", "Registry", "metadata", "type_names"]

@@ -1,0 +1,190 @@
+"""The runtime APIs that can be called here, and their types."""
+
+from typing import Final
+
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.hashing import blake2_64
+from pubsub_emulator.primitives.type_info import (
+    ACCOUNT_ID,
+    BYTES,
+    H256,
+    U8,
+    U32,
+    U64,
+    U128,
+    Field,
+    Named,
+    Parameter,
+    SequenceOf,
+    TupleOf,
+    TypeInfo,
+    Variant,
+    Variants,
+    option,
+    path,
+    result,
+    struct,
+    wrapper,
+)
+from pubsub_emulator.runtime.framework.definitions import RUNTIME_VERSION, Api, ApiMethod, described
+from pubsub_emulator.runtime.framework.dispatch import dispatch_error, weight_info
+from pubsub_emulator.runtime.metadata.outer import CALL, EVENT, ORIGIN, UNCHECKED_EXTRINSIC
+
+_OPAQUE: Final = wrapper("sp_core::OpaqueMetadata", BYTES, "Vec<u8>")
+_CLASS: Final = type_info.enum("frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory")
+_PAYS: Final = type_info.enum("frame_support::dispatch::Pays", "Yes", "No")
+_DISPATCH_ERROR: Final = described(dispatch_error)
+_VALIDITY: Final = "sp_runtime::transaction_validity"
+_INVALID: Final = Variants(
+    path(f"{_VALIDITY}::InvalidTransaction"),
+    tuple(
+        Variant(name, index, (Field(U8),) if name == "Custom" else ())
+        for index, name in enumerate(
+            (
+                "Call",
+                "Payment",
+                "Future",
+                "Stale",
+                "BadProof",
+                "AncientBirthBlock",
+                "ExhaustsResources",
+                "Custom",
+                "BadMandatory",
+                "MandatoryValidation",
+                "BadSigner",
+                "IndeterminateImplicit",
+                "UnknownOrigin",
+            )
+        )
+    ),
+)
+_UNKNOWN: Final = Variants(
+    path(f"{_VALIDITY}::UnknownTransaction"),
+    (Variant("CannotLookup", 0), Variant("NoUnsignedValidator", 1), Variant("Custom", 2, (Field(U8),))),
+)
+VALIDITY_ERROR: Final = Variants(
+    path(f"{_VALIDITY}::TransactionValidityError"),
+    (Variant("Invalid", 0, (Field(_INVALID),)), Variant("Unknown", 1, (Field(_UNKNOWN),))),
+)
+_VALID: Final = struct(
+    f"{_VALIDITY}::ValidTransaction",
+    priority=U64,
+    requires=SequenceOf(BYTES),
+    provides=SequenceOf(BYTES),
+    longevity=U64,
+    propagate=type_info.BOOL,
+)
+_SOURCE: Final = type_info.enum(f"{_VALIDITY}::TransactionSource", "InBlock", "Local", "External")
+_DISPATCH_INFO: Final = struct(
+    "pallet_transaction_payment::types::RuntimeDispatchInfo",
+    Parameter("Balance", U128),
+    Parameter("Weight", weight_info),
+    weight=weight_info,
+    class_=_CLASS,
+    partial_fee=U128,
+)
+_INCLUSION_FEE: Final = struct(
+    "pallet_transaction_payment::types::InclusionFee",
+    Parameter("Balance", U128),
+    base_fee=U128,
+    len_fee=U128,
+    adjusted_weight_fee=U128,
+)
+_FEE_DETAILS: Final = struct(
+    "pallet_transaction_payment::types::FeeDetails",
+    Parameter("Balance", U128),
+    inclusion_fee=option(_INCLUSION_FEE),
+    tip=U128,
+)
+_POST_INFO: Final = struct(
+    "frame_support::dispatch::PostDispatchInfo", actual_weight=option(weight_info), pays_fee=_PAYS
+)
+_WITH_POST_INFO: Final = struct(
+    "sp_runtime::DispatchErrorWithPostInfo", Parameter("Info", _POST_INFO), post_info=_POST_INFO, error=_DISPATCH_ERROR
+)
+_EFFECTS: Final = struct(
+    "xcm_runtime_apis::dry_run::CallDryRunEffects",
+    Parameter("Event", EVENT),
+    execution_result=result(_POST_INFO, _WITH_POST_INFO),
+    emitted_events=SequenceOf(EVENT),
+    local_xcm=option(Named("VersionedXcm")),
+    forwarded_xcms=SequenceOf(TupleOf((Named("VersionedLocation"), SequenceOf(Named("VersionedXcm"))))),
+)
+_DRY_RUN_ERROR: Final = type_info.enum("xcm_runtime_apis::dry_run::Error", "Unimplemented", "VersionedConversionFailed")
+
+
+def _method(name: str, output: TypeInfo, docs: str, **inputs: TypeInfo) -> ApiMethod:
+    return ApiMethod(name, tuple((key.rstrip("_"), info) for key, info in inputs.items()), output, docs)
+
+
+APIS: Final = (
+    Api(
+        "Core",
+        5,
+        (_method("version", RUNTIME_VERSION, "Returns the version of the runtime."),),
+        "The `Core` runtime api that every Substrate runtime needs to implement.",
+    ),
+    Api(
+        "Metadata",
+        2,
+        (
+            _method("metadata", _OPAQUE, "Returns the metadata of a runtime, version 14."),
+            _method(
+                "metadata_at_version",
+                option(_OPAQUE),
+                "Returns the metadata at a given version, `None` for one that is not supported.",
+                version=U32,
+            ),
+            _method("metadata_versions", SequenceOf(U32), "Returns the supported metadata versions."),
+        ),
+        "The `Metadata` api trait that returns metadata for the runtime.",
+    ),
+    Api(
+        "TaggedTransactionQueue",
+        3,
+        (
+            _method(
+                "validate_transaction",
+                result(_VALID, VALIDITY_ERROR),
+                "Validate the transaction.",
+                source=_SOURCE,
+                tx=UNCHECKED_EXTRINSIC,
+                block_hash=H256,
+            ),
+        ),
+        "The `TaggedTransactionQueue` api trait for interfering with the transaction queue.",
+    ),
+    Api(
+        "AccountNonceApi",
+        1,
+        (_method("account_nonce", U32, "Get current account nonce of given `AccountId`.", account=ACCOUNT_ID),),
+        "The API to query account nonce.",
+    ),
+    Api(
+        "TransactionPaymentApi",
+        4,
+        (
+            _method("query_info", _DISPATCH_INFO, "Weight, class and fee.", uxt=UNCHECKED_EXTRINSIC, len=U32),
+            _method("query_fee_details", _FEE_DETAILS, "The parts of the fee.", uxt=UNCHECKED_EXTRINSIC, len=U32),
+            _method("query_weight_to_fee", U128, "What a weight costs.", weight=weight_info),
+            _method("query_length_to_fee", U128, "What a length costs.", length=U32),
+        ),
+    ),
+    Api(
+        "DryRunApi",
+        2,
+        (
+            _method(
+                "dry_run_call",
+                result(_EFFECTS, _DRY_RUN_ERROR),
+                "Dry run a call: what it would do, with nothing kept.",
+                origin=ORIGIN,
+                call=CALL,
+                result_xcms_version=U32,
+            ),
+        ),
+        "API for dry-running calls to gauge their effects.",
+    ),
+)
+API_VERSIONS: Final = tuple((blake2_64(api.name.encode()), api.version) for api in APIS)
+"""As `RuntimeVersion` lists them."""

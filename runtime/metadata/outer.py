@@ -1,0 +1,207 @@
+"""The types that belong to a runtime as a whole: its call, event, error, origin and hold reason, and its extrinsic.
+
+Their paths are those that clients know Polkadot's by; the pallets' own enums are at `<crate>::pallet::Call` and so on.
+"""
+
+from typing import Final
+
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.type_info import (
+    ACCOUNT_ID,
+    BYTES,
+    H256,
+    PARA_ID,
+    U8,
+    U32,
+    U128,
+    UNIT,
+    ArrayOf,
+    CompactOf,
+    Composite,
+    Field,
+    Named,
+    Parameter,
+    SequenceOf,
+    TypeInfo,
+    Variant,
+    Variants,
+    path,
+)
+from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition, RuntimeDefinition, described
+
+CALL: Final = Named("RuntimeCall")
+EVENT: Final = Named("RuntimeEvent")
+ERROR: Final = Named("RuntimeError")
+ORIGIN: Final = Named("OriginCaller")
+
+_CALL_PARAMETER: Final = (Parameter("T"),)
+
+
+def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
+    """`pallet::Call`, `None` for a pallet without calls."""
+    infos = pallet.call_infos()
+    if not infos:
+        return None
+    variants = tuple(
+        Variant(
+            info.name,
+            info.index,
+            tuple(Field(described(codec), name) for name, codec in zip(info.arguments, info.codecs, strict=True)),
+            type_info.docs(info.docs),
+        )
+        for info in infos
+    )
+    return Variants(path(f"{pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
+
+
+def event_enum(pallet: PalletDefinition) -> TypeInfo | None:
+    """`pallet::Event`, `None` for a pallet without events."""
+    if not pallet.events:
+        return None
+    variants = tuple(
+        Variant(
+            event.__name__,
+            event.VARIANT,
+            tuple(Field(described(codec), name.rstrip("_")) for name, codec in event.CODECS),
+            type_info.docs(event.__doc__),
+        )
+        for event in sorted(pallet.events, key=lambda event: event.VARIANT)
+    )
+    return Variants(path(f"{pallet.crate}::pallet::Event"), variants, _CALL_PARAMETER)
+
+
+def error_enum(pallet: PalletDefinition) -> TypeInfo | None:
+    """`pallet::Error`, `None` for a pallet without errors."""
+    if pallet.errors is None:
+        return None
+    variants = tuple(
+        Variant(error.name, int(error), docs=type_info.docs(getattr(error, "doc", ""))) for error in pallet.errors
+    )
+    return Variants(path(f"{pallet.crate}::pallet::Error"), variants, _CALL_PARAMETER)
+
+
+def _outer(rust: str, pallets: tuple[PalletDefinition, ...], inner: dict[str, TypeInfo | None]) -> Variants:
+    variants = []
+    for pallet in pallets:
+        info = inner[pallet.name]
+        if info is not None:
+            variants.append(Variant(pallet.name, pallet.index, (Field(info),)))
+    return Variants(path(rust), tuple(variants))
+
+
+def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
+    """What the `Named` types mean on this chain, those of XCM left out."""
+    crate, pallets = runtime.crate, runtime.pallets
+    return {
+        "RuntimeCall": _outer(f"{crate}::RuntimeCall", pallets, {p.name: call_enum(p) for p in pallets}),
+        "RuntimeEvent": _outer(f"{crate}::RuntimeEvent", pallets, {p.name: event_enum(p) for p in pallets}),
+        "RuntimeError": _outer(f"{crate}::RuntimeError", pallets, {p.name: error_enum(p) for p in pallets}),
+        "OriginCaller": _origin_caller(crate, parachains=runtime.parachain_origins),
+        "RuntimeHoldReason": _hold_reason(runtime),
+    }
+
+
+def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
+    raw = Variants(
+        path("frame_support::dispatch::RawOrigin"),
+        (Variant("Root", 0), Variant("Signed", 1, (Field(ACCOUNT_ID),)), Variant("None", 2)),
+        (Parameter("AccountId", ACCOUNT_ID),),
+    )
+    variants = [Variant("system", 0, (Field(raw),))]
+    if parachains:
+        origin = Variants(
+            path("polkadot_runtime_parachains::origin::pallet::Origin"),
+            (Variant("Parachain", 0, (Field(PARA_ID),)),),
+        )
+        variants.append(Variant("ParachainsOrigin", 50, (Field(origin),)))
+    return Variants((crate, "OriginCaller"), tuple(variants))
+
+
+def _hold_reason(runtime: RuntimeDefinition) -> TypeInfo:
+    variants = []
+    for name, reasons in runtime.hold_reasons:
+        pallet = runtime.pallet(name)
+        if pallet is not None:
+            reason = type_info.enum(f"{pallet.crate}::pallet::HoldReason", *reasons)
+            variants.append(Variant(name, pallet.index, (Field(reason),)))
+    return Variants((runtime.crate, "RuntimeHoldReason"), tuple(variants))
+
+
+# The extrinsic
+
+SIGNATURE: Final = Variants(
+    path("sp_runtime::MultiSignature"),
+    (
+        Variant("Ed25519", 0, (Field(ArrayOf(64, U8), type_name="ed25519::Signature"),)),
+        Variant("Sr25519", 1, (Field(ArrayOf(64, U8), type_name="sr25519::Signature"),)),
+        Variant("Ecdsa", 2, (Field(ArrayOf(65, U8), type_name="ecdsa::Signature"),)),
+    ),
+)
+ERA: Final = Variants(
+    path("sp_runtime::generic::era::Era"),
+    (
+        Variant("Immortal", 0),
+        *(Variant(f"Mortal{first}", first, (Field(U8),)) for first in range(1, 256)),
+    ),
+)
+_MODE: Final = type_info.enum("frame_metadata_hash_extension::Mode", "Disabled", "Enabled")
+
+
+def _extension(name: str, *fields: Field, crate: str = "frame_system::extensions") -> Composite:
+    parts = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
+    return Composite(path(f"{crate}::{parts}::{name}"), fields, (Parameter("T"),))
+
+
+EXTENSIONS: Final[tuple[tuple[str, TypeInfo, TypeInfo], ...]] = (
+    ("CheckNonZeroSender", _extension("CheckNonZeroSender"), UNIT),
+    ("CheckSpecVersion", _extension("CheckSpecVersion"), U32),
+    ("CheckTxVersion", _extension("CheckTxVersion"), U32),
+    ("CheckGenesis", _extension("CheckGenesis"), H256),
+    ("CheckMortality", _extension("CheckMortality", Field(ERA, type_name="Era")), H256),
+    ("CheckNonce", _extension("CheckNonce", Field(CompactOf(U32), type_name="T::Nonce")), UNIT),
+    ("CheckWeight", _extension("CheckWeight"), UNIT),
+    (
+        "ChargeTransactionPayment",
+        Composite(
+            path("pallet_transaction_payment::ChargeTransactionPayment"),
+            (Field(CompactOf(U128), type_name="BalanceOf<T>"),),
+            (Parameter("T"),),
+        ),
+        UNIT,
+    ),
+    (
+        "CheckMetadataHash",
+        Composite(
+            path("frame_metadata_hash_extension::CheckMetadataHash"), (Field(_MODE, "mode", "Mode"),), (Parameter("T"),)
+        ),
+        type_info.option(ArrayOf(32, U8)),
+    ),
+)
+"""Identifier, what stands in the extrinsic, and what is signed beside it; in order."""
+
+EXTRA: Final = type_info.TupleOf(tuple(info for _, info, _ in EXTENSIONS))
+UNCHECKED_EXTRINSIC: Final = Composite(
+    path("sp_runtime::generic::unchecked_extrinsic::UncheckedExtrinsic"),
+    (Field(BYTES),),
+    (
+        Parameter("Address", MULTI_ADDRESS),
+        Parameter("Call", CALL),
+        Parameter("Signature", SIGNATURE),
+        Parameter("Extra", EXTRA),
+    ),
+)
+HASHING: Final = Composite(path("sp_runtime::traits::BlakeTwo256"))
+
+
+def event_records(phase: TypeInfo) -> TypeInfo:
+    """`Vec<EventRecord>`, as `System::Events` holds it."""
+    record = type_info.struct(
+        "frame_system::EventRecord",
+        Parameter("E", EVENT),
+        Parameter("T", H256),
+        phase=phase,
+        event=EVENT,
+        topics=SequenceOf(H256),
+    )
+    return SequenceOf(record)

@@ -1,0 +1,180 @@
+"""The portable registry: every type that metadata speaks of, numbered in the order of its first visit.
+
+PortableRegistry  Vec<(Compact id, Type)>
+Type              Vec<str> path, Vec<(str, Option<Compact>)> params, TypeDef, Vec<str> docs
+TypeDef           00 Composite Vec<Field> | 01 Variant Vec<Variant> | 02 Sequence id | 03 Array u32 id
+                  04 Tuple Vec<id> | 05 Primitive u8 | 06 Compact id | 07 BitSequence store id, order id
+Field             Option<str> name, id, Option<str> type name, Vec<str> docs
+Variant           str name, Vec<Field>, u8 index, Vec<str> docs
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
+from pubsub_emulator.primitives.type_info import (
+    PRIMITIVES,
+    ArrayOf,
+    BitSequence,
+    CompactOf,
+    Composite,
+    Field,
+    Named,
+    Parameter,
+    Primitive,
+    SequenceOf,
+    TupleOf,
+    TypeInfo,
+    Variant,
+    Variants,
+)
+
+_BIT_ORDER: Final = Composite(("bitvec", "order", "Lsb0"))
+
+
+class _Structures:
+    """Numbers what types are made of, so that equal types are found without comparing them whole."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], int] = {}
+        self._seen: dict[int, tuple[TypeInfo, int]] = {}
+
+    def of(self, info: TypeInfo) -> int:
+        """One number for all types that say the same."""
+        seen = self._seen.get(id(info))
+        if seen is not None:
+            return seen[1]
+        number = self._known.setdefault(self._key(info), len(self._known))
+        self._seen[id(info)] = (info, number)  # the object is kept, so that its id stays its own
+        return number
+
+    def _key(self, info: TypeInfo) -> tuple[object, ...]:
+        match info:
+            case Primitive(name) | Named(name):
+                return type(info), name
+            case CompactOf(inner) | SequenceOf(inner):
+                return type(info), self.of(inner)
+            case ArrayOf(length, item):
+                return ArrayOf, length, self.of(item)
+            case TupleOf(parts):
+                return TupleOf, *map(self.of, parts)
+            case BitSequence():
+                return (BitSequence,)
+            case Composite(path, fields, params, docs):
+                return Composite, path, self._fields(fields), self._params(params), docs
+            case Variants(path, variants, params, docs):
+                listed = tuple((each.name, each.index, self._fields(each.fields), each.docs) for each in variants)
+                return Variants, path, listed, self._params(params), docs
+
+    def _fields(self, fields: tuple[Field, ...]) -> tuple[object, ...]:
+        return tuple((self.of(field.info), field.name, field.type_name, field.docs) for field in fields)
+
+    def _params(self, params: tuple[Parameter, ...]) -> tuple[object, ...]:
+        return tuple((param.name, None if param.info is None else self.of(param.info)) for param in params)
+
+
+class Registry:
+    """Numbers types; equal types have one number."""
+
+    def __init__(self, names: Mapping[str, TypeInfo]) -> None:
+        """`names` says what `Named` types are."""
+        self._names = names
+        self._structures = _Structures()
+        self._ids: dict[int, int] = {}
+        self._types: list[bytes] = []
+
+    def id_of(self, info: TypeInfo) -> int:
+        """The number of a type, which is taken in if it is new. Raises `DefensiveFailure` for an unknown name."""
+        structure = self._structures.of(info)
+        number = self._ids.get(structure)
+        if number is not None:
+            return number
+        if isinstance(info, Named):
+            found = self._names.get(info.name)
+            if found is None:
+                raise DefensiveFailure(f"no type is called {info.name}")
+            number = self._ids.get(self._structures.of(found))
+            if number is not None:
+                self._ids[structure] = number
+                return number
+            info = found
+        number = len(self._types)
+        self._ids[structure] = self._ids[self._structures.of(info)] = number  # first, for it may contain itself
+        self._types.append(b"")
+        self._types[number] = self._encode(info)
+        return number
+
+    def encode(self) -> bytes:
+        """SCALE bytes of the registry."""
+        parts = [encode_compact(len(self._types))]
+        for number, encoded in enumerate(self._types):
+            parts += (encode_compact(number), encoded)
+        return b"".join(parts)
+
+    def compact(self, info: TypeInfo) -> bytes:
+        """The number of a type as it stands in metadata."""
+        return encode_compact(self.id_of(info))
+
+    def _encode(self, info: TypeInfo) -> bytes:
+        match info:
+            case Primitive(name):
+                return _type((), b"\x00", bytes((5, PRIMITIVES.index(name))))
+            case CompactOf(inner):
+                return _type((), b"\x00", b"\x06" + self.compact(inner))
+            case SequenceOf(item):
+                return _type((), b"\x00", b"\x02" + self.compact(item))
+            case ArrayOf(length, item):
+                return _type((), b"\x00", b"\x03" + length.to_bytes(4, "little") + self.compact(item))
+            case TupleOf(parts):
+                return _type((), b"\x00", b"\x04" + vector(self.compact(part) for part in parts))
+            case BitSequence():
+                return _type((), b"\x00", b"\x07" + self.compact(type_info.U8) + self.compact(_BIT_ORDER))
+            case Composite(path, fields, params, docs):
+                return _type(path, self._params(params), b"\x00" + self._fields(fields), docs)
+            case Variants(path, variants, params, docs):
+                listed = vector(self._variant(variant) for variant in variants)
+                return _type(path, self._params(params), b"\x01" + listed, docs)
+            case Named(name):
+                raise DefensiveFailure(f"{name} was not looked up")
+
+    def _params(self, params: tuple[Parameter, ...]) -> bytes:
+        return vector(
+            text(param.name) + (b"\x00" if param.info is None else b"\x01" + self.compact(param.info))
+            for param in params
+        )
+
+    def _fields(self, fields: tuple[Field, ...]) -> bytes:
+        return vector(
+            maybe_text(field.name) + self.compact(field.info) + maybe_text(field.type_name) + texts(field.docs)
+            for field in fields
+        )
+
+    def _variant(self, variant: Variant) -> bytes:
+        return text(variant.name) + self._fields(variant.fields) + bytes((variant.index,)) + texts(variant.docs)
+
+
+def _type(path: tuple[str, ...], params: bytes, definition: bytes, docs: tuple[str, ...] = ()) -> bytes:
+    return texts(path) + params + definition + texts(docs)
+
+
+def vector(parts: Iterable[bytes]) -> bytes:
+    """`Vec` of what is encoded already."""
+    listed = list(parts)
+    return encode_compact(len(listed)) + b"".join(listed)
+
+
+def text(value: str) -> bytes:
+    """`str`."""
+    return encode_bytes(value.encode())
+
+
+def maybe_text(value: str | None) -> bytes:
+    """`Option<str>`."""
+    return b"\x00" if value is None else b"\x01" + text(value)
+
+
+def texts(values: Iterable[str]) -> bytes:
+    """`Vec<str>`."""
+    return vector(text(value) for value in values)

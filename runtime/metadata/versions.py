@@ -1,0 +1,264 @@
+"""Metadata in the versions that clients ask for, as `frame-metadata` encodes them.
+
+    "meta" u8 version, then
+    V14  types, pallets, (ty, u8 version, [extension]), runtime type
+    V15  types, pallets with docs, (u8 version, address, call, signature, extra, [extension]), runtime type, apis,
+         outer enums, custom
+    V16  types, pallets with associated types and deprecations, ([u8] versions, address, call, signature,
+         {version: [extension]}, [extension]), apis with versions, outer enums, custom
+
+The extrinsic's types are numbered first in all versions, so that a type has one number whatever version is asked for.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
+from pubsub_emulator.primitives.type_info import Composite, TupleOf, TypeInfo
+from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
+from pubsub_emulator.runtime.framework.definitions import (
+    AnyItem,
+    Api,
+    Constant,
+    Item,
+    PalletDefinition,
+    RuntimeDefinition,
+    described,
+)
+from pubsub_emulator.runtime.framework.items import Hasher, StorageDoubleMap, StorageMap
+from pubsub_emulator.runtime.metadata.outer import (
+    CALL,
+    ERROR,
+    EVENT,
+    EXTENSIONS,
+    EXTRA,
+    HASHING,
+    SIGNATURE,
+    UNCHECKED_EXTRINSIC,
+    call_enum,
+    error_enum,
+    event_enum,
+    type_names,
+)
+from pubsub_emulator.runtime.metadata.registry import Registry, text, texts, vector
+
+VERSIONS: Final = (14, 15, 16)
+EXTRINSIC_VERSIONS: Final = (4, 5)
+"""Signed extrinsics are version 4; 5 is that of bare ones. The first is what some clients build."""
+
+_MAGIC: Final = b"meta"
+_HASHERS: Final = {"Blake2_128Concat": 2, "Twox64Concat": 5, "Identity": 6, "Blake2_256": 1, "Twox64": None}
+_NOT_DEPRECATED: Final = b"\x00"
+_NOTHING: Final = b"\x00"
+"""An empty `Vec` or map, or an `Option` that is `None`."""
+
+
+_KEPT: Final = 32
+"""Metadata of so many runtimes and versions is remembered."""
+
+
+class _ById:
+    """A definition as a key of a cache: equal to itself alone, for it may be large."""
+
+    __slots__ = ("definition", "names")
+
+    def __init__(self, definition: RuntimeDefinition, names: Mapping[str, TypeInfo]) -> None:
+        self.definition = definition
+        self.names = names
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and self.definition is other.definition
+
+    def __hash__(self) -> int:
+        return id(self.definition)
+
+
+@lru_cache(maxsize=_KEPT)
+def _metadata(version: int, key: _ById) -> bytes:
+    return _WRITERS[version](_Writer(key.definition, version, key.names))
+
+
+def metadata(version: int, runtime: RuntimeDefinition, names: Mapping[str, TypeInfo]) -> bytes:
+    """The metadata of a runtime, prefix included; built once for each definition.
+
+    `names` says what the named types of other rooms are, those of XCM. Raises `ValueError` for an unknown version.
+    """
+    if version not in VERSIONS:
+        raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
+    return _metadata(version, _ById(runtime, names))
+
+
+class _Writer:
+    """One version of one runtime's metadata, being made."""
+
+    def __init__(self, runtime: RuntimeDefinition, version: int, names: Mapping[str, TypeInfo]) -> None:
+        self.runtime = runtime
+        self.version = version
+        self.registry = Registry({**names, **type_names(runtime)})
+
+    def id(self, info: TypeInfo) -> bytes:
+        """A type's number."""
+        return self.registry.compact(info)
+
+    def deprecation(self) -> bytes:
+        """That an item is not deprecated, from V16 on."""
+        return _NOT_DEPRECATED if self.version >= 16 else b""
+
+    def extensions(self) -> bytes:
+        """The transaction extensions: identifier, type, implicit type."""
+        return vector(text(name) + self.id(info) + self.id(implicit) for name, info, implicit in EXTENSIONS)
+
+    def address_call_signature(self) -> bytes:
+        """The three types of a signed extrinsic."""
+        return self.id(MULTI_ADDRESS) + self.id(CALL) + self.id(SIGNATURE)
+
+    def pallets(self) -> bytes:
+        """All pallets, ascending by index."""
+        return vector(self.pallet(pallet) for pallet in self.runtime.pallets)
+
+    def pallet(self, pallet: PalletDefinition) -> bytes:
+        """One pallet."""
+        # In the order of the fields; types are numbered as they are met.
+        parts = [text(pallet.name), self.storage(pallet), self.part(call_enum(pallet)), self.part(event_enum(pallet))]
+        parts.append(vector(self.constant(constant) for constant in pallet.constants))
+        parts.append(self.part(error_enum(pallet)))
+        if self.version >= 16:
+            parts += (self.associated_types(pallet), _NOTHING)  # no view functions
+        parts.append(bytes((pallet.index,)))
+        if self.version >= 15:
+            parts.append(texts(type_info.docs(pallet.docs)))
+        return b"".join((*parts, self.deprecation()))
+
+    def part(self, info: TypeInfo | None) -> bytes:
+        """The call, event or error type of a pallet, if it has one."""
+        if info is None:
+            return _NOTHING
+        return b"\x01" + self.id(info) + (_NOTHING if self.version >= 16 else b"")  # no variant is deprecated
+
+    def associated_types(self, pallet: PalletDefinition) -> bytes:
+        """What System tells of the chain: how it hashes."""
+        if pallet.name != "System":
+            return _NOTHING
+        return vector((text("Hashing") + self.id(HASHING) + texts(("The hashing of blocks and extrinsics.",)),))
+
+    def storage(self, pallet: PalletDefinition) -> bytes:
+        """The storage items of a pallet, if it has any."""
+        if not pallet.storage:
+            return _NOTHING
+        return b"\x01" + text(pallet.name) + vector(self.item(item) for item in pallet.storage)
+
+    def item(self, item: Item) -> bytes:
+        """One storage item: name, modifier, type, default, docs."""
+        stored = item.item
+        default = stored.default
+        info = described(stored.codec) if item.info is None else item.info
+        modifier = b"\x00" if default is None else b"\x01"
+        absent = _NOTHING if default is None else default
+        kind = self.item_type(stored, info)
+        return b"".join(
+            (
+                text(stored.item),
+                modifier,
+                kind,
+                encode_bytes(absent),
+                texts(type_info.docs(item.docs)),
+                self.deprecation(),
+            )
+        )
+
+    def item_type(self, item: AnyItem, value: TypeInfo) -> bytes:
+        """`Plain(value)` or `Map { hashers, key, value }`."""
+        if isinstance(item, StorageDoubleMap):
+            hashers = _hasher(item.hasher1) + _hasher(item.hasher2)
+            key: TypeInfo = TupleOf((described(item.key1_codec), described(item.key2_codec)))
+            return b"\x01" + encode_compact(2) + hashers + self.id(key) + self.id(value)
+        if isinstance(item, StorageMap):
+            hashers = _hasher(item.hasher)
+            return b"\x01" + encode_compact(1) + hashers + self.id(described(item.key_codec)) + self.id(value)
+        return b"\x00" + self.id(value)
+
+    def constant(self, constant: Constant) -> bytes:
+        """One constant."""
+        return b"".join(
+            (
+                text(constant.name),
+                self.id(constant.info),
+                encode_bytes(constant.value),
+                texts(type_info.docs(constant.docs)),
+                self.deprecation(),
+            )
+        )
+
+    def apis(self) -> bytes:
+        """The runtime APIs."""
+        return vector(self.api(api) for api in self.runtime.apis)
+
+    def api(self, api: Api) -> bytes:
+        """One runtime API: its methods, docs, and from V16 on its version."""
+        methods = vector(
+            b"".join(
+                (
+                    text(method.name),
+                    vector(text(name) + self.id(info) for name, info in method.inputs),
+                    self.id(method.output),
+                    texts(type_info.docs(method.docs)),
+                    self.deprecation(),
+                )
+            )
+            for method in api.methods
+        )
+        version = encode_compact(api.version) if self.version >= 16 else b""
+        return text(api.name) + methods + texts(type_info.docs(api.docs)) + version + self.deprecation()
+
+    def outer_enums(self) -> bytes:
+        """Call, event and error of the whole runtime."""
+        return self.id(CALL) + self.id(EVENT) + self.id(ERROR)
+
+    def runtime_type(self) -> bytes:
+        """The type of the runtime itself, which has no fields."""
+        return self.id(Composite((self.runtime.crate, "Runtime")))
+
+    def whole(self, *parts: bytes) -> bytes:
+        """Prefix, types and parts."""
+        return _MAGIC + bytes((self.version,)) + self.registry.encode() + b"".join(parts)
+
+
+def _hasher(hasher: Hasher) -> bytes:
+    number = _HASHERS.get(hasher.name)
+    if number is None:
+        raise DefensiveFailure(f"metadata knows no hasher {hasher.name}")
+    return bytes((number,))
+
+
+def _v14(writer: _Writer) -> bytes:
+    writer.address_call_signature()
+    extensions = writer.extensions()
+    extrinsic = writer.id(UNCHECKED_EXTRINSIC) + bytes(EXTRINSIC_VERSIONS[:1]) + extensions
+    pallets = writer.pallets()
+    return writer.whole(pallets, extrinsic, writer.runtime_type())
+
+
+def _v15(writer: _Writer) -> bytes:
+    types = writer.address_call_signature()
+    extensions = writer.extensions()
+    extrinsic = bytes(EXTRINSIC_VERSIONS[:1]) + types + writer.id(EXTRA) + extensions
+    pallets = writer.pallets()
+    runtime, apis, outer = writer.runtime_type(), writer.apis(), writer.outer_enums()
+    return writer.whole(pallets, extrinsic, runtime, apis, outer, _NOTHING)
+
+
+def _v16(writer: _Writer) -> bytes:
+    types = writer.address_call_signature()
+    extensions = writer.extensions()
+    every = vector(encode_compact(at) for at in range(len(EXTENSIONS)))
+    by_version = vector((bytes((0,)) + every,))  # all extensions are in version 0 of the set
+    extrinsic = encode_bytes(bytes(EXTRINSIC_VERSIONS)) + types + by_version + extensions
+    pallets = writer.pallets()
+    apis, outer = writer.apis(), writer.outer_enums()
+    return writer.whole(pallets, extrinsic, apis, outer, _NOTHING)
+
+
+_WRITERS: Final[dict[int, Callable[[_Writer], bytes]]] = {14: _v14, 15: _v15, 16: _v16}

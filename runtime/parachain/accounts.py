@@ -1,0 +1,119 @@
+"""A parachain's profile `accounts`: its calls, who owns what at genesis, and what clients are told of its runtime."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.accounts.apply import Signing
+from pubsub_emulator.runtime.accounts.publisher import Publisher
+from pubsub_emulator.runtime.accounts.sudo import Sudo
+from pubsub_emulator.runtime.accounts.system_calls import SystemCalls, refused_code
+from pubsub_emulator.runtime.accounts.utility import Utility
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework.calls import CallTable
+from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition, RuntimeVersion
+from pubsub_emulator.runtime.framework.dispatch import Other
+from pubsub_emulator.runtime.framework.origin import Root
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
+from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
+from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, ImpossibleConfig, RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.parachain.definitions import (
+    MAX_WEIGHT,
+    ParachainSystem,
+    parachain_pallets,
+)
+from pubsub_emulator.runtime.parachain.governance import superuser_call, upgrade
+
+SPEC_NAME: Final = "pubsub-para"
+CRATE: Final = "pubsub_para_runtime"
+
+
+@dataclass(frozen=True, slots=True)
+class ParachainAccounts:
+    """What a parachain with this profile gains."""
+
+    definition: RuntimeDefinition
+    calls: CallTable
+    signing: Signing
+
+    def room(self, storage: Storage) -> "ParachainRoom":
+        """What an empty block has room for."""
+        del storage
+        return ParachainRoom()
+
+
+def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
+    """The calls and the definition of a runtime; made once for all that differ in their subscriptions only."""
+    return _accounts(replace(spec, subscriptions={}).encode())
+
+
+@lru_cache(maxsize=64)
+def _accounts(code: bytes) -> ParachainAccounts:
+    spec = decode_spec(code)
+    balances, utility, root = Balances(), Utility(), Sudo()
+    version = RuntimeVersion(SPEC_NAME, spec.spec_version, API_VERSIONS)
+    definition = RuntimeDefinition(
+        CRATE, version, parachain_pallets(version, balances, spec), APIS, parachain_origins=False
+    )
+    owners: dict[str, object] = {
+        "System": SystemCalls(_set_code),
+        "ParachainSystem": ParachainSystem(),
+        "Balances": balances,
+        "Utility": utility,
+        "Subscriber": SubscriberCalls(),
+        "Publisher": Publisher(spec.max_value_length),
+        "Sudo": root,
+    }
+    calls = CallTable((pallet, owners[pallet.name]) for pallet in definition.pallets if pallet.call_infos())
+    utility.calls = root.calls = calls
+    return ParachainAccounts(definition, calls, Signing(calls, balances, spec.spec_version))
+
+
+def _set_code(storage: Storage, code: bytes) -> None:
+    """Install a runtime. Raises `FailedToExtractRuntimeVersion` or `Other`."""
+    try:
+        spec = decode_spec(code)
+    except (ScaleError, ImpossibleConfig):
+        raise refused_code() from None
+    try:
+        upgrade(storage, spec)
+    except ImpossibleConfig:
+        raise Other from None
+
+
+def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> None:
+    """Run the root call that a downward message carries, if it carries one that this chain has.
+
+    A call that fails, that raises or that does not decode changes nothing and never fails the block.
+    """
+    encoded = superuser_call(message)
+    if encoded is None:
+        return
+    try:
+        call = calls.decode(encoded)
+        with storage.transaction():
+            calls.dispatch(storage, Root(), call)
+    except PubsubError:
+        return
+
+
+class ParachainRoom:
+    """`Room` for the signed extrinsics of one block: 128 KiB with their proof sizes, and a limit on their time."""
+
+    def __init__(self) -> None:
+        self._weight = Weight(0, 0)
+        self._length = 0
+
+    def fits(self, weight: Weight, length: int) -> bool:
+        """Whether an extrinsic of this weight and this many bytes fits."""
+        total = self._weight + weight
+        return self._length + length + total.proof_size <= MAX_EXTRINSICS and total.ref_time <= MAX_WEIGHT.ref_time
+
+    def use(self, storage: Storage, weight: Weight, length: int) -> None:
+        """Take what an extrinsic used."""
+        del storage
+        self._weight += weight
+        self._length += length

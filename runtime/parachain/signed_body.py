@@ -1,0 +1,73 @@
+"""The signed extrinsics of a parachain's block, after its inherent. Author and verifier run the same lines."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
+from pubsub_emulator.primitives.types import Slot
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.accounts.apply import apply_signed
+from pubsub_emulator.runtime.accounts.timestamp import set_now
+from pubsub_emulator.runtime.framework import events
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicSuccess
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.parachain.accounts import ParachainRoom, parachain_accounts
+from pubsub_emulator.runtime.parachain.static_keys import StaticValues
+
+MANDATORY: Final = 2
+"""The class of inherents."""
+
+
+class BadBody(PubsubError):
+    """A block with an extrinsic that cannot be part of it; `index` counts the inherent, too."""
+
+    def __init__(self, index: int, raw: bytes, why: str) -> None:
+        super().__init__(f"extrinsic {index}: {why}")
+        self.raw = raw
+
+
+@dataclass(frozen=True, slots=True)
+class SignedBody:
+    """Signed extrinsics with their lengths, in order."""
+
+    extrinsics: tuple[bytes, ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Bytes of all of them."""
+        return sum(map(len, self.extrinsics))
+
+    def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
+        """Run all of them after the inherent. Raises `BadBody` for the first that cannot be part of the block."""
+        if not spec.accounts:
+            if self.extrinsics:
+                raise BadBody(1, self.extrinsics[0], "this chain takes no signed extrinsics")
+            return ()
+        note_inherent(storage)
+        signing, room = parachain_accounts(spec).signing, ParachainRoom()
+        outcomes = []
+        for index, raw in enumerate(self.extrinsics, 1):
+            try:
+                outcomes.append(apply_signed(signing, storage, index, raw, room))
+            except InvalidTransaction as error:
+                raise BadBody(index, raw, str(error)) from error
+        return tuple(outcomes)
+
+
+NO_EXTRINSICS: Final = SignedBody()
+
+
+def note_inherent(storage: Storage) -> None:
+    """Report that the inherent succeeded, as extrinsics do on a chain that has accounts."""
+    events.deposit(storage, ExtrinsicSuccess(DispatchEventInfo(Weight(0, 0), class_=MANDATORY)))
+
+
+def note_time(storage: Storage, statics: StaticValues) -> None:
+    """Set the block's time to that of its relay parent; a parent without a slot leaves it as it is."""
+    slot = statics.values.get(CURRENT_SLOT)
+    if slot is not None and len(slot) == 8:
+        set_now(storage, Slot(int.from_bytes(slot, "little")))

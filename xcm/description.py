@@ -1,0 +1,147 @@
+"""What metadata says of XCM types: made from the shapes that their codecs carry, under the paths of Rust's crates."""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.type_info import (
+    BOOL,
+    BYTES,
+    U8,
+    U64,
+    ArrayOf,
+    CompactOf,
+    Composite,
+    Field,
+    Named,
+    Primitive,
+    SequenceOf,
+    TupleOf,
+    TypeInfo,
+    Variant,
+    Variants,
+    path,
+)
+from pubsub_emulator.xcm.assets import Asset
+from pubsub_emulator.xcm.instructions import XCM
+from pubsub_emulator.xcm.location import Location
+from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, XcmErrorKind
+from pubsub_emulator.xcm.schema import Kind, XcmCodec
+
+_V5: Final = "staging_xcm::v5"
+_RUST: Final = {
+    "BodyId": "xcm::v3::junction::BodyId",
+    "BodyPart": "xcm::v3::junction::BodyPart",
+    "DoubleEncoded": "xcm::double_encoded::DoubleEncoded",
+    "MaybeErrorCode": "xcm::v3::MaybeErrorCode",
+    "OriginKind": "xcm::v3::OriginKind",
+    "WeightLimit": "xcm::v3::WeightLimit",
+    "WildFungibility": f"{_V5}::asset::WildFungibility",
+    "Instruction": f"{_V5}::Instruction",
+}
+_MODULES: Final = {"assets": "asset::", "location": "location::", "response": "", "instructions": "", "outcome": ""}
+_WEIGHT: Final = type_info.struct("sp_weights::weight_v2::Weight", ref_time=CompactOf(U64), proof_size=CompactOf(U64))
+_XCM: Final = Named("Xcm")
+
+
+def _path(kind: type[Any]) -> tuple[str, ...]:
+    name = kind.__name__
+    known = _RUST.get(name)
+    if known is not None:
+        return path(known)
+    module = kind.__module__.rsplit(".", 1)[-1]
+    inner = "junction::" if name in {"Junction", "NetworkId"} else _MODULES[module]
+    return path(f"{_V5}::{inner}{name}")
+
+
+@lru_cache(maxsize=512)
+def describe(codec: XcmCodec[Any]) -> TypeInfo:
+    """The description of an XCM type. Raises `DefensiveFailure` for a shape that has none."""
+    if codec is XCM:
+        return _XCM
+    if codec is WEIGHT:
+        return _WEIGHT
+    if codec is XCM_ERROR:
+        return _error()
+    kind, size, parts, of = codec.shape
+    match kind:
+        case Kind.UINT:
+            return Primitive(f"u{size}")
+        case Kind.COMPACT:
+            return CompactOf(Primitive(f"u{size}"))
+        case Kind.BOOL:
+            return BOOL
+        case Kind.FIXED if size is not None:
+            return ArrayOf(size, U8)
+        case Kind.BYTES:
+            return BYTES if size is None else type_info.bounded(U8)
+        case Kind.NAMES:
+            return Variants(_path(of), tuple(Variant(member.name, int(member)) for member in of))
+        case Kind.OPTION:
+            return type_info.option(describe(parts[0]))
+        case Kind.SEQUENCE:
+            return _sequence(parts[0], size)
+        case Kind.JUNCTIONS:
+            return _junctions(parts[0])
+        case Kind.TUPLE:
+            return TupleOf(tuple(describe(part) for part in parts))
+        case Kind.STRUCT | Kind.VARIANTS:
+            return _declared(of)
+    raise DefensiveFailure(f"no description of {codec.name}")
+
+
+def _sequence(item: XcmCodec[Any], size: int | None) -> TypeInfo:
+    described = describe(item)
+    if item is Asset.codec:
+        return Composite(path(f"{_V5}::asset::Assets"), (Field(SequenceOf(described), type_name="Vec<Asset>"),))
+    return SequenceOf(described) if size is None else type_info.bounded(described)
+
+
+def _fields(kind: Any) -> tuple[Field, ...]:
+    return tuple(Field(describe(codec), None if name == "inner" else name.rstrip("_")) for name, codec in kind.FIELDS)
+
+
+@lru_cache(maxsize=256)
+def _declared(kind: Any) -> TypeInfo:
+    variants = getattr(kind, "VARIANTS", None)
+    if variants is None:
+        return Composite(_path(kind), _fields(kind))
+    return Variants(
+        _path(kind),
+        tuple(
+            Variant(variants[index].__name__.rstrip("_"), index, _fields(variants[index])) for index in sorted(variants)
+        ),
+    )
+
+
+def _junctions(junction: XcmCodec[Any]) -> TypeInfo:
+    described = describe(junction)
+    some = tuple(Variant(f"X{count}", count, (Field(ArrayOf(count, described)),)) for count in range(1, 9))
+    return Variants(path(f"{_V5}::junctions::Junctions"), (Variant("Here", 0), *some))
+
+
+def _error() -> TypeInfo:
+    fields = {XcmErrorKind.Trap: (Field(U64),), XcmErrorKind.WeightLimitReached: (Field(_WEIGHT),)}
+    return Variants(
+        path("xcm::v5::traits::Error"), tuple(Variant(kind.name, kind, fields.get(kind, ())) for kind in XcmErrorKind)
+    )
+
+
+def _versioned(name: str, inner: TypeInfo) -> TypeInfo:
+    return Variants(("xcm", name), (Variant("V5", 5, (Field(inner),)),))
+
+
+@lru_cache(maxsize=1)
+def type_names() -> dict[str, TypeInfo]:
+    """What the names mean that descriptions of XCM use, and those of versioned messages and locations."""
+    message = Composite(path(f"{_V5}::Xcm"), (Field(SequenceOf(_instruction()), type_name="Vec<Instruction>"),))
+    return {
+        "Xcm": message,
+        "VersionedXcm": _versioned("VersionedXcm", _XCM),
+        "VersionedLocation": _versioned("VersionedLocation", describe(Location.codec)),
+    }
+
+
+def _instruction() -> TypeInfo:
+    return describe(XCM.shape.parts[0])
