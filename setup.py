@@ -20,6 +20,7 @@ COMPILED = [
     "pubsub_emulator/trie/codec.py",
     "pubsub_emulator/trie/nodes.py",
     "pubsub_emulator/trie/walk.py",
+    "pubsub_emulator/trie/descent.py",
     "pubsub_emulator/trie/bulk.py",
     "pubsub_emulator/trie/batch.py",
     "pubsub_emulator/trie/mutable.py",
@@ -35,6 +36,7 @@ COMPILED = [
     "pubsub_emulator/runtime/pallet_subscriber/cache/base.py",
     "pubsub_emulator/runtime/pallet_subscriber/cache/nodes.py",
     "pubsub_emulator/runtime/pallet_subscriber/cache/slots.py",
+    "pubsub_emulator/runtime/pallet_subscriber/outcome.py",
     "pubsub_emulator/runtime/pallet_subscriber/plan.py",
 ]
 

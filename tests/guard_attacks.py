@@ -32,7 +32,7 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHER
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.trie import BadNode, Trie
+from pubsub_emulator.trie import BadNode, Trie, read_proof
 from pubsub_emulator.trie.walk import step
 
 Attack = Callable[[], None]
@@ -372,6 +372,8 @@ def divergent_paths_are_absent() -> None:
     assert step(leaf, b"\x13", 0)[0] == 0
     assert step(branch, b"\x10", 0) == (3, _HASH, 1)
     assert step(branch, b"\x20", 0)[0] == 0
+    below = b"\x80\x01\x00\x80" + blake2_256(branch)
+    assert read_proof(blake2_256(below), [below, branch], [b"\x02"]) == {b"\x02": None}
 
 
 def partially(attack: Callable[..., None], *arguments: object) -> Attack:

@@ -17,9 +17,11 @@ judged when it is stepped into, so an empty one is `BadNode` there and not in it
 The work is linear in the node's length. Nothing recurses: an inline child is handed back to the caller as bytes.
 """
 
+from collections.abc import Callable
 from typing import Final, NoReturn
 
-from pubsub_emulator.trie.codec import CHILDREN, HASH_LENGTHS, HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie.codec import CHILDREN, HASH_LENGTHS
 from pubsub_emulator.trie.errors import BadNode
 
 ABSENT: Final = 0
@@ -45,32 +47,6 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     if not size:
         _refuse(key, depth, "no bytes")
     head = node[0]
-
-    # The two shapes that nearly every node of a state has, told by comparing bytes: a branch of hashes without partial
-    # key and value, and a leaf for this very key with a detached value. All else is taken apart below.
-    if size > 34:
-        if head == 0x80:
-            bitmap = node[1] | node[2] << 8
-            count = CHILDREN[bitmap]
-            if size == 3 + 33 * count and node[3::33] == HASH_LENGTHS[count]:
-                if depth >= 2 * len(key):
-                    return ABSENT, b"", depth
-                byte = key[depth >> 1]
-                bit = 1 << (byte & 15 if depth & 1 else byte >> 4)
-                if not bitmap & bit:
-                    return ABSENT, b"", depth
-                pos = 4 + 33 * CHILDREN[bitmap & (bit - 1)]
-                return CHILD, node[pos : pos + 32], depth + 1
-        elif head < 0x40:
-            left = 2 * len(key) - depth
-            if 0 <= left < len(HASHED_LEAF_HEADS):
-                at = depth >> 1
-                if depth & 1:
-                    expected = ODD_HASHED_LEAF_HEADS[left][key[at] & 15] + key[at + 1 :]
-                else:
-                    expected = HASHED_LEAF_HEADS[left] + key[at:]
-                if node[:-32] == expected:
-                    return DETACHED, node[-32:], depth + left
 
     pos = 1
 
@@ -186,6 +162,23 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
         pos += length
         index -= 1
     return (CHILD if length == 32 else INLINE), node[pos : pos + length], end + 1
+
+
+def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> tuple[int, bytes, int]:
+    """Step from the root node down to what the trie says of `key`: as `step`, never `CHILD` or `INLINE`.
+
+    `node_of(hash, key, depth)` gives the node of a hash, which starts at nibble `depth` of `key`. Raises `BadNode` as
+    `step` does. `Descent` does the same for many keys at once.
+    """
+    node, depth = node_of(root, key, 0), 0
+    while True:
+        kind, payload, depth = step(node, key, depth)
+        if kind == CHILD:
+            node = node_of(Hash(payload), key, depth)
+        elif kind == INLINE:
+            node = payload
+        else:
+            return kind, payload, depth
 
 
 def branch_of_hashes(node: bytes) -> int:

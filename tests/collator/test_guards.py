@@ -35,9 +35,10 @@ from pubsub_emulator.runtime.pallet_subscriber.cache.slots import SlotCache
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
-from pubsub_emulator.runtime.pallet_subscriber.plan import _ChildWalk, _Walk
+from pubsub_emulator.runtime.pallet_subscriber.plan import _ChildTrie, _Walk
 from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.trie import walk
+from pubsub_emulator.trie.descent import Descent
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +199,17 @@ GUARDS = [
     Guard("stop-at-a-slot", SlotCache._read, "self.meter.check()", "pass", "stops, slots"),
     Guard("stop-at-a-cached-node", NodeCache.lookup, "self.meter.check()", "pass", "stops, nodes"),
     # The walk
-    Guard("node-charged-once", _ChildWalk.resolve, "found = taken.get(reference)", "found = None", "charges"),
-    Guard("root-length", _Walk.meet, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
-    Guard("bad-child-node", _Walk.stretch, "except BadNode", "except ZeroDivisionError", "faults"),
-    Guard("bad-entry", _ChildWalk.resolve, "except ScaleError", "except ZeroDivisionError", "no entries"),
-    Guard("depth", _ChildWalk.resolve, "length >= max_depth", "False", "deep paths"),
+    Guard("node-charged-once", _ChildTrie.node, "node = self.meter.taken.get(reference)", "node = None", "charges"),
+    Guard("root-length", _Walk.top_path, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
+    Guard("bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"),
+    Guard("bad-entry", _ChildTrie.value, "except ScaleError", "except ZeroDivisionError", "no entries"),
+    Guard("depth", _ChildTrie.child, "above >= self.most_nodes", "False", "deep paths"),
     Guard("disabled", _Walk.rotation, " if not self.view.is_disabled(para)", "", "disabled"),
-    Guard("key-set", _Walk.meet, "trusted and self.roots", "self.roots", "changed keys"),
+    Guard("key-set", _Walk.top_path, "trusted and self.roots", "self.roots", "changed keys"),
     Guard("cache-of-another-key-set", NodeCache.lookup, "if not self.trusted", "if False", "changed keys"),
-    Guard("changed-entry", _ChildWalk.resolve, "row is None or row.entry_hash != entry_hash", "True", "deliveries"),
-    Guard("new-entry", _ChildWalk.resolve, "row is None or row.entry_hash != entry_hash", "row is None", "deliveries"),
-    Guard("removed-entry", _ChildWalk.resolve, "if row is not None:", "if False:", "deliveries"),
+    Guard("changed-entry", _ChildTrie.resolve, "row is None or row.entry_hash != entry_hash", "True", "deliveries"),
+    Guard("new-entry", _ChildTrie.resolve, "row is None or row.entry_hash != entry_hash", "row is None", "deliveries"),
+    Guard("removed-entry", _ChildTrie.resolve, "if row is not None:", "if False:", "deliveries"),
     Guard(
         "slot-reference",
         SlotCache.covers,
@@ -227,7 +228,8 @@ GUARDS = [
     Guard(
         "partial-key", walk._matches, "return node[at : at + (nibbles >> 1)] == ", "return True or ", "divergent paths"
     ),
-    Guard("no-such-child", walk.step, "if not bitmap & bit", "if False", "divergent paths", times=2),
+    Guard("no-such-child", walk.step, "if not bitmap & bit", "if False", "divergent paths"),
+    Guard("no-such-child-of-a-branch-of-hashes", Descent.find, "if not bitmap & bit", "if False", "divergent paths"),
     *(
         Guard(f"refuses-{reason}", function, text, "None", f"node: {reason}", times)
         for reason, function, text, times in (

@@ -1,0 +1,82 @@
+"""What a walk found: the result of `plan`, which `apply` writes and the ledger counts."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, MissingNode
+from pubsub_emulator.runtime.pallet_subscriber.view import Item
+from pubsub_emulator.runtime.parachain.static_keys import StaticValues
+
+
+class Change(NamedTuple):
+    """An item whose entry differs from the one last delivered. `entry` is `None` when the key was removed."""
+
+    para: ParaId
+    key: PubsubKey
+    entry_hash: Hash
+    entry: PublishedEntry | None
+
+
+@dataclass(slots=True)
+class PublisherPlan:
+    """What the walk found for one publisher, and what it was charged, in bytes.
+
+    `root` is `None` until the top path has been read. `walked` has every node of the child trie that the walk visited,
+    read or cached. `child_trie_bytes` is all that was charged below the child root.
+    """
+
+    para: ParaId
+    keys: tuple[PubsubKey, ...]
+    cache: Cache
+    root: Hash | None = None
+    unchanged: bool = False
+    disabled: DisableReason | None = None
+    resolved: int = 0
+    walked: dict[Hash, bytes] = field(default_factory=dict)
+    top_path_bytes: int = 0
+    child_trie_bytes: int = 0
+    value_bytes: int = 0
+    row_charges: int = 0
+
+    @property
+    def child_node_bytes(self) -> int:
+        """The charge for nodes of the child trie alone."""
+        return self.child_trie_bytes - self.value_bytes - self.row_charges - self.cache.charges
+
+    @property
+    def settled(self) -> bool:
+        """Whether no item needs to be walked: the root was processed before, or the publisher cannot be read."""
+        return self.unchanged or self.disabled is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every item was resolved under this root in this block (PS-61)."""
+        return not self.settled and self.resolved == len(self.keys)
+
+
+@dataclass(slots=True)
+class Plan:
+    """The result of a walk. `taken` has the nodes that the proof must consist of, in the order they were read.
+
+    `cursor` is the item at which the stop rule fired, `missing` the node whose absence ended the walk; both are `None`
+    when the walk came to its end.
+    """
+
+    budget: int
+    taken: dict[Hash, bytes]
+    statics: StaticValues = field(default_factory=StaticValues)
+    static_bytes: int = 0
+    map_charges: int = 0
+    used: int = 0
+    changed_key_sets: tuple[ParaId, ...] = ()
+    publishers: dict[ParaId, PublisherPlan] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    cursor: Item | None = None
+    missing: MissingNode | None = None
+
+    def proof(self) -> tuple[bytes, ...]:
+        """The only list of nodes that is valid: those taken, strictly ascending."""
+        return tuple(sorted(self.taken.values()))
