@@ -44,7 +44,7 @@ class Connection:
     ) -> None:
         self.session = Session(name, self, serving.subscriptions)
         self._socket = socket
-        self._request = request
+        self.request = request
         self._node = node
         self._chain = chain
         self._dispatcher = dispatcher
@@ -62,6 +62,11 @@ class Connection:
         self._forced = False
         self._closing: int | None = None
         self._clock = asyncio.get_running_loop().time
+
+    @property
+    def waiting(self) -> int:
+        """Messages that the client has yet to take."""
+        return len(self._queue)
 
     # Life
 
@@ -98,7 +103,7 @@ class Connection:
         except (TimeoutError, OSError, RuntimeError):
             pass
         finally:
-            transport = self._request.transport
+            transport = self.request.transport
             if transport is not None:
                 transport.abort()
 

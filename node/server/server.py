@@ -68,6 +68,7 @@ class Server:
         )
         self.dispatcher = Dispatcher(self.node, options.serving.request)
         self.connections: dict[Connection, None] = {}
+        self.places: tuple[Place, ...] = ()
         self._count = 0
         self._posts = 0
         self._chains = {"/": RELAY, **{f"/{para}": para for para in live.network.parachains}}
@@ -82,9 +83,9 @@ class Server:
         runners: list[web.AppRunner] = []
         tasks = []
         try:
-            places = await self._listen(runners)
+            self.places = await self._listen(runners)
             tasks = [asyncio.create_task(self.producer.run()), asyncio.create_task(self._speak())]
-            yield places
+            yield self.places
         finally:
             for task in tasks:
                 task.cancel()

@@ -1,0 +1,177 @@
+"""`pubsub_*`: what the network publishes, delivers and refuses, alike on every path (ND-25)."""
+
+import pytest
+from node_support import Refusal, serving, story
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.parachain.block import Candidate
+
+NOWHERE = "0x" + "11" * 32
+
+
+@story
+async def test_publishers_and_entries_are_those_of_the_relay_state() -> None:
+    async with serving() as node:
+        client = await node.connect(2000)
+        zero = await (await node.connect()).call("chain_getBlockHash", 0)
+        await client.call("pubsub_publish", 1000, "price", "0x2a", 9)
+        await node.step(3)
+        best = await (await node.connect()).call("chain_getBlockHash")
+        found = await client.call("pubsub_publishers")
+        trie = node.server.live.network.relay.state.children[derive_child_key(ParaId(1000))]
+        assert (found["at"], found["number"]) == (best, 4)
+        assert found["publishers"] == [
+            {
+                "para": 1000,
+                "system": True,
+                "manager": None,
+                "deposit": None,
+                "keys": len(trie),
+                "bytes": sum(32 + len(PublishedEntry.decode(value).value) for _, value in trie.items()),
+                "childRoot": f"0x{trie.root().hex()}",
+            }
+        ]
+        key = key_from_data(b"price")
+        raw = trie.get(key)
+        assert raw is not None
+        assert await client.call("pubsub_entry", 1000, "price") == {
+            "at": best,
+            "publisher": 1000,
+            "key": f"0x{key.hex()}",
+            "value": "0x2a",
+            "ttl": 9,
+            "whenInserted": 3,
+            "entryHash": f"0x{blake2_256(raw).hex()}",
+            "ttlState": {"ValidFor": 8},
+        }
+        assert await client.call("pubsub_entry", 1000, f"0x{key.hex()}", zero) is None
+        assert await client.call("pubsub_entry", 1000, "price", NOWHERE) is None
+        assert await client.call("pubsub_publishers", NOWHERE) is None
+        assert (await client.call("pubsub_publishers", zero))["publishers"] == []
+
+
+@story
+async def test_subscriptions_say_what_was_delivered_last() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        await node.step(4)
+        found = await client.call("pubsub_subscriptions", 2000)
+        assert (found["specVersion"], found["cache"], found["cursor"]) == (1, "slots", None)
+        (item,) = found["items"]
+        assert item["publisher"] == 1000
+        assert item["disabled"] is None
+        child = node.server.live.network.relay.state.child_root(derive_child_key(ParaId(1000)))
+        assert item["processedRoot"] == f"0x{child.hex()}" if child else None
+        assert [row["ttlState"] for row in item["keys"]] == ["Infinite"] * 4
+        early = await client.call("pubsub_subscriptions", 2000, await client.call("chain_getBlockHash", 1))
+        assert early["number"] == 1
+        assert [row["entryHash"] for row in early["items"][0]["keys"]] == [None] * 4
+        para = await node.connect(2000)
+        by_para = await client.call("pubsub_subscriptions", 2000, await para.call("chain_getBlockHash", 1))
+        assert by_para == early
+        assert await client.call("pubsub_subscriptions", 7) is None
+        assert await client.call("pubsub_subscriptions", 2000, NOWHERE) is None
+
+
+@story
+async def test_a_new_set_of_subscriptions_is_a_new_version_and_several_may_be_on_their_way() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        wanted = [{"publisher": 1000, "keys": ["a", "b"]}]
+        assert await client.call("pubsub_setSubscriptions", 2000, wanted) == {"specVersion": 2}
+        assert await client.call("pubsub_setSubscriptions", 2000, []) == {"specVersion": 3}
+        await node.step(3)
+        assert (await client.call("pubsub_subscriptions", 2000))["specVersion"] == 3
+        assert await client.call("pubsub_setSubscriptions", 2000, wanted) == {"specVersion": 4}
+        for bad, code in (([{"publisher": 7, "keys": []}], 1), ([{"publisher": 1000}], -32602), ("x", -32602)):
+            with pytest.raises(Refusal) as refused:
+                await client.call("pubsub_setSubscriptions", 2000, bad)
+            assert refused.value.code == code
+
+
+@story
+async def test_the_ledger_of_a_block_adds_up() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        await node.step(2)
+        para = await node.connect(2000)
+        found = await client.call("pubsub_ledger", 2000)
+        assert found["block"] == await para.call("chain_getBlockHash")
+        assert found["used"] + found["unused"] == found["budget"]
+        (mine,) = found["publishers"]
+        parts = found["staticBytes"] + mine["topPathBytes"] + mine["childNodeBytes"] + mine["valueBytes"]
+        assert parts == found["proofBytes"]
+        assert (await client.call("pubsub_ledger", 2000, await para.call("chain_getBlockHash", 1)))["number"] == 1
+        assert await client.call("pubsub_ledger", 2000, NOWHERE) is None
+        assert await client.call("pubsub_ledger", 2000, await para.call("chain_getBlockHash", 0)) is None
+        assert await client.call("pubsub_ledger", 7) is None
+
+
+@story
+async def test_a_cheat_is_refused_with_evidence_and_honesty_returns() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        judged = await client.call("pubsub_subscribeCandidates", 2000)
+        assert await client.call("pubsub_cheat", 2000, ["omit-node"]) == {"collator": 1, "collators": 2}
+        await node.step(2)
+        found = await client.event(judged)
+        assert (found["status"], found["verdict"], found["strategy"]) == (
+            "rejected",
+            "OmittedBelowBudget",
+            "omit-node",
+        )
+        whole = await client.call("pubsub_candidate", found["hash"])
+        assert found.items() <= whole.items()
+        assert whole["evidence"][0]["verdict"] == "OmittedBelowBudget"
+        assert f"0x{Candidate.decode(bytes.fromhex(whole['bytes'][2:])).hash().hex()}" == found["hash"]
+        listed = await client.call("pubsub_candidates", 2000, found["includedAt"])
+        assert [each["status"] for each in listed] == ["rejected", "included"]
+        relay = await client.call("chain_getBlockHash", found["includedAt"])
+        assert await client.call("pubsub_candidates", 2000, relay) == listed
+        assert await client.call("pubsub_honest", 2000) == {"collators": 2}
+        await node.step(2)
+        assert {event["status"] for event in (await client.settled(judged))[-2:]} == {"included"}
+        for params in ((2000, ["no-such"]), (2000, []), (2000, ["omit-node"], 3), (7, ["omit-node"])):
+            with pytest.raises(Refusal) as refused:
+                await client.call("pubsub_cheat", *params)
+            assert refused.value.code == 1
+        assert await client.call("pubsub_candidate", NOWHERE) is None
+        assert await client.call("pubsub_candidates", 2000, 99) is None
+
+
+@story
+async def test_deliveries_pass_a_filter() -> None:
+    async with serving() as node:
+        client = await node.connect(1000)
+        key = "0x" + (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"][0]["key"][2:]
+        every = await client.call("pubsub_subscribeDeliveries")
+        one = await client.call("pubsub_subscribeDeliveries", {"para": 2000, "publisher": 1000, "key": key})
+        none = await client.call("pubsub_subscribeDeliveries", {"publisher": 5})
+        await node.step(3)
+        events = await client.settled(every)
+        assert len(events) == 4
+        assert await client.settled(one) == [event for event in events if event["key"] == key]
+        assert await client.settled(none) == []
+        assert {(event["kind"], event["ttlState"], event["failed"]) for event in events} == {
+            ("updated", "Infinite", False)
+        }
+        assert await client.call("pubsub_unsubscribeDeliveries", one) is True
+        assert await client.call("pubsub_unsubscribeCandidates", every) is False
+        with pytest.raises(Refusal, match="-32602"):
+            await client.call("pubsub_subscribeDeliveries", {"colour": 1})
+
+
+@story
+async def test_what_cannot_be_published_is_code_1_and_leaves_nothing_behind() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        await client.call("pubsub_publish", 1000, "fine", "0x01")
+        with pytest.raises(Refusal, match="1: there is no parachain 7"):
+            await client.call("pubsub_publish", 7, "k", "0x")
+        with pytest.raises(Refusal, match="1: a message of"):
+            await client.call("pubsub_publish", 1000, "k", "0x" + "00" * 70_000)
+        await node.step(3)
+        assert (await client.call("pubsub_entry", 1000, "fine"))["value"] == "0x01"
+        assert await client.call("pubsub_entry", 1000, "k") is None
