@@ -97,7 +97,7 @@ def serve(name: str | None, given: Serve) -> None:
     with ExitStack() as stack:
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
-        live = LiveNetwork(Simulation(scenario, genesis_slot=slot), observers, keep_snapshots=keeps)
+        live = LiveNetwork(Simulation(scenario, genesis_slot=slot, accounts=True), observers, keep_snapshots=keeps)
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
         asyncio.run(_serve(Server(live, options, writer), replayed, str(given.replay)))
     sys.exit(INTERRUPTED)

@@ -144,7 +144,7 @@ async def serving(
 ) -> AsyncIterator[Running]:
     """A node with manual building and development methods, unless told otherwise."""
     given = {"port": 0, "dev": True, "build": Build.MANUAL, **options}
-    live = LiveNetwork(Simulation(scenario or load_bundled("node")), observers)
+    live = LiveNetwork(Simulation(scenario or load_bundled("node"), accounts=True), observers)
     server = Server(live, Options(**given), journal)
     async with server.serving() as places, aiohttp.ClientSession() as http:
         running = Running(server, {place.chain: place.url for place in reversed(places)}, http)

@@ -15,6 +15,7 @@ from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message,
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 
 
@@ -22,17 +23,28 @@ class Simulation:
     """A scenario's network. Each step first does what the scenario says happens in that relay block."""
 
     def __init__(
-        self, scenario: Scenario, observers: Iterable[Observer] = (), *, genesis_slot: int = GENESIS_SLOT
+        self,
+        scenario: Scenario,
+        observers: Iterable[Observer] = (),
+        *,
+        genesis_slot: int = GENESIS_SLOT,
+        accounts: bool = False,
     ) -> None:
-        """The network at genesis, whose block 0 has slot `genesis_slot`. Raises `ScenarioError` when it cannot work."""
+        """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
+
+        Raises `ScenarioError` when it cannot work.
+        """
         self.scenario = scenario
         found = check(scenario)
         if found:
             raise ScenarioError(scenario.name, tuple(Problem(None, each.field(), each.reason) for each in found))
+        self._accounts = accounts
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             config = network_config(scenario, self._specs)
-            self.network = Network(replace(config, relay=replace(config.relay, genesis_slot=genesis_slot)))
+            relay = replace(config.relay, genesis_slot=genesis_slot, accounts=accounts)
+            chains = tuple(replace(each, spec=self._profiled(each.spec)) for each in config.parachains)
+            self.network = Network(replace(config, relay=relay, parachains=chains))
         except PubsubError as error:
             raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error
         for observer in observers:
@@ -92,4 +104,8 @@ class Simulation:
             for number, change in enumerate(subscriber.changes):
                 if change.at_block == block:
                     items = self.scenario.items(change.subscribe)
-                    self.network.upgrade(subscriber_spec(self.scenario, subscriber, items, version=number + 2))
+                    spec = subscriber_spec(self.scenario, subscriber, items, version=number + 2)
+                    self.network.upgrade(self._profiled(spec))
+
+    def _profiled(self, spec: RuntimeSpec) -> RuntimeSpec:
+        return replace(spec, accounts=self._accounts)

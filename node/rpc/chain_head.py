@@ -10,10 +10,10 @@ from pubsub_emulator.node.rpc.encode import hexed
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
 from pubsub_emulator.node.rpc.method import Call, Json, Methods
-from pubsub_emulator.node.rpc.node import RuntimeVersion
 from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
+from pubsub_emulator.node.types import RuntimeVersion
 from pubsub_emulator.primitives.types import Hash
 
 methods: Final = Methods()

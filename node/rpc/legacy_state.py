@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pubsub_emulator.node.api import UnknownFunction
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Call, Json, Methods
-from pubsub_emulator.node.rpc.node import RuntimeVersion, UnknownFunction
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, text, u64
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.node.types import RuntimeVersion, UnknownMetadataVersion
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
@@ -170,7 +171,7 @@ def get_metadata(call: Call, at: bytes | None) -> Json:
     block = call.block(at)
     try:
         return hexed(call.node.runtimes.metadata(block, 14))
-    except UnknownFunction as error:
+    except UnknownMetadataVersion as error:
         raise RpcError(CLIENT, f"Client error: {error}") from error
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
+from pubsub_emulator.node.types import At, RuntimeVersion, metadata, runtime_version
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.version import VERSION
-from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
 CLIENT: Final = "pubsub-emulator"
@@ -48,49 +48,33 @@ class Control(Protocol):
         """Let others go on, when the caller has worked for long enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeVersion:
-    """`sp_version::RuntimeVersion`; `apis` are (8 bytes, version) pairs."""
-
-    spec_name: str
-    impl_name: str
-    authoring_version: int
-    spec_version: int
-    impl_version: int
-    apis: tuple[tuple[bytes, int], ...]
-    transaction_version: int
-    system_version: int
-
-
-class UnknownFunction(PubsubError):
-    """A runtime has no function of that name."""
-
-
 class Runtimes:
     """What the chains' runtimes answer."""
 
     def __init__(self, network: Network, genesis: Mapping[Chain, Block]) -> None:
-        self.relay = network.relay.runtime
-        self.genesis = genesis
+        self._relay = network.relay.runtime
+        self._genesis = {chain: block.hash for chain, block in genesis.items()}
+
+    def at(self, block: Block) -> At:
+        """A block as runtime calls look at it."""
+        relay = self._relay if block.chain is RELAY else None
+        return At(relay, block.header, block.state, self._genesis[block.chain])
 
     def version(self, block: Block) -> RuntimeVersion:
         """The runtime that a block's state is read with."""
-        if block.chain is RELAY:
-            return RuntimeVersion("pubsub-relay", "pubsub-relay", 0, 1, 0, (), 1, 1)
-        spec = decode_spec(block.state.top.get(CODE) or b"")
-        return RuntimeVersion("pubsub-para", "pubsub-para", 0, spec.spec_version, 0, (), 1, 1)
+        return runtime_version(self.at(block))
 
     def metadata(self, block: Block, version: int) -> bytes:
-        """Metadata of that version. Raises `UnknownFunction` where there is none."""
-        raise UnknownFunction(f"metadata {version} of block {block.number}")
+        """Metadata of that version. Raises `UnknownMetadataVersion`."""
+        return metadata(self.at(block), version)
 
     def call(self, block: Block, name: str, data: bytes) -> bytes:
-        """What a runtime function returns. Raises `UnknownFunction`, and `PubsubError` when it fails."""
-        raise UnknownFunction(f"{name} of block {block.number} with {len(data)} bytes")
+        """What a runtime function returns. Raises `UnknownFunction`, and `ApiFailed` when it fails."""
+        return api.call(self.at(block), name, data)
 
     def storage_pairs(self, block: Block, values: Mapping[str, Any]) -> list[tuple[bytes, bytes | None]]:
         """Keys and values that `{Pallet: {Item: value}}` stands for. Raises `PubsubError`."""
-        raise UnknownFunction(f"storage by name of block {block.number}: {', '.join(values)}")
+        raise api.UnknownFunction(f"storage by name of block {block.number}: {', '.join(values)}")
 
 
 @dataclass(frozen=True, slots=True)
