@@ -18,6 +18,7 @@ from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
@@ -28,8 +29,10 @@ from pubsub_emulator.runtime.parachain.block import (
     InboundDownwardMessage,
     Inherent,
     encode_messages,
+    extrinsics_root,
 )
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
 from pubsub_emulator.runtime.parachain.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.trie import BadNode, read_proof
 
@@ -96,6 +99,8 @@ class Authored:
     candidate: Candidate
     outcome: BlockOutcome
     unpruned: tuple[tuple[ParaId, int], ...]
+    refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
+    """Signed extrinsics that were offered and cannot be part of the block."""
 
 
 def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
@@ -136,8 +141,11 @@ def author(  # noqa: PLR0917  # a block has this many parts
     slot: Slot,
     seed: bytes,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+    extrinsics: tuple[bytes, ...] = (),
 ) -> Authored:
     """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`; `state` stays as it is.
+
+    Of the signed `extrinsics` that it is offered it takes those that can be part of the block, in order.
 
     The messages must be all that came since the parent: the verifier knows the queues' heads. Senders without any are
     left out, as the verifier wants it. Whether `seed` is the one
@@ -153,8 +161,9 @@ def author(  # noqa: PLR0917  # a block has this many parts
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
     inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
-    candidate, outcome = build(storage, spec, parent, inherent, walked, slot, seed, handlers)
-    return Authored(candidate, outcome, proof.unpruned)
+    body = OfferedBody(extrinsics)
+    candidate, outcome = build(storage, spec, parent, inherent, walked, slot, seed, handlers, body)
+    return Authored(candidate, outcome, proof.unpruned, body.refused)
 
 
 def ensure_room(spec: RuntimeSpec, downward: tuple[InboundDownwardMessage, ...], horizontal: HorizontalMessages) -> int:
@@ -174,13 +183,16 @@ def build(  # noqa: PLR0917  # as above
     slot: Slot,
     seed: bytes,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+    body: OfferedBody | None = None,
 ) -> tuple[Candidate, BlockOutcome]:
     """Execute the block that `inherent` and `walked` make, over the parent's state in `storage`, and seal it."""
+    body = OfferedBody() if body is None else body
     digest = (aura_pre_digest(slot),)
     number = ParaBlockNumber(parent.number + 1)
-    outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers)
-    header = Header(parent.hash(), number, outcome.state_root, inherent.extrinsics_root(), digest)
-    return Candidate(seal(header, seed), inherent), outcome
+    outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
+    root = extrinsics_root((inherent.extrinsic(), *body.extrinsics))
+    header = Header(parent.hash(), number, outcome.state_root, root, digest)
+    return Candidate(seal(header, seed), inherent, body.extrinsics), outcome
 
 
 def seal(header: Header, seed: bytes) -> Header:

@@ -12,12 +12,12 @@ from itertools import pairwise
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.primitives.ed25519 import public_key, verify
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict, encode_messages, message_chain
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain.signed_body import BadBody
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
@@ -59,8 +59,13 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
         found.append(Verdict.ROOT_MISMATCH)
     found += against
     complete = Verdict.OMITTED_BELOW_BUDGET not in against and present.issuperset(walked.taken)
-    if complete and header.state_root != _state_root(situation, header, inherent, walked):
-        found.append(Verdict.STATE_ROOT_MISMATCH)
+    if complete:
+        try:
+            root = _state_root(situation, candidate, walked)
+        except BadBody:
+            found.append(Verdict.BAD_EXTRINSIC)
+        else:
+            found += [Verdict.STATE_ROOT_MISMATCH] * (header.state_root != root)
     return tuple(found)
 
 
@@ -102,7 +107,7 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
     return not (
         (before is None or before < slot)
         and slot <= situation.slot_now
-        and header.extrinsics_root == candidate.inherent.extrinsics_root()
+        and header.extrinsics_root == candidate.extrinsics_root()
         and verify(author, header.pre_hash(), signature)
     )
 
@@ -131,15 +136,18 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
     )
 
 
-def _state_root(situation: Situation, header: Header, inherent: Inherent, walked: Plan) -> Hash:
-    honest = situation.honest
+def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Hash:
+    honest, header, inherent = situation.honest, candidate.header, candidate.inherent
     as_honest = (
         inherent.relay_parent_number == honest.inherent.relay_parent_number
         and inherent.downward == honest.inherent.downward
         and inherent.horizontal == honest.inherent.horizontal
         and header.number == honest.header.number
         and header.aura_slot() == honest.header.aura_slot()
+        and candidate.extrinsics == honest.extrinsics
     )
     if as_honest:
         return honest.header.state_root
-    return situation.state_root_after(walked, inherent=inherent, slot=header.aura_slot(), number=header.number)
+    return situation.state_root_after(
+        walked, inherent=inherent, slot=header.aura_slot(), number=header.number, extrinsics=candidate.extrinsics
+    )

@@ -20,6 +20,7 @@ from pubsub_emulator.runtime.parachain.block import (
     encode_messages,
 )
 from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
 from pubsub_emulator.runtime.parachain.validate import RelayContext
 
 
@@ -45,6 +46,8 @@ class Situation:
     others: tuple[RelayAccess, ...] = ()
     foreign: RelayAccess | None = None
     budget: int | None = None
+    extrinsics: tuple[bytes, ...] = ()
+    """Signed extrinsics that the author is offered."""
     memo: dict[tuple[int, Hash], FullProof] = field(default_factory=dict, repr=False)
     lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
 
@@ -101,7 +104,9 @@ class Situation:
         )
         seed = self.seeds[self.slot % len(self.seeds)]
         storage = Storage(self.state.fork())
-        return build(storage, self.spec, self.parent, inherent, self.walked, self.slot, seed)[0]
+        return build(
+            storage, self.spec, self.parent, inherent, self.walked, self.slot, seed, body=OfferedBody(self.extrinsics)
+        )[0]
 
     def relay_at(self, number: int) -> RelayAccess | None:
         """The relay block of that height, none when there is none."""
@@ -153,14 +158,26 @@ class Situation:
         return plan(view, relay.storage_root, nodes, self.allowed if budget is None else budget)
 
     def state_root_after(
-        self, walked: Plan, *, inherent: Inherent | None = None, slot: int | None = None, number: int | None = None
+        self,
+        walked: Plan,
+        *,
+        inherent: Inherent | None = None,
+        slot: int | None = None,
+        number: int | None = None,
+        extrinsics: tuple[bytes, ...] | None = None,
     ) -> Hash:
-        """The root that executing a block with this walk leads to."""
+        """The root that executing a block with this walk leads to; its extrinsics are the honest ones if not given.
+
+        Raises `BadBody` when the block cannot have them.
+        """
+        body = SignedBody(self.honest.extrinsics if extrinsics is None else extrinsics)
         inherent = self.honest.inherent if inherent is None else inherent
         digest = (aura_pre_digest(self.slot if slot is None else Slot(slot)),)
         height = ParaBlockNumber(self.parent.number + 1 if number is None else number)
         storage = Storage(self.state.fork())
-        return execute_block(storage, self.spec, self.parent, height, digest, inherent, walked).state_root
+        return execute_block(
+            storage, self.spec, self.parent, height, digest, inherent, walked, extrinsics=body
+        ).state_root
 
     def messages_until(self, number: int) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
         """The messages that the relay chain had sent by its block `number`."""

@@ -7,7 +7,7 @@ can be done to any draft; one that finds nothing to act on does nothing.
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -23,6 +23,7 @@ from pubsub_emulator.runtime.parachain.block import (
     InboundHrmpMessage,
     Inherent,
     encode_messages,
+    extrinsics_root,
 )
 
 Message = tuple[int, bytes]
@@ -53,6 +54,7 @@ class Draft:
     signer: bytes | None = None
     signature: bytes | None = None
     sealed: bool = True
+    extrinsics: list[bytes] = field(default_factory=list)
 
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
@@ -69,6 +71,7 @@ class Draft:
             inherent.relay_parent_storage_root,
             list(inherent.proof),
             queues,
+            extrinsics=list(candidate.extrinsics),
         )
 
     def inherent(self) -> Inherent:
@@ -85,7 +88,10 @@ class Draft:
     def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
         """The block, sealed by the one of `seeds` whose turn it is, unless a step has it otherwise."""
         inherent = self.inherent()
-        body = inherent.extrinsics_root() if self.extrinsics_root is None else self.extrinsics_root
+        signed = tuple(self.extrinsics)
+        body = (
+            extrinsics_root((inherent.extrinsic(), *signed)) if self.extrinsics_root is None else self.extrinsics_root
+        )
         digest: tuple[DigestItem, ...] = (aura_pre_digest(Slot(self.slot)),)
         header = Header(self.parent_hash, self.number, self.state_root, body, digest)
         if self.sealed:
@@ -94,7 +100,7 @@ class Draft:
                 signer = seeds[self.slot % len(seeds)] if self.signer is None else self.signer
                 signature = sign(signer, header.pre_hash())
             header = Header(self.parent_hash, self.number, self.state_root, body, (*digest, aura_seal(signature)))
-        return Candidate(header, inherent)
+        return Candidate(header, inherent, signed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +347,8 @@ Json = list[str | int]
 def to_json(step: Step) -> Json:
     """The step as a list: its name, then its fields, bytes as hex after 0x."""
     out: Json = [type(step).__name__]
-    for field in fields(step):
-        value = getattr(step, field.name)
+    for each in fields(step):
+        value = getattr(step, each.name)
         out.append(f"0x{value.hex()}" if isinstance(value, bytes) else value)
     return out
 

@@ -59,3 +59,9 @@ def ensure_blocks(blocks: object) -> None:
     """Raises `BadRequest` unless `blocks` is a number of blocks, at least 0."""
     if not isinstance(blocks, int) or isinstance(blocks, bool) or blocks < 0:
         refuse(f"a network steps by 0 or more whole blocks, not by {blocks!r}")
+
+
+def ensure_accounts(there: bool, chain: str) -> None:
+    """Raises `BadRequest` unless the chain takes signed extrinsics."""
+    if not there:
+        raise BadRequest(f"{chain} has no accounts and takes no signed extrinsics")

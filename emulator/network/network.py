@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.emulator.network.arguments import (
+    ensure_accounts,
     ensure_blocks,
     ensure_key,
     ensure_keys,
@@ -123,6 +124,7 @@ class Snapshot:
     relay: RelaySnapshot
     parachains: tuple[Parachain, ...]
     extrinsics: tuple[Extrinsic, ...]
+    offered: tuple[bytes, ...] = ()
 
 
 class Network:
@@ -149,6 +151,7 @@ class Network:
         self._observers: list[Observer] = []
         self._extrinsics: list[Extrinsic] = []
         self._turns: dict[ParaId, None] = {}
+        self._offered: tuple[bytes, ...] = ()
         chains = self.parachains.values()
         slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
         self._schedule = Schedule(slots, config.segment_length)
@@ -250,6 +253,21 @@ class Network:
         executive.encode_extrinsic(extrinsic)
         self._extrinsics.append(extrinsic)
 
+    def offer(self, chain: int | None, extrinsics: Iterable[bytes]) -> None:
+        """Say which signed extrinsics the next block of a chain may take, in order; `None` is the relay chain.
+
+        Each is encoded with its length. What cannot be part of that block is not, and with the next step the offer is
+        forgotten. Raises `UnknownParachain`, and `BadRequest` for a chain without accounts.
+        """
+        offered = tuple(extrinsics)
+        if chain is None:
+            ensure_accounts(self.config.relay.accounts, "the relay chain")
+            self._offered = offered
+        else:
+            para = self.parachain(chain)
+            ensure_accounts(para.spec().accounts, f"parachain {chain}")
+            para.offered = offered
+
     def give_turn(self, para: int) -> None:
         """Let a parachain build in the next step, whatever its pace. Raises `UnknownParachain`."""
         self._turns[self.parachain(para).para] = None
@@ -313,13 +331,14 @@ class Network:
     def snapshot(self) -> Snapshot:
         """This moment, to come back to or to branch from."""
         chains = tuple(chain.copy() for chain in self.parachains.values())
-        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics))
+        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics), self._offered)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a moment. Observers are not told: give a network that is restored none, or new ones."""
         self.relay.restore(snapshot.relay)
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
         self._extrinsics = list(snapshot.extrinsics)
+        self._offered = snapshot.offered
         self._turns = {}
 
     def fork(self) -> "Network":
@@ -360,12 +379,19 @@ class Network:
         }
         for para in before:
             now.turn(self.parachains[para])
-        block = self.relay.build(now.backed, self._extrinsics)
+        block = self.relay.build(now.backed, self._extrinsics, self._offered)
         self._extrinsics = list(block.left_out)
         for para in _refused(block):
             self.parachains[para] = before[para]
             now.drop(para)
+        self._forget_offers()
         return now, block
+
+    def _forget_offers(self) -> None:
+        """What was offered to the blocks of this step is no longer offered."""
+        self._offered = ()
+        for chain in self.parachains.values():
+            chain.offered = ()
 
     def _round(self) -> Round:
         return Round(self.relay, self._schedule, self.config.seed)

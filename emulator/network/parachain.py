@@ -68,6 +68,8 @@ class Parachain:
     publishes: list[Publish] = field(default_factory=list)
     upward: list[bytes] = field(default_factory=list)
     horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
+    offered: tuple[bytes, ...] = ()
+    """Signed extrinsics that its next block may take."""
     known_subscriptions: Subscriptions = field(default_factory=dict)
     """What observers were last told."""
 
@@ -92,7 +94,7 @@ class Parachain:
 
     def has_turn(self, block: RelayBlockNumber) -> bool:
         """Whether candidates are built for relay block `block`."""
-        return block % self.pace.every == 0 and (not self.pace.on_demand or self.has_messages())
+        return block % self.pace.every == 0 and (not self.pace.on_demand or bool(self.offered) or self.has_messages())
 
     def has_messages(self) -> bool:
         """Whether anything waits to be sent."""

@@ -156,8 +156,10 @@ class RelayChain:
         """Send a message to a parachain in the next block, unless its queue is full."""
         self.downward.append((para, message))
 
-    def build(self, candidates: Sequence[BackedCandidate], extrinsics: Iterable[Extrinsic]) -> Block:
-        """Build the next block with these parachain blocks and calls, and keep its state."""
+    def build(
+        self, candidates: Sequence[BackedCandidate], extrinsics: Iterable[Extrinsic], signed: Iterable[bytes] = ()
+    ) -> Block:
+        """Build the next block with these parachain blocks, calls and signed extrinsics, and keep its state."""
         parent = self.blocks[-1]
         number = parent.header.number + 1
         storage = Storage(parent.state.fork())
@@ -169,6 +171,7 @@ class RelayChain:
             digest=(babe_pre_digest(self.slot(number)),),
             inherents=(Call(self.runtime.inclusion.NAME, "enter", (list(candidates),)),),
             extrinsics=extrinsics,
+            signed=signed,
         )
         self.downward.clear()
         self.blocks.append(KeptBlock(block.header, storage.state, executions(storage), lost))

@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.parachain.block import (
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
+from pubsub_emulator.xcm import Publish
 
 REMEMBERED: Final = 8
 """Older relay blocks that a cheating collator keeps at hand."""
@@ -167,7 +168,9 @@ class Round:
                 cheat = name if attempted.expected else None
                 return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
             return _Tried(situation.honest, situation.proof.unpruned)
-        authored = author(chain.header, chain.state, relay, downward, horizontal, slot, collator.seed)
+        authored = author(
+            chain.header, chain.state, relay, downward, horizontal, slot, collator.seed, extrinsics=chain.offered
+        )
         return _Tried(authored.candidate, authored.unpruned)
 
     def _second(
@@ -216,6 +219,7 @@ class Round:
             secret(self._seed, "stranger"),
             self._other_relay_blocks(relay),
             _foreign(relay),
+            extrinsics=chain.offered,
         )
 
     def _other_relay_blocks(self, relay: RelayBlock) -> tuple[RelayBlock, ...]:
@@ -227,6 +231,9 @@ class Round:
         """Let the parachain go on from a valid block; its first one at a turn takes along what waits to be sent."""
         inherent = candidate.inherent
         chain.header, chain.state = candidate.header, outcome.state
+        taken = frozenset(candidate.extrinsics)
+        chain.offered = tuple(raw for raw in chain.offered if raw not in taken)
+        chain.publishes.extend(Publish(entry.key, entry.value, entry.ttl) for entry in outcome.published)
         if chain.note_spec():
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())

@@ -134,19 +134,27 @@ def extrinsics_root(extrinsics: tuple[bytes, ...]) -> Hash:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block as its author claims it: sealed header (post-state root in it) and inherent."""
+    """A block as its author claims it: sealed header (post-state root in it), inherent, signed extrinsics.
+
+    Each of `extrinsics` is encoded with its length, as clients send it.
+    """
 
     header: Header
     inherent: Inherent
+    extrinsics: tuple[bytes, ...] = ()
 
     def encode(self) -> bytes:
-        """SCALE of the block: header, then `Vec<extrinsic>` with the one extrinsic."""
+        """SCALE of the block: header, then `Vec<extrinsic>`, the inherent first."""
         body = self.body()
         return self.header.encode() + encode_compact(len(body)) + b"".join(body)
 
     def body(self) -> tuple[bytes, ...]:
         """The block's encoded extrinsics in order, each with its length first."""
-        return (self.inherent.extrinsic(),)
+        return (self.inherent.extrinsic(), *self.extrinsics)
+
+    def extrinsics_root(self) -> Hash:
+        """The root that the header must have for this body."""
+        return extrinsics_root(self.body())
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":
@@ -154,17 +162,26 @@ class Candidate:
         _ensure_size(data)
         reader = Reader(data)
         header = Header.read(reader)
-        if reader.compact() != 1:
-            raise ScaleError("a candidate carries exactly one extrinsic")
+        count = reader.length()
+        if count < 1:
+            raise ScaleError("a candidate carries its inherent")
         extrinsic = reader.bytes_()
-        reader.end()
         if not extrinsic.startswith(_BARE_CALL):
-            raise ScaleError("the extrinsic is not a bare set_validation_data call")
-        return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]))
+            raise ScaleError("the first extrinsic is not a bare set_validation_data call")
+        signed = tuple(_with_length(reader) for _ in range(count - 1))
+        reader.end()
+        return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), signed)
 
     def hash(self) -> Hash:
         """The header's hash: what the next block calls its parent."""
         return self.header.hash()
+
+
+def _with_length(reader: Reader) -> bytes:
+    """The extrinsic that stands next, its length first."""
+    start = reader.pos
+    reader.bytes_()
+    return reader.data[start : reader.pos]
 
 
 def _ensure_size(data: bytes) -> None:
@@ -191,6 +208,7 @@ class Verdict(Enum):
     ROOT_MISMATCH = "RootMismatch"
     OMITTED_BELOW_BUDGET = "OmittedBelowBudget"
     UNUSED_NODES = "UnusedNodes"
+    BAD_EXTRINSIC = "BadExtrinsic"
     STATE_ROOT_MISMATCH = "StateRootMismatch"
 
 

@@ -28,7 +28,7 @@ from pubsub_emulator.runtime.parachain.ledger import (
     make_ledger,
     own_state_bytes,
 )
-from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, SignedBody, note_time
+from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
@@ -62,7 +62,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     inherent: Inherent,
     plan: Plan,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
-    extrinsics: SignedBody = NO_EXTRINSICS,
+    extrinsics: Body = NO_EXTRINSICS,
 ) -> BlockOutcome:
     """Carry out a block whose proof was read as `plan`, and commit. `storage` must lie over the parent's state.
 

@@ -1,7 +1,7 @@
 """The signed extrinsics of a parachain's block, after its inherent. Author and verifier run the same lines."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
@@ -30,9 +30,20 @@ class BadBody(PubsubError):
         self.raw = raw
 
 
+class Body(Protocol):
+    """What follows the inherent."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the extrinsics of the block."""
+
+    def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
+        """Run the extrinsics of the block."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignedBody:
-    """Signed extrinsics with their lengths, in order."""
+    """Signed extrinsics with their lengths, in order, all of which must be part of the block."""
 
     extrinsics: tuple[bytes, ...] = ()
 
@@ -56,6 +67,49 @@ class SignedBody:
             except InvalidTransaction as error:
                 raise BadBody(index, raw, str(error)) from error
         return tuple(outcomes)
+
+
+@dataclass(slots=True)
+class OfferedBody:
+    """Signed extrinsics that an author is offered: it takes those, in order, that can be part of its block."""
+
+    offered: tuple[bytes, ...] = ()
+    extrinsics: tuple[bytes, ...] = ()
+    """Those that it took, once it ran."""
+    refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
+
+    @property
+    def length(self) -> int:
+        """Bytes of those that it took."""
+        return sum(map(len, self.extrinsics))
+
+    def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
+        """Run what can be part of the block; what cannot leaves nothing behind, not even in the record of reads."""
+        if not spec.accounts:
+            return ()
+        note_inherent(storage)
+        signing, room = parachain_accounts(spec).signing, ParachainRoom()
+        outcomes: list[DispatchOutcome] = []
+        taken: list[bytes] = []
+        refused: list[tuple[bytes, InvalidTransaction]] = []
+        for raw in self.offered:
+            reads = len(storage.recorded or ())
+            try:
+                outcomes.append(apply_signed(signing, storage, len(taken) + 1, raw, room))
+            except InvalidTransaction as error:
+                refused.append((raw, error))
+                _forget_reads(storage, reads)
+            else:
+                taken.append(raw)
+        self.extrinsics, self.refused = tuple(taken), tuple(refused)
+        return tuple(outcomes)
+
+
+def _forget_reads(storage: Storage, count: int) -> None:
+    """Keep the first `count` keys that were read."""
+    if storage.recorded is not None:
+        for key in tuple(storage.recorded)[count:]:
+            del storage.recorded[key]
 
 
 NO_EXTRINSICS: Final = SignedBody()

@@ -4,7 +4,7 @@
     the chain          parent, relay parent                   BadParent, RelayParentDecreased
     the messages       heads and weight                       MessagesMisreported
     the proof          its list, then `plan` over it          DuplicateNode … UnusedNodes
-    the state          `execute_block`                        StateRootMismatch
+    the state          `execute_block`                        BadExtrinsic, StateRootMismatch
 
 Nothing is written to the parent's state: a block is executed on a fork of it, and an invalid one leaves nothing behind
 (PS-53). A block with any node more, less or other than the plan took is refused, so for one state, relay parent and set
@@ -43,6 +43,7 @@ from pubsub_emulator.runtime.parachain.execute import (
 )
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, sound_runtime
+from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
@@ -122,8 +123,12 @@ def _judge(
     if walked is not None and walked.missing is None:
         digest = tuple(item for item in candidate.header.digest if item.kind is not DigestKind.SEAL)
         number = ParaBlockNumber(candidate.header.number)
-        outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers)
-        if outcome.state_root != candidate.header.state_root:
+        body = SignedBody(candidate.extrinsics)
+        try:
+            outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
+        except BadBody as error:
+            offences.append(Offence(Verdict.BAD_EXTRINSIC, str(error), (error.raw,)))
+        if outcome is not None and outcome.state_root != candidate.header.state_root:
             detail = f"claimed {candidate.header.state_root.hex()}, executing gives {outcome.state_root.hex()}"
             subject = (candidate.header.state_root, outcome.state_root)
             offences.append(Offence(Verdict.STATE_ROOT_MISMATCH, detail, subject))
@@ -202,7 +207,7 @@ def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candid
     if slot > slot_now or (before is not None and slot <= before):
         detail = f"slot {slot} is not after the parent's, {before}, and at most {slot_now}"
         out.append(Offence(Verdict.BAD_SEAL, detail))
-    if header.extrinsics_root != candidate.inherent.extrinsics_root():
+    if header.extrinsics_root != candidate.extrinsics_root():
         out.append(Offence(Verdict.BAD_SEAL, "the header does not commit to this body", (header.extrinsics_root,)))
     return out
 

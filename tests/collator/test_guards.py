@@ -116,7 +116,7 @@ GUARDS = [
     Guard(
         "body",
         validate.check_seal,
-        "header.extrinsics_root != candidate.inherent.extrinsics_root()",
+        "header.extrinsics_root != candidate.extrinsics_root()",
         "False",
         "another body",
     ),

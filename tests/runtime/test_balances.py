@@ -269,7 +269,7 @@ PALLET_BALANCES = [
 
 def test_events_have_the_indices_of_pallet_balances() -> None:
     ours = [each for each in vars(balances_events).values() if isinstance(each, type) and each.__bases__ == (Event,)]
-    assert len(ours) == 10
+    assert len(ours) == 12
     assert {each.__name__: each.VARIANT for each in ours} == {
         each.__name__: PALLET_BALANCES.index(each.__name__) for each in ours
     }
