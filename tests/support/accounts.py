@@ -119,7 +119,7 @@ def signed(
     """The call as an extrinsic that `who` signed for the next block of a chain."""
     storage = storage_of(net, chain)
     head = net.relay.header if chain is None else net.parachain(chain).header
-    hashes = {number: found for number, found in system.BLOCK_HASH.items(storage)} | {head.number: head.hash()}
+    hashes = dict(system.BLOCK_HASH.items(storage)) | {head.number: head.hash()}
     if nonce is None:
         nonce = system.account(storage, who.account).nonce
     era = Era() if era is None else era
