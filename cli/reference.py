@@ -25,14 +25,24 @@ _STRETCH: Final = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", r
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
 
-def commands() -> Iterator[str]:
-    """Every command: what it does, its arguments and options, examples."""
+def leaves() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Every command with its name and context; of a group, each command in it as `group command`."""
+    context = click.Context(pubsub, info_name="pubsub")
     for name in COMMANDS:
-        context = click.Context(pubsub, info_name="pubsub")
         command = pubsub.get_command(context, name)
         if command is None:
             continue
         inner = click.Context(command, parent=context, info_name=name)
+        if isinstance(command, click.Group):
+            for part, each in command.commands.items():
+                yield f"{name} {part}", each, click.Context(each, parent=inner, info_name=part)
+        else:
+            yield name, command, inner
+
+
+def commands() -> Iterator[str]:
+    """Every command: what it does, its arguments and options, examples."""
+    for name, command, inner in leaves():
         yield f"### {name}\n"
         yield f"`{inner.command_path} {' '.join(command.collect_usage_pieces(inner))}`\n"
         yield f"{_paragraphs(command.help or '')}\n"

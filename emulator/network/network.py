@@ -26,6 +26,7 @@ from pubsub_emulator.emulator.network.arguments import (
     ensure_ttl,
     ensure_value,
 )
+from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -409,7 +410,15 @@ class Network:
         slot = self._schedule.newest_slot(now.number)
         chain = self.relay
         relay = RelayRecord(
-            now.number, header.hash(), header.state_root, slot, events, chain.executions, chain.lost_downward
+            now.number,
+            header.hash(),
+            header.state_root,
+            slot,
+            events,
+            chain.executions,
+            chain.lost_downward,
+            header.parent_hash,
+            relay_time(header, chain.state),
         )
         for observer in self._observers:
             observer.relay_block(relay)

@@ -30,6 +30,10 @@ class RelayRecord:
     executions: tuple[MessageExecution, ...] = ()
     lost_downward: int = 0
     """Downward messages that a full queue did not take."""
+    parent: Hash | None = None
+    """The block before it; `None` for a block of before the observer came."""
+    time: int = 0
+    """Milliseconds since 1970, by timestamp or slot."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,6 @@ from typing import NamedTuple
 from pubsub_emulator.eventplane.log.values import Value, canonical, decode_fields, encode_fields
 from pubsub_emulator.primitives.hashing import blake2_256
 
-SLOT_MS = 6_000
-"""Milliseconds of a leading chain's slot."""
-
 
 class Row(NamedTuple):
     """One event. A plain tuple in the order of the table's columns, so that reading costs what a bare SELECT costs."""

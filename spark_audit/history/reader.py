@@ -30,6 +30,7 @@ HISTORY_TABLES: Final[dict[str, Table]] = {
         schema.CHECKPOINTS,
         schema.BLOCKS,
         schema.DELIVERIES,
+        schema.EVENTS,
         schema.NODES,
         schema.TRUTH,
     )

@@ -1,8 +1,9 @@
 """Rows and what they stand for: records become rows, rows become the exact candidate and state again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from pubsub_emulator.emulator.network.block_time import own_timestamp
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -11,6 +12,7 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.events import Event, read_event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
@@ -22,6 +24,7 @@ from pubsub_emulator.runtime.parachain.block import (
     Inherent,
     Verdict,
 )
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
 
 Row = dict[str, Any]
@@ -69,6 +72,46 @@ def relay_row(network: str, record: RelayRecord) -> Row:
         "storage_root": record.storage_root,
         "slot": record.slot,
     }
+
+
+def relay_events_row(network: str, segment: int, record: RelayRecord) -> Row | None:
+    """The row of a relay block's events, none for a block of before the observer came."""
+    if record.parent is None:
+        return None
+    place = {"network": network, "segment": segment, "anchor": record.number, "place": 0, "chain": None}
+    block = {"number": record.number, "hash": record.hash, "parent": record.parent, "time": record.time}
+    return {**place, **block, "events": encode_events(record.events)}
+
+
+def block_events_row(network: str, record: BlockRecord, outcome: BlockOutcome, place: int, relay_time: int) -> Row:
+    """The row of an included parachain block's events."""
+    header, time = record.candidate.header, own_timestamp(outcome.state)
+    return {
+        "network": network,
+        "segment": record.segment,
+        "anchor": record.included_at,
+        "place": place,
+        "chain": record.chain,
+        "number": header.number,
+        "hash": header.hash(),
+        "parent": header.parent_hash,
+        "time": relay_time if time is None else time,
+        "events": encode_events(each.event for each in outcome.events),
+    }
+
+
+def encode_events(events: Iterable[Event]) -> bytes:
+    """SCALE bytes of `Vec<RuntimeEvent>`."""
+    encoded = [event.encode() for event in events]
+    return scale.encode_compact(len(encoded)) + b"".join(encoded)
+
+
+def decode_events(data: bytes) -> list[Event]:
+    """The inverse of `encode_events`; refuses trailing bytes. Raises `ScaleError`."""
+    reader = scale.Reader(data)
+    events = [read_event(reader) for _ in range(reader.length())]
+    reader.end()
+    return events
 
 
 def subscription_row(network: str, record: SubscriptionRecord) -> Row:

@@ -3,7 +3,7 @@
 A table's name and version stand in the metadata of each of its Parquet files and are checked on reading, with the
 columns themselves. Sizes are bytes, heights are block numbers of the chain that a column names.
 
-    history   relay_headers authorities subscriptions checkpoints blocks deliveries nodes truth
+    history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes truth
     audit     block_measures publisher_measures deliveries findings quarantine
 """
 
@@ -254,6 +254,26 @@ DELIVERIES: Final = Table(
     ),
     ("segment", "position", "sequence"),
     ("network", "chain"),
+)
+
+EVENTS: Final = Table(
+    "events",
+    1,
+    "One row per relay block and per parachain block that it included, with its events: what a log is made of.",
+    (
+        _NETWORK,
+        _SEGMENT,
+        Column("anchor", U32, "relay block number"),
+        Column("place", U32, "0 for the relay block itself, then the blocks it included in their order"),
+        Column("chain", U32, "ParaId; none for the relay chain", nullable=True),
+        Column("number", U32, "block number on the chain"),
+        Column("hash", HASH, "hash of the block's header"),
+        Column("parent", HASH, "hash of its parent's header"),
+        Column("time", U64, "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000"),
+        Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
+    ),
+    ("anchor", "place"),
+    ("network",),
 )
 
 NODES: Final = Table(

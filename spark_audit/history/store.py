@@ -19,10 +19,12 @@ from pubsub_emulator.spark_audit.history.commit import Commit, CommitError, Part
 from pubsub_emulator.spark_audit.history.rows import (
     NodeTable,
     Row,
+    block_events_row,
     block_place,
     block_row,
     checkpoint_row,
     delivery_rows,
+    relay_events_row,
     relay_row,
     subscription_row,
     truth_row,
@@ -53,6 +55,9 @@ class HistoryWriter:
         self._checkpoints: dict[int, list[Row]] = {}
         self._blocks: dict[int, list[Row]] = {}
         self._deliveries: dict[int, list[Row]] = {}
+        self._events: list[Row] = []
+        self._place = 0
+        self._relay_time = 0
         self._nodes = NodeTable()
         self._truth: list[Row] = []
         self._chains: dict[int, _Chain] = {}
@@ -70,6 +75,10 @@ class HistoryWriter:
         """A relay block was built."""
         self._proceed()
         self._relay.append(relay_row(self.network, record))
+        self._place, self._relay_time = 0, record.time
+        events = relay_events_row(self.network, self._segment or 0, record)
+        if events is not None:
+            self._events.append(events)
 
     def authorities(self, record: AuthorityRecord) -> None:
         """A chain has a new collator set."""
@@ -124,6 +133,8 @@ class HistoryWriter:
         if record.outcome is not None:
             chain.state_root = header.state_root
             chain.spec = decode_spec(record.outcome.state.top.get(_CODE) or b"")
+            self._place += 1
+            self._events.append(block_events_row(self.network, record, record.outcome, self._place, self._relay_time))
             rows = delivery_rows(block_place(row), record.outcome.deliveries)
             self._deliveries.setdefault(record.chain, []).extend(rows)
 
@@ -160,6 +171,7 @@ class HistoryWriter:
             *_by_chain(schema.CHECKPOINTS, self._checkpoints, name, 1),
             *_by_chain(schema.BLOCKS, self._blocks, name, 256),
             *_by_chain(schema.DELIVERIES, self._deliveries, name, 4096),
+            Part(schema.EVENTS, self._events, name, rows_per_group=4096),
             Part(schema.NODES, self._nodes.rows(self.network, segment), name, rows_per_group=_NODES_PER_GROUP),
             Part(schema.TRUTH, self._truth, name, rows_per_group=4096),
         ]
@@ -168,7 +180,7 @@ class HistoryWriter:
             parts = [part for part in parts if part.rows]
             commit = write_commit(self.path, self.network, segment, parts, positions)
         self.commits.append(commit)
-        for rows in (self._relay, self._authorities, self._subscriptions, self._truth):
+        for rows in (self._relay, self._authorities, self._subscriptions, self._events, self._truth):
             rows.clear()
         for tables in (self._checkpoints, self._blocks, self._deliveries):
             tables.clear()

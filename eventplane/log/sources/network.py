@@ -7,8 +7,9 @@ A network that was restored to an earlier moment has its log rewound to there (E
 """
 
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
+from pubsub_emulator.emulator.network.block_time import own_timestamp
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -17,18 +18,10 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.eventplane.errors import SourceError
 from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import SLOT_MS, Block, ChainBlock, assemble
+from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
 from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
 from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.primitives.header import BABE_ENGINE, DigestKind, Header
-from pubsub_emulator.primitives.storage_keys import item_prefix
-from pubsub_emulator.runtime.framework.storage import State
-
-TIMESTAMP_NOW: Final = item_prefix("Timestamp", "Now")
-_SLOT_AT: Final = 5
-"""Bytes before the slot in a BABE pre-runtime digest: variant, authority index."""
 
 
 class NetworkLog:
@@ -68,13 +61,11 @@ class NetworkLog:
     def relay_block(self, record: RelayRecord) -> None:
         """A relay block was built; the one before it is complete."""
         self.flush()
-        kept = self._network.relay.block(record.number)
-        if kept is None or kept.header.hash() != record.hash:
-            raise SourceError(f"relay block {record.number} is not the network's own")
+        if record.parent is None:  # of before this observer came: its parachain blocks are not known
+            return
         events = [(kind_of(event), fields_of(event)) for event in record.events]
-        time = block_time(kept.state, relay_slot(kept.header))
-        self._relay = ChainBlock(None, record.number, bytes(record.hash), time, events)
-        self._parent = bytes(kept.header.parent_hash)
+        self._relay = ChainBlock(None, record.number, bytes(record.hash), record.time, events)
+        self._parent = bytes(record.parent)
 
     def candidate(self, record: BlockRecord) -> None:
         """A candidate was judged; only an included one did anything."""
@@ -82,7 +73,8 @@ class NetworkLog:
             return
         header = record.candidate.header
         events = [(kind_of(each.event), fields_of(each.event)) for each in record.outcome.events]
-        time = block_time(record.outcome.state, None) or self._relay.time
+        own = own_timestamp(record.outcome.state)
+        time = self._relay.time if own is None else own
         self._included.append(ChainBlock(int(record.chain), header.number, bytes(header.hash()), time, events))
 
     def authorities(self, record: AuthorityRecord) -> None:
@@ -100,19 +92,3 @@ class NetworkLog:
         block = assemble(self._relay, self._included, parent=self._parent)
         self._relay, self._included = None, []
         return block
-
-
-def relay_slot(header: Header) -> int | None:
-    """The slot of a leading block by its BABE digest, `None` where it has none."""
-    for item in header.digest:
-        if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
-            return int.from_bytes(item.data[_SLOT_AT : _SLOT_AT + 8], "little")
-    return None
-
-
-def block_time(state: State, slot: int | None) -> int:
-    """Milliseconds: the block's own timestamp where it has one, else its slot's start; 0 where it has neither."""
-    own = state.top.get(TIMESTAMP_NOW)
-    if own is not None:
-        return int.from_bytes(own, "little")
-    return 0 if slot is None else slot * SLOT_MS

@@ -21,9 +21,10 @@ from typing import Final, Self
 from pubsub_emulator.client.errors import ClientError, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.node import BlockHeader, DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.emulator.network.block_time import SLOT_MS
 from pubsub_emulator.eventplane.errors import AnotherChain, SourceError, StoreUnavailable
 from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import SLOT_MS, Block, ChainBlock, assemble
+from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
 from pubsub_emulator.eventplane.log.store import Store
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -1,0 +1,29 @@
+"""When a block was made, in milliseconds since 1970 and by the chain alone: no clock is asked."""
+
+from typing import Final
+
+from pubsub_emulator.primitives.header import BABE_ENGINE, DigestKind, Header
+from pubsub_emulator.primitives.storage_keys import item_prefix
+from pubsub_emulator.runtime.framework.storage import State
+
+SLOT_MS: Final = 6_000
+_NOW: Final = item_prefix("Timestamp", "Now")
+_SLOT_AT: Final = 5
+"""Bytes before the slot in a BABE pre-runtime digest: variant, authority index."""
+
+
+def own_timestamp(state: State) -> int | None:
+    """`Timestamp.Now` of a chain's state, `None` where it has none."""
+    now = state.top.get(_NOW)
+    return None if now is None else int.from_bytes(now, "little")
+
+
+def relay_time(header: Header, state: State) -> int:
+    """A relay block's timestamp, or else the start of the slot that its digest claims; 0 without either."""
+    now = own_timestamp(state)
+    if now is not None:
+        return now
+    for item in header.digest:
+        if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
+            return int.from_bytes(item.data[_SLOT_AT : _SLOT_AT + 8], "little") * SLOT_MS
+    return 0

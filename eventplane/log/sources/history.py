@@ -1,0 +1,62 @@
+"""The log of a written history (EV-4): the events of its relay blocks and of what they included, in order."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pubsub_emulator.eventplane.errors import SourceError
+from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
+from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.history.rows import decode_events
+from pubsub_emulator.spark_audit.history.schema import EVENTS
+
+
+def history_networks(root: Path) -> list[str]:
+    """The networks of the history at `root`. Raises `CommitError` when there is none."""
+    return sorted({commit.network for commit in History.open(root).commits})
+
+
+def history_blocks(root: Path, network: str) -> Iterator[Block]:
+    """Every leading block of a network's history, in order.
+
+    Raises `CommitError` when there is no history at `root`, `SourceError` when it has no events (histories of older
+    versions have none), and for what cannot be read, with its place.
+    """
+    import_module("pubsub_emulator.emulator.network.network")  # declares every event
+    history = History.open(root)
+    for fault in history.faults:
+        raise SourceError(f"{root}/{fault.path}: {fault.error}")
+    files = history.files(EVENTS, network)
+    if not files:
+        raise SourceError(f"{root}: the history has no events of {network!r}")
+    faults: list[Fault] = []
+    rows = history.rows(files, faults)
+    for _, group in groupby(rows, key=lambda row: row["anchor"]):
+        _check(root, faults)
+        yield _block(root, list(group))
+    _check(root, faults)
+
+
+def _block(root: Path, rows: list[dict[str, Any]]) -> Block:
+    leading = rows[0]
+    if leading["place"] != 0 or [row["place"] for row in rows] != list(range(len(rows))):
+        raise SourceError(f"{root}: relay block {leading['anchor']} lacks rows in {EVENTS.name}")
+    blocks = [_chain_block(root, row) for row in rows]
+    return assemble(blocks[0], blocks[1:], parent=leading["parent"])
+
+
+def _chain_block(root: Path, row: dict[str, Any]) -> ChainBlock:
+    try:
+        events = [(kind_of(event), fields_of(event)) for event in decode_events(row["events"])]
+    except ScaleError as error:
+        raise SourceError(f"{root}: events of block {row['number']} of chain {row['chain']}: {error}") from error
+    return ChainBlock(row["chain"], row["number"], row["hash"], row["time"], events)
+
+
+def _check(root: Path, faults: list[Fault]) -> None:
+    for fault in faults:
+        raise SourceError(f"{root}/{fault.path}: {fault.error}")
