@@ -48,10 +48,11 @@ def account_of(scheme: Scheme, public: bytes) -> AccountId:
     return AccountId(blake2_256(public) if scheme is Scheme.ECDSA else public)
 
 
+@lru_cache(maxsize=1 << 14)
 def verify(scheme: Scheme, signature: bytes, message: bytes, account: AccountId) -> bool:
     """Whether `signature` is that of `account` over `message`; false too for bytes that are no signature.
 
-    Raises `MissingLibrary`.
+    The last few are remembered: pool, author and verifier ask the same. Raises `MissingLibrary`.
     """
     if len(signature) != LENGTH[scheme]:
         return False

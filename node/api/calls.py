@@ -10,7 +10,7 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO
-from pubsub_emulator.runtime.accounts.chain import validate
+from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, UndecodableExtrinsic, decode
 from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, Fee, fee_of, weight_fee
 from pubsub_emulator.runtime.framework import system
@@ -73,7 +73,7 @@ def _validate_transaction(at: At, reader: Reader) -> bytes:
     raw = _extrinsic(reader)
     reader.take(32)
     try:
-        return b"\x00" + validate(at.runtime, at.state, at.header, raw).encode()
+        return b"\x00" + NextBlock(at.runtime, at.state, at.header).validate(raw).encode()
     except InvalidTransaction as error:
         return b"\x01" + error.encode()
     except UndecodableExtrinsic as error:

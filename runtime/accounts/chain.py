@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.accounts import apply
 from pubsub_emulator.runtime.accounts.apply import Signing
 from pubsub_emulator.runtime.framework import system
@@ -38,10 +39,21 @@ def begin(state: State, header: Header) -> Storage:
     return storage
 
 
-def validate(runtime: ChainRuntime, state: State, header: Header, raw: bytes) -> ValidTransaction:
-    """What a pool has to know of an extrinsic, length included, for the block after `header`.
+class NextBlock:
+    """The block after `header`, whose state is `state`, for whoever asks what it could take."""
 
-    Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
-    """
-    storage = begin(state, header)
-    return apply.validate(runtime.signing, storage, raw, runtime.room(storage))
+    def __init__(self, runtime: ChainRuntime, state: State, header: Header) -> None:
+        self._signing = runtime.signing
+        self._storage = begin(state, header)
+        self._room = runtime.room(self._storage)
+
+    def validate(self, raw: bytes) -> ValidTransaction:
+        """What a pool has to know of an extrinsic, length included.
+
+        Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
+        """
+        return apply.validate(self._signing, self._storage, raw, self._room)
+
+    def nonce(self, who: AccountId) -> int:
+        """The nonce of the account's next extrinsic."""
+        return system.account(self._storage, who).nonce

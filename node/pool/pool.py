@@ -1,0 +1,255 @@
+"""What waits, in which order a body takes it, and what becomes of it with each block (ND-16).
+
+An extrinsic is ready when its account's nonce has come, or when those before it are ready; else it is future. For one
+account and nonce there is one extrinsic, that of the higher priority. A full pool drops the lowest priority, of equal
+ones the newest.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from typing import Final, Literal
+
+from pubsub_emulator.node.at import At
+from pubsub_emulator.node.pool import refusals
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.accounts.chain import NextBlock
+from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction, ValidTransaction
+
+MAX_EXTRINSICS: Final = 8_192
+MAX_BYTES: Final = 20 * 1_048_576
+
+Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChange:
+    """What became of an extrinsic; `by` is the one that took its place."""
+
+    hash: Hash
+    kind: Kind
+    by: Hash | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One extrinsic that waits; `arrival` counts."""
+
+    hash: Hash
+    raw: bytes
+    account: AccountId
+    nonce: int
+    priority: int
+    arrival: int
+
+
+def hash_of(raw: bytes) -> Hash:
+    """How clients name an extrinsic: blake2b-256 of its bytes with their length."""
+    return blake2_256(raw)
+
+
+class Pool:
+    """One chain's; `at` is always its best block."""
+
+    def __init__(self, max_extrinsics: int = MAX_EXTRINSICS, max_bytes: int = MAX_BYTES) -> None:
+        self._max_extrinsics = max_extrinsics
+        self._max_bytes = max_bytes
+        self._entries: dict[Hash, _Entry] = {}
+        self._by_account: dict[AccountId, dict[int, _Entry]] = {}
+        self._ready: dict[Hash, None] = {}
+        self._bytes = 0
+        self._arrivals = 0
+        self._changes: list[PoolChange] = []
+
+    # Asking
+
+    def ready(self) -> tuple[bytes, ...]:
+        """What a body takes, in its order: by priority and arrival, each account's by nonce."""
+        return tuple(entry.raw for entry in self._in_order())
+
+    pending = ready
+    """What `author_pendingExtrinsics` gives."""
+
+    @property
+    def ready_count(self) -> int:
+        """How many could be part of the next block."""
+        return len(self._ready)
+
+    @property
+    def future_count(self) -> int:
+        """How many wait for others."""
+        return len(self._entries) - len(self._ready)
+
+    def status_of(self, name: Hash) -> Literal["ready", "future"] | None:
+        """Where an extrinsic is, `None` when it is not here."""
+        if name not in self._entries:
+            return None
+        return "ready" if name in self._ready else "future"
+
+    def next_index(self, at: At, account: bytes) -> int:
+        """The nonce that follows what the account has ready."""
+        who = AccountId(account)
+        nonce = NextBlock(at.runtime, at.state, at.header).nonce(who)
+        waiting = self._by_account.get(who, {})
+        while nonce in waiting:
+            nonce += 1
+        return nonce
+
+    def take_changes(self) -> tuple[PoolChange, ...]:
+        """What became of extrinsics since this was asked last, in order."""
+        changes, self._changes = tuple(self._changes), []
+        return changes
+
+    def copy(self) -> "Pool":
+        """One that lives on apart from this one, with no changes to tell."""
+        out = Pool(self._max_extrinsics, self._max_bytes)
+        out._entries = dict(self._entries)  # of its own kind
+        out._by_account = {who: dict(mine) for who, mine in self._by_account.items()}
+        out._ready = dict(self._ready)
+        out._bytes, out._arrivals = self._bytes, self._arrivals
+        return out
+
+    # Changing
+
+    def submit(self, at: At, extrinsic: bytes) -> Hash:
+        """Take an extrinsic, encoded with its length; returns its hash. Raises `Refused` with nothing changed."""
+        return self._take(NextBlock(at.runtime, at.state, at.header), extrinsic)
+
+    def advance(self, at: At, included: Iterable[bytes]) -> None:
+        """Go on to a new best block: what it has leaves, all else is checked again."""
+        for raw in included:
+            entry = self._entries.get(hash_of(raw))
+            if entry is not None:
+                self._remove(entry)
+        self._check_again(NextBlock(at.runtime, at.state, at.header))
+
+    def retract(self, at: At, extrinsics: Iterable[bytes]) -> None:
+        """Put back what was in blocks that are no longer on the best chain, as far as it is valid."""
+        block = NextBlock(at.runtime, at.state, at.header)
+        self._check_again(block)
+        for raw in extrinsics:
+            name = hash_of(raw)
+            if name in self._entries:
+                continue
+            self._tell(name, "retracted")
+            try:
+                self._take(block, raw)
+            except refusals.Refused:
+                self._tell(name, "invalid")
+
+    # Inside
+
+    def _take(self, block: NextBlock, raw: bytes) -> Hash:
+        name = hash_of(raw)
+        if name in self._entries:
+            raise refusals.of_known(name)
+        try:
+            valid = block.validate(raw)
+        except UndecodableExtrinsic as error:
+            raise refusals.of_format(str(error)) from error
+        except InvalidTransaction as error:
+            raise refusals.of_validity(error) from error
+        entry = self._entry(name, raw, valid)
+        other = self._by_account.get(entry.account, {}).get(entry.nonce)
+        if other is not None and other.priority >= entry.priority:
+            raise refusals.of_priority(other.priority, entry.priority)
+        worse = self._to_drop(entry, other)
+        if other is not None:
+            self._remove(other)
+            self._tell(other.hash, "usurped", name)
+        for each in worse:
+            self._remove(each)
+            self._tell(each.hash, "dropped")
+        self._arrivals += 1
+        self._add(entry)
+        accounts = dict.fromkeys((entry.account, *(each.account for each in worse)))
+        self._sort_out(block, accounts, fresh=name)
+        return name
+
+    def _entry(self, name: Hash, raw: bytes, valid: ValidTransaction) -> _Entry:
+        tag = valid.provides[0]
+        account, nonce = AccountId(tag[:32]), int.from_bytes(tag[32:], "little")
+        return _Entry(name, raw, account, nonce, valid.priority, self._arrivals)
+
+    def _to_drop(self, new: _Entry, replaced: _Entry | None) -> list[_Entry]:
+        """The entries that make room for `new`. Raises `Refused` when it would itself be among them."""
+        freed = (0, 0) if replaced is None else (1, len(replaced.raw))
+        count = len(self._entries) + 1 - freed[0] - self._max_extrinsics
+        size = self._bytes + len(new.raw) - freed[1] - self._max_bytes
+        if count <= 0 and size <= 0:
+            return []
+        out: list[_Entry] = []
+        others = (entry for entry in self._entries.values() if entry is not replaced)
+        for entry in sorted((*others, new), key=lambda each: (each.priority, -each.arrival)):
+            if entry is new:
+                raise refusals.of_limit()
+            out.append(entry)
+            count, size = count - 1, size - len(entry.raw)
+            if count <= 0 and size <= 0:
+                break
+        return out
+
+    def _check_again(self, block: NextBlock) -> None:
+        """Drop what has become invalid, and find out anew what is ready."""
+        for entry in tuple(self._entries.values()):
+            try:
+                valid = block.validate(entry.raw)
+            except (UndecodableExtrinsic, InvalidTransaction):
+                self._remove(entry)
+                self._tell(entry.hash, "invalid")
+            else:
+                if valid.priority != entry.priority:
+                    self._add(replace(entry, priority=valid.priority))
+        self._sort_out(block, dict.fromkeys(self._by_account))
+
+    def _add(self, entry: _Entry) -> None:
+        known = self._entries.get(entry.hash)
+        self._bytes += len(entry.raw) - (0 if known is None else len(known.raw))
+        self._entries[entry.hash] = entry
+        self._by_account.setdefault(entry.account, {})[entry.nonce] = entry
+
+    def _remove(self, entry: _Entry) -> None:
+        del self._entries[entry.hash]
+        self._bytes -= len(entry.raw)
+        self._ready.pop(entry.hash, None)
+        mine = self._by_account[entry.account]
+        del mine[entry.nonce]
+        if not mine:
+            del self._by_account[entry.account]
+
+    def _sort_out(self, block: NextBlock, accounts: Iterable[AccountId], fresh: Hash | None = None) -> None:
+        """Tell ready from future among the extrinsics of these accounts; `fresh` has not been told of yet."""
+        for who in accounts:
+            expected = block.nonce(who)
+            for nonce, entry in sorted(self._by_account.get(who, {}).items()):
+                now = nonce == expected
+                expected += now
+                was = entry.hash in self._ready
+                if now:
+                    self._ready[entry.hash] = None
+                else:
+                    self._ready.pop(entry.hash, None)
+                if now != was or entry.hash == fresh:
+                    self._tell(entry.hash, "ready" if now else "future")
+
+    def _tell(self, name: Hash, kind: Kind, by: Hash | None = None) -> None:
+        self._changes.append(PoolChange(name, kind, by))
+
+    def _in_order(self) -> Iterator[_Entry]:
+        queues: list[Iterator[_Entry]] = []
+        heads: list[tuple[int, int, int, _Entry]] = []
+        for mine in self._by_account.values():
+            queue = iter([entry for _, entry in sorted(mine.items()) if entry.hash in self._ready])
+            first = next(queue, None)
+            if first is not None:
+                heads.append((-first.priority, first.arrival, len(queues), first))
+                queues.append(queue)
+        heapify(heads)
+        while heads:
+            *_, at, entry = heappop(heads)
+            yield entry
+            following = next(queues[at], None)
+            if following is not None:
+                heappush(heads, (-following.priority, following.arrival, at, following))
