@@ -13,7 +13,7 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
     `history`: it may be older than this distributor, so it comes after live events, and only interests older than it
     get it.
     """
-    turn.tx.put(rows.numbers(network), str(notice.number), notice.id or rows.NO_ID)
+    turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
     if notice.id is None:
         turn.tx.put(rows.QUARANTINE, f"{network}|{notice.number:020}", rows.notice_text(notice))
         turn.note("quarantine", network, str(notice.number), notice.fault)

@@ -55,7 +55,7 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
         known = turn.tx.get(rows.numbers(network), str(notice.number))
         if network in turn.rules.legacy:
             _take_late(turn, network, notice)
-        elif known is not None and known != (notice.id or rows.NO_ID):
+        elif known is not None and known != rows.entry(notice):
             _read_soon(turn, network, cursor)
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
@@ -242,9 +242,9 @@ class _Page:
 
 
 def _same(turn: Turn, network: str, notice: Notice) -> bool:
-    """Whether a number has the id that it had, where that is still known."""
+    """Whether a number has the id and content that it had, where that is still known."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
-    return known is None or known == (notice.id or rows.NO_ID)
+    return known is None or known == rows.entry(notice)
 
 
 def _search(turn: Turn, network: str, cursor: Cursor) -> None:
@@ -279,9 +279,9 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
     """Revoke a page of the ids beyond the cut, oldest first; at the end set the cursor back and read on."""
     end = min(cursor.last, cursor.done + turn.rules.page)
     for number in range(cursor.done + 1, end + 1):
-        event_id = turn.tx.get(rows.numbers(network), str(number))
+        known = turn.tx.get(rows.numbers(network), str(number)) or ""
         turn.tx.delete(rows.numbers(network), str(number))
-        _revoke(turn, network, event_id)
+        _revoke(turn, network, known.partition("|")[0])
     if end < cursor.last:
         put_cursor(turn.tx, network, cursor._replace(done=end), turn.now)
         return
@@ -291,7 +291,7 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
 
 def _revoke(turn: Turn, network: str, event_id: str | None) -> None:
     """Seen → absent; what is known of the event is published again, after a probe."""
-    if event_id is None or event_id == rows.NO_ID:
+    if not event_id:
         return
     turn.tx.remove(rows.published(network), event_id)
     turn.tx.delete(rows.UNSEEN, f"{network}|{event_id}")

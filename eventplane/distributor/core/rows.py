@@ -25,8 +25,6 @@ EXPIRY: Final = "expiry"
 ALARMS: Final = "alarms"
 SETTINGS: Final = "settings"
 
-NO_ID: Final = "-"
-
 
 def published(network: str) -> str:
     """The name of a network's published set (ID-45)."""
@@ -39,8 +37,13 @@ def notified(subscription: str) -> str:
 
 
 def numbers(network: str) -> str:
-    """The table from a network's numbers to ids."""
+    """The table from a network's numbers to what is there, see `entry`."""
     return f"numbers:{network}"
+
+
+def entry(notice: Notice) -> str:
+    """What a number of a log has: the id, empty where there is none, and the content."""
+    return f"{notice.id or ''}|{notice.event.digest()[:16]}"
 
 
 def held(network: str) -> str:

@@ -1,7 +1,5 @@
 """`step`: one input and the state in, the state and effects out (ID-51)."""
 
-from functools import partial
-
 from pubsub_emulator.eventplane.distributor.core import arrivals, hooks, jobs, publications, reading, rows
 from pubsub_emulator.eventplane.distributor.core.messages import (
     Answered,
@@ -90,8 +88,3 @@ def _forget_time(turn: Turn, told: Due) -> None:
 def steps(rules: Rules, told: list[Input], tx: Transaction) -> list[Effects]:
     """Take several inputs in as one transaction; effects by input."""
     return [step(rules, tx, each) for each in told]
-
-
-def batch(rules: Rules, told: list[Input]) -> "partial[list[Effects]]":
-    """`steps` as a function of the transaction."""
-    return partial(steps, rules, told)

@@ -95,7 +95,7 @@ def _ordered(world: World) -> Iterator[str]:
             log = [notice.id for notice in world.networks[name].log]
             untrue = {each for each in order if world.watch.revoked[name, each] or (name, each) in world.lied}
             done = [each for each in order if each in log and each not in untrue]
-            places = [log.index(each) for each in done if world.calls[name, each]]
+            places = [log.index(each) for each in done if world.calls[name, each] and not world.strangers[name, each]]
         else:
             if name not in world.subscriptions:
                 continue

@@ -1,0 +1,140 @@
+"""An adapter's subscriptions, and the delivery of each event of the log to each of them, in order.
+
+Subscriptions and how far each got are rows of a store, so a restart goes on where it was. A notification is repeated
+until it is acknowledged or was tried `MOST_TRIES` times; what is lost then, the subscriber reads from the log.
+"""
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
+from pubsub_emulator.eventplane.distributor.core.arrivals import matches
+from pubsub_emulator.eventplane.distributor.event import Notice
+from pubsub_emulator.eventplane.distributor.service.requests import Wish
+from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
+
+log = logging.getLogger("pubsub.adapter")
+
+TABLE: Final = "adapter-subscriptions"
+CURSORS: Final = "adapter-cursors"
+MOST_TRIES: Final = 3
+RETRY_SECONDS: Final = 0.5
+WAIT_SECONDS: Final = 2.0
+PAGE: Final = 100
+
+Post = Callable[[str, dict[str, Any]], Awaitable[bool]]
+"""POST a body to an endpoint; whether it was acknowledged."""
+
+
+class Subscription(NamedTuple):
+    """A row."""
+
+    types: list[str]
+    metadata: list[str]
+    endpoint: str
+
+
+class Desk:
+    """Subscriptions of one adapter and their deliveries."""
+
+    def __init__(self, network: str, ledger: Ledger, store: Store, post: Post) -> None:
+        self.network = network
+        self._ledger = ledger
+        self._store = store
+        self._post = post
+        self._deliveries: dict[str, asyncio.Task[None]] = {}
+        self.lost = 0
+
+    async def start(self) -> None:
+        """Go on with every stored subscription."""
+        for name, _ in self._store.rows(TABLE):
+            self._deliver(name)
+
+    async def stop(self) -> None:
+        """Deliver nothing more."""
+        tasks = list(self._deliveries.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._deliveries.clear()
+
+    async def subscribe(self, wish: Wish) -> tuple[str, bool]:
+        """Store a subscription from now on; its name and whether it is new. Raises `StoreError`."""
+        row = Subscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
+        text = json.dumps(row)
+        for name, known in self._store.rows(TABLE):
+            if known == text:
+                return name, False
+        end = await self._end()
+        name = secrets.token_hex(16)
+
+        def store(tx: Transaction) -> None:
+            tx.put(TABLE, name, text)
+            tx.put(CURSORS, name, str(end))
+
+        self._store.transact(store)
+        self._deliver(name)
+        return name, True
+
+    async def _end(self) -> int:
+        after = 0
+        while True:
+            page = await self._ledger.read(after, 1000)
+            if page is None:
+                raise StoreError("the network cannot be reached")
+            after = page.notices[-1].number if page.notices else after
+            if page.complete:
+                return after
+
+    def subscriptions(self) -> list[tuple[str, Subscription]]:
+        """Every subscription. Raises `StoreError`."""
+        return [(name, Subscription(*json.loads(text))) for name, text in self._store.rows(TABLE)]
+
+    def unsubscribe(self, name: str) -> bool:
+        """Remove a subscription; whether there was one. Raises `StoreError`."""
+
+        def remove(tx: Transaction) -> bool:
+            found = tx.get(TABLE, name) is not None
+            tx.delete(TABLE, name)
+            tx.delete(CURSORS, name)
+            return found
+
+        task = self._deliveries.pop(name, None)
+        if task is not None:
+            task.cancel()
+        return self._store.transact(remove)
+
+    def _deliver(self, name: str) -> None:
+        self._deliveries[name] = asyncio.create_task(self._delivery(name))
+
+    async def _delivery(self, name: str) -> None:
+        while True:
+            try:
+                cursor = self._store.transact(lambda tx: (tx.get(TABLE, name), tx.get(CURSORS, name)))
+                if cursor[0] is None:
+                    return
+                after = int(cursor[1] or 0)
+                page = await self._ledger.read(after, PAGE)
+                for notice in () if page is None else page.notices:
+                    await self._tell(Subscription(*json.loads(cursor[0])), notice)
+                    self._store.transact(lambda tx, at=notice.number: tx.put(CURSORS, name, str(at)))  # type: ignore[misc]
+                    after = notice.number
+                await (asyncio.sleep(WAIT_SECONDS) if page is None else self._ledger.wait(after, WAIT_SECONDS))
+            except StoreError as error:
+                log.warning("the store is down", extra={"fields": {"error": str(error)}})
+                await asyncio.sleep(WAIT_SECONDS)
+
+    async def _tell(self, subscription: Subscription, notice: Notice) -> None:
+        if not matches(subscription.types, subscription.metadata, notice.event):
+            return
+        body = {**notice.body(), "network": self.network}
+        for attempt in range(MOST_TRIES):
+            if await self._post(subscription.endpoint, body):
+                return
+            await asyncio.sleep(RETRY_SECONDS * 2**attempt)
+        self.lost += 1
+        log.warning("a notification was given up", extra={"fields": {"number": notice.number}})

@@ -1,0 +1,184 @@
+"""Who may do what: bearer tokens kept as hashes, or JWTs; and events signed as JWTs (ID-13, ID-23)."""
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+import aiohttp
+import jwt
+from aiohttp import web
+from jwt.exceptions import PyJWTError
+
+from pubsub_emulator.eventplane.distributor.service.problems import Handler, Problem, bad
+from pubsub_emulator.primitives.errors import PubsubError
+
+RIGHTS: Final = ("publish", "subscribe", "read", "admin")
+ALGORITHMS: Final = ("ES256", "EdDSA", "RS256")
+REFRESH_SECONDS: Final = 300.0
+LEEWAY_SECONDS: Final = 5
+MOST_KEYS: Final = 256 * 1024
+
+
+class AccessError(PubsubError):
+    """Settings of access that cannot be used; the message names the place."""
+
+
+class Keys:
+    """A JSON Web Key Set: fixed, or fetched anew from time to time and when an unknown key is named."""
+
+    def __init__(self, keys: dict[str, Any] | None = None, url: str = "") -> None:
+        self._url = url
+        self._fetched = -REFRESH_SECONDS
+        self._set = _key_set(keys) if keys is not None else []
+
+    async def find(self, kid: str | None) -> jwt.PyJWK | None:
+        """The key of that name; the only key, where no name is given."""
+        found = self._look(kid)
+        age = time.monotonic() - self._fetched
+        if self._url and age > (REFRESH_SECONDS / 10 if found is None else REFRESH_SECONDS):
+            await self._fetch()
+            found = self._look(kid)
+        return found
+
+    def _look(self, kid: str | None) -> jwt.PyJWK | None:
+        if kid is None:
+            return self._set[0] if len(self._set) == 1 else None
+        return next((key for key in self._set if key.key_id == kid), None)
+
+    async def _fetch(self) -> None:
+        self._fetched = time.monotonic()
+        try:
+            timeout = aiohttp.ClientTimeout(total=5)
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.get(self._url, allow_redirects=False) as response,
+            ):
+                body = await response.content.read(MOST_KEYS)
+                if response.status == 200:
+                    self._set = _key_set(json.loads(body))
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AccessError):
+            return  # the keys known so far go on to count
+
+
+def _key_set(keys: Any) -> list[jwt.PyJWK]:
+    """The keys of a set that may sign; others are passed over. Raises `AccessError`."""
+    if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list):
+        raise AccessError("a JSON Web Key Set is an object with a list `keys`")
+    found = []
+    for key in keys["keys"]:
+        try:
+            made = jwt.PyJWK.from_dict(key)
+        except (PyJWTError, TypeError, AttributeError):
+            continue
+        if made.algorithm_name in ALGORITHMS:
+            found.append(made)
+    return found
+
+
+class Verifier:
+    """Verifies compact JWS. With `check` off the claims are believed as they are."""
+
+    def __init__(
+        self, keys: Keys, *, check: bool = True, issuer: str | None = None, audience: str | None = None
+    ) -> None:
+        self._keys = keys
+        self._check = check
+        self._issuer = issuer
+        self._audience = audience
+
+    async def claims(self, token: str) -> dict[str, Any]:
+        """The claims. Raises `PyJWTError`."""
+        if not self._check:
+            return jwt.decode(token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False})
+        header = jwt.get_unverified_header(token)
+        key = await self._keys.find(header.get("kid"))
+        if key is None or header.get("alg") != key.algorithm_name:
+            raise jwt.InvalidKeyError("no key of that name and algorithm")
+        return jwt.decode(
+            token,
+            key,
+            algorithms=[key.algorithm_name],
+            issuer=self._issuer,
+            audience=self._audience,
+            leeway=LEEWAY_SECONDS,
+            options={"verify_aud": self._audience is not None, "verify_iat": False},
+        )
+
+
+def hash_token(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Access:
+    """The rights of callers: `open` to all, or by tokens and JWTs whose claim `scope` lists rights."""
+
+    def __init__(
+        self,
+        *,
+        everyone: bool = False,
+        tokens: dict[str, frozenset[str]] | None = None,
+        verifier: Verifier | None = None,
+    ) -> None:
+        self._everyone = everyone
+        self._tokens = tokens or {}
+        self._verifier = verifier
+
+    async def require(self, request: web.Request, right: str) -> None:
+        """Nothing, if the caller has the right. Raises `Problem`: 401 for who is unknown, 403 for who lacks it."""
+        if self._everyone:
+            return
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "a bearer token is needed")
+        rights = self._of_token(token.strip())
+        if rights is None:
+            rights = await self._of_jwt(token.strip())
+        if right not in rights:
+            raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"the right {right!r} is needed")
+
+    def _of_token(self, token: str) -> frozenset[str] | None:
+        hashed = hash_token(token)
+        found = None
+        for known, rights in self._tokens.items():
+            if hmac.compare_digest(known, hashed):
+                found = rights
+        return found
+
+    async def _of_jwt(self, token: str) -> frozenset[str]:
+        if self._verifier is None:
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the token is not known")
+        try:
+            claims = await self._verifier.claims(token)
+        except PyJWTError as error:
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", f"the token is refused: {error}") from None
+        scope = claims.get("scope", "")
+        return frozenset(scope.split()) if isinstance(scope, str) else frozenset()
+
+    def needs(self, right: str) -> Callable[[Handler], Handler]:
+        """Wrap a handler, so that only callers with the right get to it."""
+
+        def wrap(handler: Handler) -> Handler:
+            async def guarded(request: web.Request) -> web.StreamResponse:
+                await self.require(request, right)
+                return await handler(request)
+
+            return guarded
+
+        return wrap
+
+
+async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, Any]:
+    """The fields of an event that came as a JWT. Raises `Problem`."""
+    if verifier is None:
+        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "no-jwt", "no keys are configured to verify JWTs with")
+    try:
+        return await verifier.claims(body.decode("ascii").strip())
+    except UnicodeDecodeError:
+        raise bad("not-a-jwt") from None
+    except PyJWTError as error:
+        raise Problem(HTTPStatus.UNAUTHORIZED, "bad-signature", f"the event is refused: {error}") from None

@@ -1,0 +1,256 @@
+"""The protocol by which a distributor uses an adapter, and adapters over HTTP (ID-1, ID-5, ID-10)."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import quote
+
+import aiohttp
+
+from pubsub_emulator.eventplane.distributor.core.messages import Answer, Hook, No, Unknown, Yes
+from pubsub_emulator.eventplane.distributor.event import (
+    BadEventError,
+    Event,
+    Notice,
+    legacy_notice,
+    parse_row,
+)
+
+NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
+MOST_ANSWER: Final = 16 * 2**20
+"""Bytes of an adapter's answer."""
+AROUND: Final = 600
+"""Seconds before and after a time in which a legacy adapter is asked for an event."""
+
+
+class Query(NamedTuple):
+    """What a client asks the events of: times in ms, inclusive."""
+
+    start: int = 0
+    end: int = 2**53 - 1
+    environment: str | None = None
+    all: bool = False
+    after: int = 0
+    limit: int = 1000
+
+
+class Page(NamedTuple):
+    """Notices in order of their numbers, and whether there are no more now."""
+
+    notices: tuple[Notice, ...]
+    complete: bool
+
+
+class Adapter(Protocol):
+    """What publishes to one network and reads its log. No method raises for what an adapter or its network does."""
+
+    async def publish(self, event: Event) -> Answer:
+        """Publish; anything but a clear answer is `Unknown`."""
+        ...
+
+    async def probe(self, event_id: str, since: int) -> bool | None:
+        """Whether the network has the id; `None` if that cannot be told. `since` is seconds."""
+        ...
+
+    async def read(self, after: int, limit: int, since: int) -> Page | None:
+        """The log after a number, or from a time where the adapter knows only times; `None` on failure."""
+        ...
+
+    async def query(self, asked: Query) -> list[Notice] | None:
+        """Events for a client, ascending; `None` on failure."""
+        ...
+
+    async def hooks(self) -> tuple[Hook, ...] | None:
+        """The subscriptions that the adapter lists; `None` on failure."""
+        ...
+
+    async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
+        """Subscribe an endpoint, to everything if `types` is `None`; `False` if refused, `None` if that is unclear."""
+        ...
+
+    async def drop(self, subscription: str) -> None:
+        """Remove a subscription."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How an adapter is spoken to. A legacy one is read by time, for each environment, and appends `chain_id`."""
+
+    legacy: bool = False
+    chain_id: str = ""
+    environments: tuple[str, ...] = ()
+    token: str = ""
+    timeout: float = 10.0
+
+
+class HttpAdapter:
+    """An adapter behind the HTTP interface of ID-10, or a public one (profile `legacy`)."""
+
+    def __init__(self, url: str, profile: Profile, session: aiohttp.ClientSession) -> None:
+        self._base = url.rstrip("/") + ("/api/v1" if profile.legacy else "/api/v2")
+        self._profile = profile
+        self._session = session
+        self._timeout = aiohttp.ClientTimeout(total=profile.timeout)
+        self._headers = {"Authorization": f"Bearer {profile.token}"} if profile.token else {}
+
+    async def _ask(self, method: str, path: str, **how: Any) -> "_Answer | None":
+        """An answer with its body, `None` if there is none."""
+        try:
+            async with self._session.request(
+                method,
+                self._base + path,
+                headers=self._headers,
+                timeout=self._timeout,
+                allow_redirects=False,
+                **how,
+            ) as response:
+                body = await response.content.read(MOST_ANSWER)
+                while len(body) < MOST_ANSWER and not response.content.at_eof():
+                    body += await response.content.read(MOST_ANSWER - len(body))
+                if not response.content.at_eof():
+                    return None
+                return _Answer(response.status, response.content_type, body)
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return None
+
+    async def publish(self, event: Event) -> Answer:
+        """POST `/publishEvent`."""
+        answer = await self._ask("POST", "/publishEvent", json=event.body())
+        if answer is None:
+            return Unknown("no answer")
+        if answer.status in {200, 201}:
+            found = answer.json()
+            return Yes(found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else 0)
+        if answer.status in NO_STATUSES and answer.kind == "application/problem+json":
+            problem = answer.json()
+            detail = problem.get("type", "") if isinstance(problem, dict) else ""
+            if detail == "urn:ied:already-published":
+                return Yes(0)
+            return No(f"{answer.status} {detail}"[:200])
+        return Unknown(f"status {answer.status}")
+
+    async def probe(self, event_id: str, since: int) -> bool | None:
+        """GET `/publications/{id}`; a legacy adapter is asked for the events around a time."""
+        if self._profile.legacy:
+            page = await self._by_time(max(since - AROUND, 0), int(time.time()) + AROUND)
+            return None if page is None else any(notice.id == event_id for notice in page.notices)
+        answer = await self._ask("GET", f"/publications/{quote(event_id, safe='')}")
+        if answer is None or answer.status not in {200, 404}:
+            return None
+        if answer.status == 404:
+            return False if answer.kind == "application/problem+json" else None
+        found = answer.json()
+        if not isinstance(found, dict) or not isinstance(found.get("networks"), list):
+            return None
+        return any(isinstance(each, dict) and each.get("state") in {"published", "seen"} for each in found["networks"])
+
+    async def read(self, after: int, limit: int, since: int) -> Page | None:
+        """GET `/events?all=true&after=…`, or by time."""
+        if self._profile.legacy:
+            return await self._by_time(since, int(time.time()) + AROUND)
+        rows = await self._rows({"all": "true", "after": str(after), "limit": str(limit)})
+        if rows is None:
+            return None
+        notices = self._notices(rows)
+        return None if notices is None else Page(notices, len(notices) < limit)
+
+    async def _rows(self, parameters: Mapping[str, str]) -> list[Any] | None:
+        answer = await self._ask("GET", "/events", params=parameters)
+        found = None if answer is None or answer.status != 200 else answer.json()
+        return found if isinstance(found, list) else None
+
+    async def _by_time(self, start: int, end: int) -> Page | None:
+        found: dict[int, Notice] = {}
+        for environment in self._profile.environments or ("",):
+            rows = await self._rows(
+                {"startDate": str(start * 1000), "endDate": str(end * 1000)}
+                | ({"envM": environment} if environment else {})
+            )
+            notices = None if rows is None else self._notices(rows)
+            if notices is None:
+                return None
+            found.update((notice.number, notice) for notice in notices)
+        return Page(tuple(found[number] for number in sorted(found)), complete=True)
+
+    async def query(self, asked: Query) -> list[Notice] | None:
+        """GET `/events` as a client asked."""
+        parameters = {"startDate": str(asked.start), "endDate": str(asked.end)}
+        if asked.environment is not None:
+            parameters["envM"] = asked.environment
+        if not self._profile.legacy:
+            parameters |= {"after": str(asked.after), "limit": str(asked.limit)}
+            parameters |= {"all": "true"} if asked.all else {}
+        rows = await self._rows(parameters)
+        notices = None if rows is None else self._notices(rows)
+        return None if notices is None else list(notices)
+
+    def _notices(self, rows: list[Any]) -> tuple[Notice, ...] | None:
+        found = [_quarantined_row(row) for row in rows]
+        if any(notice is None for notice in found):
+            return None
+        notices = [notice for notice in found if notice is not None]
+        if self._profile.legacy:
+            notices = [legacy_notice(notice, self._profile.chain_id) for notice in notices]
+        return tuple(notices)
+
+    async def hooks(self) -> tuple[Hook, ...] | None:
+        """GET `/subscribe`; public adapters list bare endpoints or objects of other names."""
+        answer = await self._ask("GET", "/subscribe")
+        found = None if answer is None or answer.status != 200 else answer.json()
+        if not isinstance(found, list):
+            return None
+        return tuple(
+            Hook(str(each.get("subscriptionId", "")), each["notificationEndpoint"])
+            for each in found
+            if isinstance(each, dict) and isinstance(each.get("notificationEndpoint"), str)
+        )
+
+    async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
+        """POST `/subscribe/all` or `/subscribe`."""
+        body: dict[str, Any] = {"notificationEndpoint": endpoint}
+        if types is not None:
+            body["eventTypes"] = list(types)
+            if metadata:
+                body["metadata"] = list(metadata)
+        answer = await self._ask("POST", "/subscribe/all" if types is None else "/subscribe", json=body)
+        if answer is None or answer.status >= 500 or answer.status in {401, 403, 408, 429}:
+            return None
+        return answer.status in {200, 201, 204}
+
+    async def drop(self, subscription: str) -> None:
+        """DELETE `/subscribe/{subscription}`."""
+        await self._ask("DELETE", f"/subscribe/{quote(subscription, safe='')}")
+
+    async def close(self) -> None:
+        """The session belongs to whoever made it."""
+
+
+class _Answer(NamedTuple):
+    status: int
+    kind: str
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON, `None` if it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+def _quarantined_row(row: object) -> Notice | None:
+    """A row's notice; one without an event keeps its number, so that the log is gap-free; without that, `None`."""
+    try:
+        return parse_row(row)
+    except BadEventError as error:
+        number = row.get("id") if isinstance(row, dict) else None
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            return None
+        return Notice(number, 0, Event("", "", (), "", ""), None, "", f"malformed: {error}"[:200])

@@ -1,0 +1,72 @@
+"""Which addresses may be connected to: judged when a connection is made, by the address connected to (ID-42)."""
+
+import ipaddress
+import socket
+from typing import Any, Final
+
+import aiohttp
+from yarl import URL
+
+MOST_URL: Final = 2048
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class RefusedAddressError(OSError):
+    """An address that must not be connected to."""
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that an IPv6 address leads to."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is neither private, loopback, link-local, multicast nor otherwise special."""
+    address: Address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _embedded(address)
+        if inner is not None:
+            address = inner
+    return address.is_global and not address.is_multicast
+
+
+def check_endpoint(text: object, *, private: bool) -> str:
+    """A URL that may be notified, as far as its text tells. Raises `ValueError` with what is wrong."""
+    if not isinstance(text, str) or not 1 <= len(text) <= MOST_URL:
+        raise ValueError(f"a URL of at most {MOST_URL} characters is needed")
+    try:
+        url = URL(text)
+        port = url.port
+    except ValueError as error:
+        raise ValueError(f"not a URL: {error}") from None
+    if url.scheme not in {"http", "https"} or not url.host or not port:
+        raise ValueError("an http or https URL with a host is needed")
+    if url.user is not None or url.password is not None or url.raw_fragment:
+        raise ValueError("no user, password or fragment is allowed")
+    if not text.isascii() or any(ord(each) <= 32 for each in text):
+        raise ValueError("only printable ASCII is allowed")
+    try:
+        public = is_public(url.host)
+    except ValueError:
+        return text  # a name: judged when it is connected to
+    if not public and not private:
+        raise ValueError("a private, loopback, link-local or multicast address is refused")
+    return text
+
+
+def guarded_connector(*, private: bool, limit: int = 100) -> aiohttp.TCPConnector:
+    """A connector that refuses every address that is not public, whatever name led to it."""
+
+    def make_socket(info: Any) -> socket.socket:
+        family, kind, protocol, _, address = info
+        if not private and not is_public(str(address[0])):
+            raise RefusedAddressError(f"{address[0]} is a private, loopback, link-local or multicast address")
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        return made
+
+    return aiohttp.TCPConnector(limit=limit, socket_factory=make_socket, ttl_dns_cache=10)

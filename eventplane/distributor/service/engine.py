@@ -1,0 +1,410 @@
+"""The shell around the state machine: inputs go to the store in batches, effects go out, their ends come back.
+
+One thread talks to the store. What waits while it works becomes the next transaction, so that many inputs cost one
+round trip. Effects are begun only after their transaction was stored. A process that dies loses what was under way in
+it and nothing else: leases lapse, and due rows bring it back.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from pubsub_emulator.eventplane.distributor.core.messages import (
+    Answered,
+    Call,
+    DropHook,
+    Due,
+    Effect,
+    Effects,
+    Hooked,
+    Input,
+    List,
+    Listed,
+    MakeHook,
+    MakeInterest,
+    Note,
+    Noticed,
+    Paged,
+    Post,
+    Posted,
+    Probe,
+    Probed,
+    Publish,
+    Read,
+    Reply,
+    Start,
+    Subscribe,
+    Unknown,
+)
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.core.states import Whereabouts, whereabouts
+from pubsub_emulator.eventplane.distributor.core.step import step
+from pubsub_emulator.eventplane.distributor.event import Event, Notice, legacy_notice
+from pubsub_emulator.eventplane.distributor.service.adapters import Adapter
+from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
+from pubsub_emulator.eventplane.distributor.service.poster import Poster
+from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
+
+log = logging.getLogger("pubsub.distributor")
+T = TypeVar("T")
+
+MOST_BATCH: Final = 64
+"""Inputs in one transaction."""
+POLL_SECONDS: Final = 0.2
+DUE_AT_ONCE: Final = 100
+ANSWER_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 0.5
+"""How often a client's event is looked at though nothing was told of it here; another replica may work on it."""
+STORE_SECONDS: Final = 1.0
+"""How long an end of an effect waits before it is told to a store again that was down."""
+RETELL: Final = 5
+PAGE: Final = 1000
+POSTPONED: Final = 60_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the engine needs beside the rules.
+
+    `types` and `metadata` are the third form of ID-32; `chain_ids` is what each legacy adapter appends to the metadata.
+    """
+
+    types: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
+    chain_ids: Mapping[str, str] = field(default_factory=dict)
+    concurrency: int = 256
+    grace: float = 10.0
+
+
+DEFAULTS: Final = Settings()
+
+
+@dataclass
+class Reached:
+    """When an adapter last answered and last did not, by the monotonic clock; 0 for never."""
+
+    answered: float = 0.0
+    silent: float = 0.0
+
+
+@dataclass
+class _Waiting:
+    """What waits for the store: an input, or a function of the transaction that only reads."""
+
+    told: Input | None
+    step: Callable[[Transaction], Any]
+    done: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Engine:
+    """One process of a distributor."""
+
+    def __init__(
+        self, rules: Rules, store: Store, adapters: Mapping[str, Adapter], poster: Poster, settings: Settings = DEFAULTS
+    ) -> None:
+        self.rules = rules
+        self.store = store
+        self.adapters = adapters
+        self.metrics = Metrics()
+        self.reached = {name: Reached() for name in rules.networks}
+        self._poster = poster
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(1, "store")
+        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loops: list[asyncio.Task[None]] = []
+        self._limit = asyncio.Semaphore(self._settings.concurrency)
+        self._waiters: dict[str, asyncio.Event] = {}
+        self._offset = 0
+        self._stopping = False
+
+    # life
+
+    async def start(self) -> None:
+        """Take inputs in, compare subscriptions, read logs, and do what is due.
+
+        A store that is down does not keep the process from starting; it is asked again until it answers.
+        """
+        self._loops = [asyncio.create_task(self._serve_store()), asyncio.create_task(self._poll())]
+        self._spawn(self._begin())
+
+    async def _begin(self) -> None:
+        keys = {name: secrets.token_hex(16) for name in self.rules.networks}
+        while not self._stopping:
+            try:
+                self._offset = await self._in_thread(self.store.now) - _monotonic()
+                await self.tell(Start(keys))
+            except StoreError as error:
+                log.warning("the store is down", extra={"fields": {"error": str(error)}})
+                await asyncio.sleep(STORE_SECONDS)
+            else:
+                return
+
+    async def stop(self) -> None:
+        """Begin nothing new, let what is under way end for a while, and let go of the store."""
+        self._stopping = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._settings.grace)
+        for task in [*self._tasks, *self._loops]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._loops, return_exceptions=True)
+        self._thread.shutdown(wait=True)
+        self.store.close()
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))
+
+    # inputs
+
+    async def tell(self, told: Input) -> Effects:
+        """Have an input taken in; returns its effects once they are stored and begun. Raises `StoreError`."""
+        return cast("Effects", await self._wait(_Waiting(told, partial(step, self.rules, told=told))))
+
+    async def _wait(self, waiting: _Waiting) -> Any:
+        self._queue.put_nowait(waiting)
+        return await waiting.done
+
+    async def _serve_store(self) -> None:
+        while True:
+            waiting = [await self._queue.get()]
+            while len(waiting) < MOST_BATCH and not self._queue.empty():
+                waiting.append(self._queue.get_nowait())
+            await self._take_in(waiting)
+
+    async def _take_in(self, waiting: list[_Waiting]) -> None:
+        try:
+            found = await self._in_thread(self.store.transact, lambda tx: [each.step(tx) for each in waiting])
+        except StoreError as error:
+            _fail(waiting, error)
+        except Exception as error:  # one input is a defect's: the others must not suffer
+            if len(waiting) > 1:
+                for each in waiting:
+                    await self._take_in([each])
+                return
+            log.exception("a defect", extra={"fields": {"input": type(waiting[0].told).__name__}})
+            if isinstance(waiting[0].told, Due):
+                await self._postpone(waiting[0].told)
+            _fail(waiting, error)
+        else:
+            self.metrics.count("inputs", len(waiting))
+            for each, result in zip(waiting, found, strict=True):
+                for effect in result if each.told is not None else ():
+                    self._begin_effect(effect)
+                if not each.done.done():
+                    each.done.set_result(result)
+                self._wake(each.told)
+
+    def _wake(self, told: Input | None) -> None:
+        """Wake the clients that wait for an event about which something was told."""
+        if isinstance(told, Answered | Probed):
+            event_id: str | None = told.id
+        else:
+            event_id = told.notice.id if isinstance(told, Noticed) else None
+        waiter = None if event_id is None else self._waiters.get(event_id)
+        if waiter is not None:
+            waiter.set()
+
+    async def _postpone(self, told: Due) -> None:
+        """A due row that a step cannot take is looked at again later, not at once and for ever."""
+
+        def postpone(tx: Transaction) -> None:
+            value = tx.get(told.table, told.key)
+            if value is not None:
+                tx.put(told.table, told.key, value, due=tx.now + POSTPONED)
+
+        with contextlib.suppress(StoreError):
+            await self._in_thread(self.store.transact, postpone)
+
+    async def _retell(self, told: Input) -> None:
+        """The end of an effect; where the store is down for long, leases bring it back."""
+        for _ in range(RETELL):
+            try:
+                await self.tell(told)
+            except StoreError:
+                await asyncio.sleep(STORE_SECONDS)
+            else:
+                return
+
+    async def _poll(self) -> None:
+        while not self._stopping:
+            try:
+                found = await self._in_thread(self.store.due, DUE_AT_ONCE)
+                if found:
+                    tasks = (self.tell(Due(row.table, row.key)) for row in found)
+                    ends = await asyncio.gather(*tasks, return_exceptions=True)
+                    if any(isinstance(end, StoreError) for end in ends):
+                        await asyncio.sleep(STORE_SECONDS)
+            except StoreError:
+                await asyncio.sleep(STORE_SECONDS)
+                found = []
+            if len(found) < DUE_AT_ONCE:
+                await asyncio.sleep(POLL_SECONDS)
+
+    # effects
+
+    def _begin_effect(self, effect: Effect) -> None:
+        if isinstance(effect, Note):
+            self.metrics.count("notes", kind=effect.kind)
+            log.info(effect.kind, extra={"fields": {"place": effect.place, "id": effect.id, "detail": effect.detail}})
+        elif not isinstance(effect, Reply) and not self._stopping:
+            self._spawn(self._perform(effect))
+
+    def _spawn(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a defect", exc_info=task.exception())
+
+    async def _perform(self, effect: Effect) -> None:
+        async with self._limit:
+            told = await self._end_of(effect)
+        if told is not None:
+            await self._retell(told)
+
+    async def _end_of(self, effect: Effect) -> Input | None:
+        match effect:
+            case Call():
+                return await self._call(effect)
+            case Post():
+                return await self._post(effect)
+            case Probe():
+                there = await self.adapters[effect.network].probe(effect.id, effect.since)
+                self._note_reached(effect.network, answered=there is not None)
+                return Probed(effect.network, effect.id, there)
+            case Read():
+                page = await self.adapters[effect.network].read(effect.after, effect.limit, effect.since)
+                self._note_reached(effect.network, answered=page is not None)
+                if page is None:
+                    return Paged(effect.network, effect.after, None)
+                return Paged(effect.network, effect.after, page.notices, page.complete)
+            case List():
+                return Listed(effect.network, await self.adapters[effect.network].hooks())
+            case MakeHook() | MakeInterest():
+                return await self.make_hook(effect)
+            case DropHook():
+                await self.adapters[effect.network].drop(effect.subscription)
+        return None
+
+    def _note_reached(self, network: str, *, answered: bool) -> None:
+        setattr(self.reached[network], "answered" if answered else "silent", time.monotonic())
+
+    def store_time(self) -> int:
+        """The store's clock, as known here."""
+        return _monotonic() + self._offset
+
+    async def _call(self, effect: Call) -> Input:
+        if self.store_time() > effect.before:
+            return Answered(effect.network, effect.id, Unknown("not begun in time"))
+        begun = time.monotonic()
+        answer = await self.adapters[effect.network].publish(effect.event)
+        self.metrics.observe("call_seconds", time.monotonic() - begun)
+        self.metrics.count("calls", network=effect.network, outcome=type(answer).__name__.lower())
+        self._note_reached(effect.network, answered=not isinstance(answer, Unknown))
+        return Answered(effect.network, effect.id, answer)
+
+    async def _post(self, effect: Post) -> Input:
+        if self.store_time() > effect.before:
+            return Posted(effect.subscription, effect.id, None)
+        begun = time.monotonic()
+        status = await self._poster.post(effect)
+        self.metrics.observe("post_seconds", time.monotonic() - begun)
+        self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
+        if status is not None and status // 100 == 2:
+            self.metrics.observe("block_to_post_seconds", max(time.time() - effect.notice.time, 0))
+        return Posted(effect.subscription, effect.id, status)
+
+    async def make_hook(self, effect: MakeHook | MakeInterest) -> Hooked:
+        """Subscribe on an adapter."""
+        types: tuple[str, ...] | None = None
+        metadata: tuple[str, ...] = ()
+        if isinstance(effect, MakeInterest):
+            form, types, metadata = f"interest:{effect.subscription}", effect.types, effect.metadata
+            endpoint = self.rules.interest_url(effect.network, effect.subscription, effect.key)
+        else:
+            form, endpoint = effect.form, self.rules.hook_url(effect.network, effect.key)
+            if form == "star":
+                types = ("*",)
+            elif form == "types":
+                types, metadata = self._settings.types, self._settings.metadata
+                if not types:
+                    return Hooked(effect.network, form, accepted=False)
+        accepted = await self.adapters[effect.network].hook(endpoint, types, metadata)
+        return Hooked(effect.network, form, accepted)
+
+    # clients
+
+    async def where(self, event_id: str) -> Whereabouts:
+        """Where an event is. Raises `StoreError`."""
+        return await self.look(lambda tx: whereabouts(self.rules, tx, event_id))
+
+    async def look(self, function: Callable[[Transaction], T]) -> T:
+        """The result of a function that only reads, together with whatever waits. Raises `StoreError`."""
+        return cast("T", await self._wait(_Waiting(None, function)))
+
+    def as_published(self, network: str, notice: Notice) -> Notice:
+        """A notice as its event was published: without what a legacy adapter appended (ID-1)."""
+        chain_id = self._settings.chain_ids.get(network)
+        return notice if chain_id is None else legacy_notice(notice, chain_id)
+
+    async def publish(self, event_id: str, event: Event) -> tuple[Reply, Whereabouts | None]:
+        """Publish and wait until all adapters have answered, at most 30 s. Raises `StoreError`."""
+        end = time.monotonic() + ANSWER_SECONDS
+        effects = await self.tell(Publish(event_id, event))
+        reply = reply_of(effects)
+        if reply.code:
+            return reply, None
+        waiter = self._waiters.setdefault(event_id, asyncio.Event())
+        try:
+            while True:
+                waiter.clear()
+                found = await self.where(event_id)
+                left = end - time.monotonic()
+                if left <= 0 or not any(each.waiting for each in found.networks):
+                    return reply, found
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(waiter.wait(), min(left, LOOK_SECONDS))
+        finally:
+            self._waiters.pop(event_id, None)
+
+    async def subscribe(self, asked: Subscribe) -> Reply:
+        """Store a subscription; the adapters' part of it is under way when this returns. Raises `StoreError`."""
+        return reply_of(await self.tell(asked))
+
+    async def read_all(self, table: str) -> list[tuple[str, str]]:
+        """A whole table. Raises `StoreError`."""
+        found: list[tuple[str, str]] = []
+        while True:
+            part = await self._in_thread(self.store.rows, table, found[-1][0] if found else "", PAGE)
+            found += part
+            if len(part) < PAGE:
+                return found
+
+    async def read_store(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a reading method of the store. Raises `StoreError`."""
+        return await self._in_thread(function, *arguments)
+
+
+def reply_of(effects: Effects) -> Reply:
+    """The reply among effects."""
+    return next(effect for effect in effects if isinstance(effect, Reply))
+
+
+def _fail(waiting: list[_Waiting], error: Exception) -> None:
+    for each in waiting:
+        if not each.done.done():
+            each.done.set_exception(error)
+
+
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1_000_000

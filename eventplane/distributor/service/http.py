@@ -1,0 +1,403 @@
+"""The HTTP interface of a distributor (ID-10)."""
+
+import asyncio
+import base64
+import binascii
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from pubsub_emulator.eventplane.distributor.core import rows
+from pubsub_emulator.eventplane.distributor.core.messages import (
+    MakeInterest,
+    Noticed,
+    Redrive,
+    Reply,
+    Subscribe,
+    Unsubscribe,
+)
+from pubsub_emulator.eventplane.distributor.core.states import NetworkState, status_of
+from pubsub_emulator.eventplane.distributor.event import Notice, parse_notification, parse_publication
+from pubsub_emulator.eventplane.distributor.service.access import Access, Verifier, jwt_event
+from pubsub_emulator.eventplane.distributor.service.adapters import Query
+from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
+from pubsub_emulator.eventplane.distributor.service.openapi import document
+from pubsub_emulator.eventplane.distributor.service.problems import (
+    MOST_BODY,
+    Handler,
+    Problem,
+    bad,
+    json_body,
+    not_found,
+    problems,
+)
+from pubsub_emulator.eventplane.distributor.service.requests import (
+    MOST_CURSOR,
+    newest_per_entity,
+    parse_query,
+    parse_wish,
+)
+from pubsub_emulator.eventplane.once import StoreError, Transaction
+
+MOST_PAGES: Final = 20
+HEALTH_SECONDS: Final = 2.0
+SILENT_SECONDS: Final = 60.0
+
+
+class DistributorHttp:
+    """The routes of one engine. `private` allows endpoints at private addresses; `most_requests` are served at once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        access: Access,
+        *,
+        verifier: Verifier | None = None,
+        private: bool = False,
+        most_requests: int = 1000,
+    ) -> None:
+        self._engine = engine
+        self._access = access
+        self._verifier = verifier
+        self._private = private
+        self._most = most_requests
+        self._serving = 0
+
+    def application(self) -> web.Application:
+        """The application; the engine is started and stopped by whoever made it."""
+        app = web.Application(client_max_size=MOST_BODY, middlewares=[self._measured, problems, self._bounded])
+        guarded = self._access.needs
+        for base in ("/api/v1", "/api/v2"):
+            app.router.add_post(f"{base}/publishEvent", guarded("publish")(self.publish))
+            app.router.add_post(f"{base}/subscribe", guarded("subscribe")(self.subscribe))
+            app.router.add_post(f"{base}/subscribe/all", guarded("subscribe")(self.subscribe_all))
+            app.router.add_get(f"{base}/subscribe", guarded("read")(self.subscriptions), allow_head=False)
+            app.router.add_delete(f"{base}/subscribe/{{subscription}}", guarded("subscribe")(self.unsubscribe))
+            app.router.add_get(f"{base}/events", guarded("read")(self.events), allow_head=False)
+            app.router.add_get(f"{base}/publications/{{id}}", guarded("read")(self.publication), allow_head=False)
+            app.router.add_get(f"{base}/dead-letters", guarded("admin")(self.dead_letters), allow_head=False)
+            app.router.add_post(f"{base}/dead-letters/{{letter}}/redrive", guarded("admin")(self.redrive))
+        app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
+        app.router.add_post("/internal/desmosNotification/{network}/{subscription}/{key}", self.notification)
+        app.router.add_get("/health", self.health, allow_head=False)
+        app.router.add_get("/livez", self.alive, allow_head=False)
+        app.router.add_get("/metrics", guarded("read")(self.metrics), allow_head=False)
+        app.router.add_get("/openapi.json", self.openapi, allow_head=False)
+        return app
+
+    @web.middleware
+    async def _measured(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        response = await handler(request)
+        resource = request.match_info.route.resource
+        route = "" if resource is None else resource.canonical
+        self._engine.metrics.count("requests", method=request.method, route=route, status=str(response.status))
+        return response
+
+    @web.middleware
+    async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._serving >= self._most and request.path not in {"/health", "/livez"}:
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests")
+        self._serving += 1
+        try:
+            return await handler(request)
+        finally:
+            self._serving -= 1
+
+    # publishing
+
+    async def publish(self, request: web.Request) -> web.Response:
+        """Publish an event on every network."""
+        if request.content_type == "application/jwt":
+            fields: Any = await jwt_event(self._verifier, await request.read())
+        else:
+            fields = await json_body(request)
+        event_id, event = parse_publication(fields)
+        _check_receiver(fields, self._engine.rules.public_url)
+        reply, found = await self._engine.publish(event_id, event)
+        if found is None:
+            raise Problem(HTTPStatus.CONFLICT, "conflict", "the same id was published with other content")
+        status = status_of(found, new=reply.new)
+        if status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            detail = "; ".join(f"{each.name}: {each.error}" for each in found.networks)
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}")
+        body: Any = found.time or int(time.time())
+        headers = {}
+        if _wants_representation(request):
+            body = {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
+            if found.time:
+                body["timestamp"] = found.time
+            headers["Preference-Applied"] = "return=representation"
+        return web.json_response(body, status=status, headers=headers)
+
+    async def publication(self, request: web.Request) -> web.Response:
+        """Where an event is."""
+        event_id = request.match_info["id"]
+        _check_text(event_id)
+        found = await self._engine.where(event_id)
+        if not found.known:
+            raise not_found("no event of that id is known")
+        return web.json_response({"globalId": event_id, "networks": [_state(each) for each in found.networks]})
+
+    # subscriptions
+
+    async def subscribe(self, request: web.Request) -> web.Response:
+        """Subscribe to events of interest."""
+        return await self._subscribe(request, everything=False)
+
+    async def subscribe_all(self, request: web.Request) -> web.Response:
+        """Subscribe to all events."""
+        return await self._subscribe(request, everything=True)
+
+    async def _subscribe(self, request: web.Request, *, everything: bool) -> web.Response:
+        wish = parse_wish(await json_body(request), everything=everything, private=self._private)
+        fresh, key = secrets.token_hex(16), secrets.token_hex(16)
+        reply = await self._engine.subscribe(
+            Subscribe(wish.types, wish.metadata, wish.endpoint, wish.secret, fresh, key)
+        )
+        networks = await self._on_networks(reply, key, wish.types, wish.metadata)
+        status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
+        return web.json_response({"subscriptionId": reply.value, "networks": networks}, status=status)
+
+    async def _on_networks(
+        self, reply: Reply, key: str, types: tuple[str, ...], metadata: tuple[str, ...]
+    ) -> list[dict[str, Any]]:
+        """Subscribe on every adapter now; one that fails is tried again by the next comparison (ID-32)."""
+        names = self._engine.rules.networks
+        if not reply.new:
+            asked = [await self._is_asked(name, reply.value) for name in names]
+            return [_success(name, success) for name, success in zip(names, asked, strict=True)]
+        wishes = [MakeInterest(name, reply.value, key, types, metadata) for name in names]
+        ends = await asyncio.gather(*(self._engine.make_hook(wish) for wish in wishes))
+        for end in ends:
+            await self._engine.tell(end)
+        return [_success(end.network, bool(end.accepted)) for end in ends]
+
+    async def _is_asked(self, network: str, subscription: str) -> bool:
+        def look(tx: Transaction) -> bool:
+            return tx.get(rows.HOOKS, f"{network}|{subscription}") is not None
+
+        return await self._engine.look(look)
+
+    async def subscriptions(self, _request: web.Request) -> web.Response:
+        """Every subscription, without secrets."""
+        found = await self._engine.read_all(rows.SUBSCRIPTIONS)
+        interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
+        return web.json_response(
+            [
+                {
+                    "subscriptionId": name,
+                    "eventTypes": interest.types,
+                    "metadata": interest.metadata,
+                    "notificationEndpoint": interest.endpoint,
+                    "active": bool(interest.active),
+                }
+                for name, interest in interests
+            ]
+        )
+
+    async def unsubscribe(self, request: web.Request) -> web.Response:
+        """End a subscription."""
+        name = request.match_info["subscription"]
+        _check_text(name)
+        reply = reply_of(await self._engine.tell(Unsubscribe(name)))
+        if reply.code:
+            raise not_found("no subscription of that name")
+        return web.Response(status=HTTPStatus.NO_CONTENT)
+
+    # notifications
+
+    async def notification(self, request: web.Request) -> web.Response:
+        """An adapter's notification: 200 once everything is stored."""
+        network, key = request.match_info["network"], request.match_info["key"]
+        subscription = request.match_info.get("subscription")
+        for text in (network, key, subscription or ""):
+            _check_text(text)
+        named, notice = parse_notification(await json_body(request))
+        if named is not None and named != network:
+            raise bad("wrong-network", f"a notification of {named!r} came to the address of {network!r}")
+        notice = self._engine.as_published(network, notice)
+        reply = reply_of(await self._engine.tell(Noticed(network, key, notice, subscription)))
+        if reply.code == "unauthorized":
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
+        if reply.code:
+            raise not_found("no such network")
+        return web.json_response({})
+
+    # dead letters
+
+    async def dead_letters(self, _request: web.Request) -> web.Response:
+        """Every dead letter."""
+        found = await self._engine.read_all(rows.DEAD)
+        return web.json_response([_letter(name, rows.Dead(*json.loads(text))) for name, text in found])
+
+    async def redrive(self, request: web.Request) -> web.Response:
+        """Try a dead letter again."""
+        letter = request.match_info["letter"]
+        _check_text(letter)
+        reply = reply_of(await self._engine.tell(Redrive(letter)))
+        if reply.code == "not-found":
+            raise not_found("no dead letter of that name")
+        if reply.code:
+            raise Problem(HTTPStatus.CONFLICT, reply.code, reply.value)
+        return web.json_response({"globalId": reply.value}, status=HTTPStatus.ACCEPTED)
+
+    # events
+
+    async def events(self, request: web.Request) -> web.Response:
+        """Events of all networks, each once, ascending by time."""
+        asked = parse_query(request.query)
+        cursor = _read_cursor(request.query.get("after", ""))
+        names = self._engine.rules.networks
+        found = await asyncio.gather(*(self._of_network(name, asked, cursor.get(name, 0)) for name in names))
+        missing = [name for name, part in zip(names, found, strict=True) if part is None]
+        reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
+        homes = await self._homes([notice.id for part in reached.values() for notice in part if notice.id], reached)
+        merged = sorted(
+            ((name, notice) for name, part in reached.items() for notice in part),
+            key=lambda each: (each[1].time, each[0], each[1].number),
+        )
+        merged = merged[: _horizon(merged, reached, asked.limit)]
+        kept = [(name, notice) for name, notice in merged if notice.id and homes.get(notice.id, name) == name]
+        if not asked.all:
+            kept = newest_per_entity(kept, lambda each: each[1].event.order)
+        page = kept[: asked.limit]
+        headers = {"IED-Missing": ",".join(missing)} if missing else {}
+        walked = merged[: merged.index(page[-1]) + 1] if len(page) < len(kept) else merged
+        if walked:
+            headers["IED-Next"] = _write_cursor(cursor, walked)
+        return web.json_response([notice.row() for _, notice in page], headers=headers)
+
+    async def _of_network(self, name: str, asked: Query, after: int) -> list[Notice] | None:
+        """A network's part: one page if every event is asked for, else all of it."""
+        adapter, found = self._engine.adapters[name], list[Notice]()
+        for _ in range(MOST_PAGES):
+            part = await adapter.query(asked._replace(after=after))
+            if part is None:
+                return None
+            found += part
+            if asked.all or len(part) < asked.limit or name in self._engine.rules.legacy:
+                return found
+            after = part[-1].number
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time")
+
+    async def _homes(self, ids: list[str], reached: Mapping[str, object]) -> dict[str, str]:
+        """From which network each id is shown: the first reached one that is known to have it."""
+
+        def look(tx: Transaction) -> dict[str, str]:
+            return {
+                event_id: name
+                for event_id in ids
+                for name in reversed(self._engine.rules.networks)
+                if name in reached and tx.has(rows.published(name), event_id)
+            }
+
+        return await self._engine.look(look)
+
+    # operations
+
+    async def alive(self, _request: web.Request) -> web.Response:
+        """The process answers."""
+        return web.json_response({"status": "UP"})
+
+    async def health(self, _request: web.Request) -> web.Response:
+        """The store, the adapters and the alarms."""
+        checks = [{"name": "store", "status": "UP"}]
+        alarms: list[tuple[str, str]] = []
+        try:
+            alarms = await asyncio.wait_for(self._engine.read_all(rows.ALARMS), HEALTH_SECONDS)
+        except (TimeoutError, StoreError):
+            checks[0]["status"] = "DOWN"
+        for name, reached in self._engine.reached.items():
+            silent = reached.silent > reached.answered
+            checks.append({"name": f"adapter {name}", "status": "DEGRADED" if silent else "UP"})
+        checks += [{"name": f"alarm {name}", "status": "DEGRADED"} for name, _ in alarms]
+        found = {check["status"] for check in checks}
+        status = "DOWN" if "DOWN" in found else "DEGRADED" if "DEGRADED" in found else "UP"
+        code = HTTPStatus.SERVICE_UNAVAILABLE if status == "DOWN" else HTTPStatus.OK
+        return web.json_response({"status": status, "checks": checks}, status=code)
+
+    async def metrics(self, _request: web.Request) -> web.Response:
+        """Counters and gauges."""
+        backlog = await self._engine.read_store(self._engine.store.backlog)
+        gauges: dict[str, tuple[str, float]] = {
+            "backlog": ("Stored rows that wait for a time: jobs, checks and timers.", backlog),
+            "store_trips": ("Questions to the store since the start.", self._engine.store.trips()),
+            "requests_now": ("Requests being served.", self._serving),
+        }
+        return web.Response(text=self._engine.metrics.text(gauges), content_type="text/plain", charset="utf-8")
+
+    async def openapi(self, _request: web.Request) -> web.Response:
+        """The description of this interface."""
+        return web.json_response(document(distributor=True))
+
+
+def _success(network: str, success: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": network, "success": success}
+    return found if success else {**found, "error": "the adapter did not accept it yet"}
+
+
+def _state(found: NetworkState) -> dict[str, str]:
+    state = {"name": found.name, "state": found.state}
+    return {**state, "error": found.error} if found.error else state
+
+
+def _letter(name: str, letter: rows.Dead) -> dict[str, Any]:
+    kind, _, target = letter.target.partition(":")
+    return {
+        "letterId": name,
+        "globalId": letter.id,
+        "network" if kind == "n" else "subscription": target,
+        "reason": letter.reason,
+        "timestamp": letter.time,
+        "tries": letter.tries,
+    }
+
+
+def _check_text(text: str) -> None:
+    """Names in paths go to the store as text, which has no NUL and no half of a surrogate pair."""
+    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text) or len(text) > MOST_CURSOR:
+        raise not_found()
+
+
+def _check_receiver(fields: Any, url: str) -> None:
+    receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
+    if receiver is not None and receiver != url:
+        raise bad("wrong-receiver", "rpcAddress is not this receiver's own")
+
+
+def _wants_representation(request: web.Request) -> bool:
+    wishes = ",".join(request.headers.getall("Prefer", [])).split(",")
+    return any(wish.strip().lower() == "return=representation" for wish in wishes)
+
+
+def _horizon(merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int) -> int:
+    """How many of the merged rows can be shown: none beyond the end of a part that has more to come."""
+    full = [(name, part[-1]) for name, part in reached.items() if len(part) == limit]
+    return min((merged.index(last) + 1 for last in full), default=len(merged))
+
+
+def _write_cursor(cursor: dict[str, int], page: list[tuple[str, Notice]]) -> str:
+    found = dict(cursor)
+    for name, notice in page:
+        found[name] = max(found.get(name, 0), notice.number)
+    return base64.urlsafe_b64encode(json.dumps(found, sort_keys=True).encode()).decode().rstrip("=")
+
+
+def _read_cursor(text: str) -> dict[str, int]:
+    if not text or text == "0":
+        return {}
+    try:
+        found = json.loads(base64.urlsafe_b64decode(unquote(text)[:MOST_CURSOR] + "=" * (-len(text) % 4)))
+    except (binascii.Error, ValueError, RecursionError):
+        raise bad("bad-cursor", "after: not a cursor of header IED-Next") from None
+    if not isinstance(found, dict) or not all(
+        isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**64 for number in found.values()
+    ):
+        raise bad("bad-cursor", "after: not a cursor of header IED-Next")
+    return found

@@ -1,0 +1,109 @@
+"""Errors of the HTTP interface as problem+json, and bodies of bounded size (ID-11, ID-12)."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from pubsub_emulator.eventplane.distributor.event import BadEventError
+from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError
+from pubsub_emulator.eventplane.once import StoreError
+
+log = logging.getLogger("pubsub.distributor")
+
+MOST_BODY: Final = 64 * 1024
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Problem(Exception):  # RFC 9457's word
+    """An error for a client; `code` becomes `urn:ied:<code>`."""
+
+    def __init__(self, status: HTTPStatus, code: str, detail: str = "") -> None:
+        super().__init__(detail or code)
+        self.status = status
+        self.code = code
+        self.detail = detail
+
+    def response(self) -> web.Response:
+        """The error as it is sent."""
+        body = {"type": f"urn:ied:{self.code}", "title": self.status.phrase, "status": int(self.status)}
+        if self.detail:
+            body["detail"] = self.detail
+        response = web.json_response(body, status=self.status, content_type="application/problem+json")
+        if self.status is HTTPStatus.UNAUTHORIZED:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        if self.status is HTTPStatus.TOO_MANY_REQUESTS:
+            response.headers["Retry-After"] = "1"
+        return response
+
+
+def bad(code: str, detail: str = "") -> Problem:
+    """400."""
+    return Problem(HTTPStatus.BAD_REQUEST, code, detail)
+
+
+def not_found(detail: str = "") -> Problem:
+    """404."""
+    return Problem(HTTPStatus.NOT_FOUND, "not-found", detail)
+
+
+_OF_AIOHTTP: Final = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too-large",
+    HTTPStatus.NOT_FOUND: "not-found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "method-not-allowed",
+}
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every error is problem+json; a defect says nothing about itself."""
+    try:
+        return await handler(request)
+    except Problem as problem:
+        return problem.response()
+    except NoGlobalIdError as error:
+        return bad(str(error), "dataLocation has no global id").response()
+    except BadEventError as error:
+        return bad("bad-event", str(error)).response()
+    except StoreError:
+        return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "store-down").response()
+    except web.HTTPException as error:
+        status = HTTPStatus(error.status)
+        response = Problem(status, _OF_AIOHTTP.get(status, "http"), error.reason).response()
+        if "Allow" in error.headers:
+            response.headers["Allow"] = error.headers["Allow"]
+        return response
+    except (ConnectionError, TimeoutError):
+        raise
+    except Exception:  # a client is told nothing of a defect
+        log.exception("a defect")
+        return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "defect").response()
+
+
+async def json_body(request: web.Request) -> Any:
+    """The body as JSON. Raises `Problem`, and aiohttp's own error where it is too large."""
+    if request.content_type != "application/json":
+        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not-json", "Content-Type: application/json is needed")
+    return parse_json(await request.read())
+
+
+def parse_json(body: bytes) -> Any:
+    """JSON in UTF-8, no names twice, no numbers that are none. Raises `Problem`."""
+    try:
+        return json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise bad("not-json", "the body is not JSON in UTF-8") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

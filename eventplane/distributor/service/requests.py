@@ -1,0 +1,108 @@
+"""What clients send, read and checked (ID-10)."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.distributor.event import MOST_METADATUM, MOST_NUMBER, MOST_TYPE
+from pubsub_emulator.eventplane.distributor.service.adapters import Query
+from pubsub_emulator.eventplane.distributor.service.addresses import check_endpoint
+from pubsub_emulator.eventplane.distributor.service.problems import bad
+from pubsub_emulator.eventplane.distributor.service.signing import secret_bytes
+
+MOST_TYPES: Final = 64
+MOST_INTEREST_METADATA: Final = 16
+MOST_LIMIT: Final = 1000
+MOST_MS: Final = 2**53 - 1
+MOST_SECRET: Final = 256
+MOST_CURSOR: Final = 4096
+
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
+
+
+class Wish(NamedTuple):
+    """A subscription that a client wants."""
+
+    types: tuple[str, ...]
+    metadata: tuple[str, ...]
+    endpoint: str
+    secret: str | None
+
+
+def _texts(body: Mapping[str, Any], name: str, fewest: int, most: int, length: int) -> tuple[str, ...]:
+    values = body.get(name, [])
+    if not isinstance(values, list) or not fewest <= len(values) <= most:
+        raise bad("bad-subscription", f"{name}: a list of {fewest} to {most} strings is needed")
+    for value in values:
+        if not isinstance(value, str) or not 1 <= len(value) <= length or not _storable(value):
+            raise bad("bad-subscription", f"{name}: strings of 1 to {length} characters are needed")
+    return tuple(dict.fromkeys(values))
+
+
+def _storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+def parse_wish(body: object, *, everything: bool, private: bool) -> Wish:
+    """A body of `/subscribe` or, for everything, `/subscribe/all`. Raises `Problem`."""
+    if not isinstance(body, dict):
+        raise bad("bad-subscription", "the body is not a JSON object")
+    try:
+        endpoint = check_endpoint(body.get("notificationEndpoint"), private=private)
+    except ValueError as error:
+        raise bad("bad-endpoint", f"notificationEndpoint: {error}") from None
+    if everything:
+        return Wish(("*",), (), endpoint, None)
+    types = _texts(body, "eventTypes", 1, MOST_TYPES, MOST_TYPE)
+    metadata = _texts(body, "metadata", 0, MOST_INTEREST_METADATA, MOST_METADATUM)
+    return Wish(types, metadata, endpoint, _secret(body.get("secret")))
+
+
+def _secret(secret: object) -> str | None:
+    if secret is None:
+        return None
+    if not isinstance(secret, str) or len(secret) > MOST_SECRET:
+        raise bad("bad-subscription", f"secret: a string of at most {MOST_SECRET} characters is needed")
+    try:
+        secret_bytes(secret)
+    except ValueError as error:
+        raise bad("bad-subscription", f"secret: {error}") from None
+    return secret
+
+
+def _integer(parameters: Mapping[str, str], name: str, default: int, fewest: int, most: int) -> int:
+    text = parameters.get(name)
+    if text is None:
+        return default
+    if not _NUMBER.fullmatch(text) or not fewest <= int(text) <= most:
+        raise bad("bad-query", f"{name}: an integer of {fewest} to {most} is needed")
+    return int(text)
+
+
+def parse_query(parameters: Mapping[str, str]) -> Query:
+    """The parameters of `/events`, without `after`. Raises `Problem`."""
+    everything = parameters.get("all", "false")
+    if everything not in {"true", "false"}:
+        raise bad("bad-query", "all: true or false is needed")
+    environment = parameters.get("envM")
+    if environment is not None and not 1 <= len(environment) <= MOST_METADATUM:
+        raise bad("bad-query", f"envM: 1 to {MOST_METADATUM} characters are needed")
+    return Query(
+        _integer(parameters, "startDate", 0, 0, MOST_MS),
+        _integer(parameters, "endDate", MOST_MS, 0, MOST_MS),
+        environment,
+        everything == "true",
+        0,
+        _integer(parameters, "limit", MOST_LIMIT, 1, MOST_LIMIT),
+    )
+
+
+def parse_number(parameters: Mapping[str, str], name: str = "after") -> int:
+    """`after` of an adapter. Raises `Problem`."""
+    return _integer(parameters, name, 0, 0, MOST_NUMBER)
+
+
+def newest_per_entity(rows: list[Any], entity: Callable[[Any], str]) -> list[Any]:
+    """The last row of each entity, in the order of the rows."""
+    last = {entity(row): place for place, row in enumerate(rows)}
+    return [rows[place] for place in sorted(last.values())]

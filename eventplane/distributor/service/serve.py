@@ -1,0 +1,96 @@
+"""A distributor or an adapter as a process: built from its settings, served until it is told to stop."""
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from pubsub_emulator.eventplane.distributor.service.adapters import Adapter, HttpAdapter
+from pubsub_emulator.eventplane.distributor.service.config import Config, make_access, make_verifier, profile_of
+from pubsub_emulator.eventplane.distributor.service.engine import Engine, Settings
+from pubsub_emulator.eventplane.distributor.service.http import DistributorHttp
+from pubsub_emulator.eventplane.distributor.service.poster import Poster
+from pubsub_emulator.eventplane.once import open_store
+
+SHUTDOWN_SECONDS: Final = 5.0
+
+
+@dataclass
+class Running:
+    """A distributor that runs."""
+
+    engine: Engine
+    url: str
+
+
+def owner_name() -> str:
+    """A name for this run of this process, unlike any other."""
+    return f"{socket.gethostname()}-{secrets.token_hex(8)}"
+
+
+@contextlib.asynccontextmanager
+async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
+    """An application served for the length of a block; yields its URL."""
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        address = runner.addresses[0]
+        shown = f"[{address[0]}]" if ":" in str(address[0]) else address[0]
+        yield f"http://{shown}:{address[1]}"
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
+    """A distributor for the length of a block: on leaving, requests end first, then effects, then the store."""
+    rules = config.rules(owner_name())
+    access = make_access(config.access, config.host, folder)
+    verifier = None if config.events is None else make_verifier(config.events, "events", folder)
+    profiles = {name: profile_of(name, each, config.call_timeout, folder) for name, each in config.adapters.items()}
+    async with contextlib.AsyncExitStack() as stack:
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0))
+        )
+        adapters: dict[str, Adapter] = {
+            name: HttpAdapter(each.url, profiles[name], session) for name, each in config.adapters.items()
+        }
+        poster = Poster(private=config.private_endpoints)
+        stack.push_async_callback(poster.close)
+        settings = Settings(
+            tuple(config.subscriptions.types),
+            tuple(config.subscriptions.metadata),
+            {name: each.chain_id for name, each in config.adapters.items() if each.profile == "legacy"},
+            grace=config.grace,
+        )
+        engine = Engine(rules, open_store(config.store), adapters, poster, settings)
+        await engine.start()
+        stack.push_async_callback(engine.stop)
+        http = DistributorHttp(
+            engine,
+            access,
+            verifier=verifier,
+            private=config.private_endpoints,
+            most_requests=config.most_requests,
+        )
+        url = await stack.enter_async_context(served(http.application(), config.host, config.port))
+        yield Running(engine, url)
+
+
+async def until_told() -> None:
+    """Return on SIGINT or SIGTERM."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()

@@ -1,0 +1,217 @@
+"""Who may do what, signed events, signed notifications, and addresses judged when they are connected to."""
+
+import asyncio
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from support.distributor import Inbox, Stage, play, served, web
+
+from pubsub_emulator.eventplane.distributor.core.messages import Post
+from pubsub_emulator.eventplane.distributor.event import Notice
+from pubsub_emulator.eventplane.distributor.service.access import hash_token
+from pubsub_emulator.eventplane.distributor.service.addresses import is_public
+from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, ConfigError, make_access
+from pubsub_emulator.eventplane.distributor.service.poster import Poster
+from pubsub_emulator.eventplane.distributor.service.signing import signature
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+
+ID, EVENT = event_of(1)
+EVERYWHERE = "0.0.0.0"  # noqa: S104  # what is tested
+KEYS: dict[str, Any] = {
+    "ES256": ec.generate_private_key(ec.SECP256R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+    "RS256": rsa.generate_private_key(public_exponent=65537, key_size=2048),
+}
+
+
+def _jwks(path: Path) -> str:
+    keys = []
+    for name, key in KEYS.items():
+        algorithm = jwt.get_algorithm_by_name(name)
+        keys.append({**json.loads(algorithm.to_jwk(key.public_key())), "kid": name, "alg": name})
+    path.write_text(json.dumps({"keys": keys}), encoding="utf-8")
+    return path.name
+
+
+def _sign(claims: dict[str, Any], algorithm: str = "ES256", **headers: str) -> str:
+    return jwt.encode(claims, KEYS[algorithm], algorithm, headers={"kid": algorithm, **headers})
+
+
+@pytest.mark.parametrize(
+    ("path", "right"),
+    [
+        ("POST /api/v2/publishEvent", "publish"),
+        ("POST /api/v2/subscribe", "subscribe"),
+        ("DELETE /api/v2/subscribe/x", "subscribe"),
+        ("GET /api/v2/subscribe", "read"),
+        ("GET /api/v2/events", "read"),
+        ("GET /metrics", "read"),
+        ("GET /api/v2/dead-letters", "admin"),
+        ("POST /api/v2/dead-letters/x/redrive", "admin"),
+    ],
+)
+def test_id13_each_route_needs_its_right(tmp_path: Path, path: str, right: str) -> None:
+    tokens = [
+        {"name": name, "sha256": hash_token(name * 8), "rights": [name]}
+        for name in ("publish", "subscribe", "read", "admin")
+    ]
+
+    async def what(made: Stage) -> None:
+        method, _, route = path.partition(" ")
+        for token in ("publish", "subscribe", "read", "admin"):
+            status, _, _ = await made.ask(method, route, headers={"Authorization": f"Bearer {token * 8}"})
+            assert (status == 403) is (token != right), token
+        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic cHVibGlzaA=="}):
+            status, body, headers = await made.ask(method, route, headers=header)
+            assert (status, body["type"], headers["WWW-Authenticate"]) == (401, "urn:ied:unauthorized", "Bearer")
+        assert (await made.ask("GET", "/health"))[0] == 200
+
+    play(tmp_path, what, access={"tokens": tokens})
+
+
+def test_id13_a_jwt_s_scope_is_its_rights(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        now = int(time.time())
+        for claims, status in (
+            ({"scope": "read publish", "iss": "https://idp.example", "exp": now + 60}, 200),
+            ({"scope": "publish", "iss": "https://idp.example", "exp": now + 60}, 403),
+            ({"scope": "read", "iss": "https://other.example", "exp": now + 60}, 401),
+            ({"scope": "read", "iss": "https://idp.example", "exp": now - 60}, 401),
+        ):
+            header = {"Authorization": f"Bearer {_sign(claims, 'RS256')}"}
+            assert (await made.ask("GET", "/api/v2/events", headers=header))[0] == status
+
+    access = {"jwt": {"jwks": _jwks(tmp_path / "keys.json"), "issuer": "https://idp.example"}}
+    play(tmp_path, what, access=access)
+
+
+def test_id13_nobody_is_let_in_from_elsewhere_unless_told(tmp_path: Path) -> None:
+    for host in (EVERYWHERE, "::", "192.0.2.1"):
+        with pytest.raises(ConfigError, match="can be reached by others"):
+            make_access(AccessConfig(), host, tmp_path)
+    make_access(AccessConfig(open=True), EVERYWHERE, tmp_path)
+    for host in ("127.0.0.1", "::1", "localhost"):
+        make_access(AccessConfig(), host, tmp_path)
+
+
+def test_id23_a_signed_event_is_unpacked_if_its_signature_holds(tmp_path: Path) -> None:
+    now = int(time.time())
+    fields = EVENT.body()
+    good = _sign(fields)
+    none = jwt.encode(fields, "", "none", headers={"kid": "ES256"})
+    public = json.loads((tmp_path / _jwks(tmp_path / "keys.json")).read_text())["keys"][2]["n"]
+    confused = jwt.encode(fields, base64.b64encode(public.encode() * 2).decode(), "HS256", headers={"kid": "RS256"})
+
+    async def what(made: Stage) -> None:
+        for token, status in (
+            (none, 401),
+            (confused, 401),
+            (good[:-8] + "AAAAAAAA", 401),
+            (_sign(fields, "ES256", kid="unknown"), 401),
+            (_sign({**fields, "exp": now - 60}, "EdDSA"), 401),
+            (_sign({**fields, "nbf": now + 60}, "RS256"), 401),
+            ("no token", 401),
+            (good, 201),
+            (_sign({**fields, "exp": now + 60}, "EdDSA"), 200),
+            (_sign({**fields, "nbf": now - 60}, "RS256"), 200),
+        ):
+            how = {"data": token.encode(), "headers": {"Content-Type": "application/jwt"}}
+            assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == status, token
+        assert made.ledgers["a"].network.count(ID) == 1
+
+    play(tmp_path, what, events={"jwks": "keys.json"})
+
+
+def test_id23_off_by_flag_anybody_may_sign(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        how = {"data": jwt.encode(EVENT.body(), "", "none").encode(), "headers": {"Content-Type": "application/jwt"}}
+        assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == 201
+
+    play(tmp_path, what, events={"check": False})
+
+
+def test_id42_the_signature_is_standard_webhooks() -> None:
+    """The example of the specification of Standard Webhooks."""
+    made = signature(
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        1614265330,
+        b'{"test": 2432232314}',
+    )
+    assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", EVERYWHERE, "224.0.0.1", "100.64.0.1",
+        "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1", "::ffff:10.0.0.1",
+        "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "64:ff9b::a9fe:a9fe",
+    ],
+)  # fmt: skip
+def test_id42_special_addresses_are_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "64:ff9b::101:101"])
+def test_id42_others_are(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    ("host", "private", "status"),
+    [
+        ("127.0.0.1", True, 200),
+        ("localhost", True, 200),
+        ("127.0.0.1", False, None),
+        ("localhost", False, None),
+        ("2130706433", False, None),
+    ],
+)
+def test_id42_scenario_34_the_address_connected_to_decides(host: str, private: bool, status: int | None) -> None:
+    """A name that leads to this machine is refused when it is connected to, whatever it led to before."""
+
+    async def what() -> None:
+        inbox = Inbox()
+        app = web.Application()
+        app.router.add_post("/in", inbox.post)
+        poster = Poster(private=private)
+        async with served(app, "127.0.0.1", 0) as url:
+            endpoint = url.replace("127.0.0.1", host) + "/in"
+            told = Post("s", ID, endpoint, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+            found = await poster.post(told)
+        await poster.close()
+        assert found == status
+        assert len(inbox.got) == (status == 200)
+
+    asyncio.run(what())
+
+
+def test_id42_redirects_are_not_followed() -> None:
+    async def what() -> None:
+        followed = []
+
+        async def redirect(_request: web.Request) -> web.Response:
+            return web.Response(status=307, headers={"Location": "/other"})
+
+        async def other(_request: web.Request) -> web.Response:
+            followed.append(1)
+            return web.Response()
+
+        app = web.Application()
+        app.router.add_post("/in", redirect)
+        app.router.add_post("/other", other)
+        poster = Poster(private=True)
+        async with served(app, "127.0.0.1", 0) as url:
+            told = Post("s", ID, f"{url}/in", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+            assert await poster.post(told) == 307
+        assert not followed
+        await poster.close()
+
+    asyncio.run(what())

@@ -1,0 +1,62 @@
+"""The description of the interface, attacked: no answer is outside of it, and nothing is a defect."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from support.distributor import stage
+
+from pubsub_emulator.eventplane.distributor.service.openapi import document
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A distributor that is served in a thread of its own."""
+    loop, ready, found = asyncio.new_event_loop(), threading.Event(), list[str]()
+    done = asyncio.Event()
+
+    async def serve(folder: Path) -> None:
+        async with stage(folder) as made:
+            found.append(made.url)
+            ready.set()
+            await done.wait()
+
+    def run() -> None:
+        loop.run_until_complete(serve(tmp_path_factory.mktemp("openapi")))
+        loop.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(30)
+    yield found[0]
+    loop.call_soon_threadsafe(done.set)
+    thread.join()
+
+
+schema = schemathesis.openapi.from_dict(document(distributor=True)).exclude(path_regex="^/api/v1/")
+
+
+@schema.parametrize()
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+def test_id10_every_answer_is_as_the_description_says(case: schemathesis.Case, url: str) -> None:
+    case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
+
+
+def test_id10_both_versions_have_the_same_operations() -> None:
+    paths = document(distributor=True)["paths"]
+    first = {path.removeprefix("/api/v1") for path in paths if path.startswith("/api/v1")}
+    second = {path.removeprefix("/api/v2") for path in paths if path.startswith("/api/v2")}
+    assert first == second
+    assert len(first) == 8

@@ -1,0 +1,100 @@
+"""A distributor over two adapters and a subscriber, all over HTTP on this machine."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.eventplane.distributor.service.access import Access
+from pubsub_emulator.eventplane.distributor.service.config import Config
+from pubsub_emulator.eventplane.distributor.service.serve import running, served
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.once import MemoryStore
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Inbox:
+    """A subscriber over HTTP."""
+
+    status: int = 200
+    got: list[tuple[dict[str, str], Json]] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def post(self, request: web.Request) -> web.Response:
+        self.got.append((dict(request.headers), await request.json()))
+        self.arrived.set()
+        return web.Response(status=self.status)
+
+
+@dataclass
+class Stage:
+    """A distributor over two adapters, all over HTTP."""
+
+    url: str
+    ledgers: dict[str, MemoryLedger]
+    inbox: Inbox
+    inbox_url: str
+    http: aiohttp.ClientSession
+
+    async def ask(self, method: str, path: str, **how: Any) -> tuple[int, Any, Any]:
+        async with self.http.request(method, self.url + path, **how) as response:
+            text = await response.text()
+            return response.status, json.loads(text) if text[:1] in "[{0123456789" and text else text, response.headers
+
+
+async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110  # what is waited for does not tell of itself
+            await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def stage(tmp_path: Path, **more: Any) -> AsyncIterator[Stage]:
+    async with contextlib.AsyncExitStack() as stack:
+        ledgers = {name: MemoryLedger(Network(name)) for name in ("a", "b")}
+        adapters = {}
+        for name, ledger in ledgers.items():
+            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
+            adapters[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
+        inbox = Inbox()
+        app = web.Application()
+        app.router.add_post("/in", inbox.post)
+        inbox_url = await stack.enter_async_context(served(app, "127.0.0.1", 0)) + "/in"
+        port = free_port()
+        fields = {
+            "public_url": f"http://127.0.0.1:{port}",
+            "port": port,
+            "store": f"sqlite:{tmp_path / 'ied.db'}",
+            "adapters": adapters,
+            "private_endpoints": True,
+            **more,
+        }
+        made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
+        yield Stage(made.url, ledgers, inbox, inbox_url, http)
+
+
+def free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])
+
+
+def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], **more: Any) -> None:
+    async def run() -> None:
+        async with stage(tmp_path, **more) as made:
+            await what(made)
+
+    asyncio.run(run())
