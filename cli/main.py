@@ -22,6 +22,8 @@ COMMANDS: Final = (
     "step",
     "explore",
     "serve",
+    "log",
+    "events",
     "simulate",
     "audit",
     "report",
@@ -44,6 +46,7 @@ COMMANDS: Final = (
 _EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
+    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool"), "events"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
 }
 """Which extra brings a package."""
@@ -113,7 +116,8 @@ def main() -> None:
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
     except PubsubError as error:
-        _fail(str(error), INFRASTRUCTURE if _is_machines(error.__cause__) else USAGE)
+        of_the_machine = error.of_the_machine or _is_machines(error.__cause__)
+        _fail(str(error), INFRASTRUCTURE if of_the_machine else USAGE)
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise
