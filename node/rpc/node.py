@@ -9,8 +9,10 @@ from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
+from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.types import At, RuntimeVersion, metadata, runtime_version
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
@@ -79,10 +81,11 @@ class Runtimes:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What `dev_snapshot` keeps: a moment, and what was asked for since then."""
+    """What `dev_snapshot` keeps: a moment, what was asked for since then, and the pools."""
 
     moment: Moment
     asked: tuple[Action, ...]
+    pools: Mapping[Chain, Pool]
 
 
 @dataclass(slots=True)
@@ -94,6 +97,8 @@ class Node:
     network: Network
     runtimes: Runtimes
     control: Control
+    pools: dict[Chain, Pool]
+    watches: Watches
     methods: Mapping[str, Method] = field(default_factory=dict)
     dev: bool = False
     floor: int = 0
@@ -105,9 +110,24 @@ class Node:
     version: str = VERSION
 
     def announce(self, advance: Advance) -> None:
-        """Tell every connection of a step or a rewind."""
+        """Bring the pools up to date and tell every connection of a step or a rewind."""
+        left = self.watches.retractable(advance) if advance.rewound else {}
+        for chain, pool in self.pools.items():
+            change = advance.chains[chain]
+            at = self.runtimes.at(change.view.best)
+            if advance.rewound:
+                pool.retract(at, left[chain])
+            elif change.new:
+                pool.advance(at, (extrinsic for block in change.new for extrinsic in block.body))
+        self.watches.advanced(advance)
+        for chain in self.pools:
+            self.tell_pooled(chain)
         for session in list(self.sessions):
             session.advanced(advance)
+
+    def tell_pooled(self, chain: Chain) -> None:
+        """Tell whoever watches an extrinsic what the pool of its chain says."""
+        self.watches.pooled(chain, self.pools[chain].take_changes())
 
     def chain_name(self, chain: Chain) -> str:
         """What a chain calls itself."""
