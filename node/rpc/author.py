@@ -14,12 +14,8 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.accounts.apply import apply_signed
-from pubsub_emulator.runtime.accounts.chain import begin
 from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
-from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import read_weight
-from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 
 methods: Final = Methods()
 method = methods.method
@@ -156,13 +152,7 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """What a block would make of an extrinsic: an `ApplyExtrinsicResult`."""
     block = call.block(at)
-    runtime = call.node.runtimes.at(block).runtime
-    storage = begin(block.state, block.header)
-    system.note_extrinsic(storage, 0)
     try:
-        outcome = apply_signed(runtime.signing, storage, 0, extrinsic, runtime.room(storage))
-    except InvalidTransaction as error:
-        return hexed(b"\x01" + error.encode())
+        return hexed(api.dry_run(call.node.runtimes.at(block), extrinsic))
     except UndecodableExtrinsic as error:
         raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error
-    return hexed(b"\x00\x00" if outcome.error is None else b"\x00\x01" + outcome.error.encode())

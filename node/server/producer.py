@@ -61,6 +61,7 @@ class Producer:
         announce: Callable[[Advance], None],
         pools: Mapping[Chain, Pool],
         *,
+        reject: Callable[[Chain, Iterable[bytes]], None],
         journal: Writer | None = None,
     ) -> None:
         self.live = live
@@ -73,6 +74,7 @@ class Producer:
         self._options = options
         self._announce = announce
         self._pools = pools
+        self._reject = reject
         self._journal = journal
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -286,7 +288,7 @@ class Producer:
             failed, self._asked = error, []
             moment = await self._again()
             for offer in offers:
-                self._pools[_chain(offer)].reject(offer.extrinsics)
+                self._reject(_chain(offer), offer.extrinsics)
         asked, self._asked = self._asked, []
         if self._journal is not None:
             for action in asked:

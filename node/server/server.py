@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -59,7 +59,9 @@ class Server:
         self.live = live
         self.timeline = Timeline(live.genesis, options.history, options.finality)
         pools: dict[Chain, Pool] = {chain: Pool() for chain in live.genesis.heads}
-        self.producer = Producer(live, self.timeline, options, self._announce, pools, journal=journal)
+        self.producer = Producer(
+            live, self.timeline, options, self._announce, pools, reject=self._reject, journal=journal
+        )
         self.node = Node(
             live.simulation.scenario.name,
             self.timeline,
@@ -135,6 +137,9 @@ class Server:
 
     def _announce(self, advance: Advance) -> None:
         self.node.announce(advance)
+
+    def _reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
+        self.node.reject(chain, extrinsics)
 
     async def _speak(self) -> None:
         """Now and then: follows that were silent for long."""
