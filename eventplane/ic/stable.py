@@ -127,14 +127,15 @@ def _parts(reader: Reader) -> list[Any]:
 def _record(reader: Reader) -> Any:
     name = reader.take(reader.leb()).decode()
     parts = _parts(reader)
-    cls: Any = _CLASSES.get(name)
-    if cls is None:
+    made: Any = _CLASSES.get(name)
+    if made is None:
         raise StableError(f"there is no class {name} of states")
-    if not is_dataclass(cls):
-        return cls(*parts)
-    kind: type = cls
-    made = object.__new__(kind)
-    for each, part in zip(fields(cls), parts, strict=True):
+    return _filled(made, parts) if is_dataclass(made) else made(*parts)
+
+
+def _filled(kind: Any, parts: list[Any]) -> Any:
+    made = kind.__new__(kind)
+    for each, part in zip(fields(kind), parts, strict=True):
         object.__setattr__(made, each.name, part)
     return made
 
