@@ -155,7 +155,10 @@ class Inbox:
         own = {system_namespace(role, ctx.me): role for role in self.told}
         mine = [each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")]
         if caller == self.orchestrator and caller not in self.state.valid:
-            mine = [each for each in mine if each.namespace in own]
+            system = [each for each in mine if each.namespace in own]
+            if len(system) < len(mine):
+                self._ask_valid(ctx)
+            mine = system
         elif caller not in self.state.valid:
             self.count("refused_callers")
             self._ask_valid(ctx)

@@ -14,7 +14,7 @@ from pubsub_emulator.eventplane.icrc72.deployment import KINDS, PubSub, deploy, 
 class Prices(App):
     publications = {"org.example.price": {}}  # noqa: RUF012 — as authors write it
 
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+    def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
         self.emit(ctx, "org.example.price", {"n": int(arg)})
         ctx.reply(b"")
 
@@ -22,7 +22,7 @@ class Prices(App):
 class Reader(App):
     subscriptions = {"org.example.*": {}}  # noqa: RUF012 — as authors write it
 
-    def on_event(self, ctx: Context, event: EventNotification) -> None:
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
         self.data.append(plain(event.data)["n"])
 
 
