@@ -35,6 +35,8 @@ class InboxState:
 
     valid: dict[Principal, None] = field(default_factory=dict)
     asked: int = -1
+    curious: bool = False
+    """Somebody unknown called, and who is valid is not answered yet."""
     registered: dict[str, None] = field(default_factory=dict)
     handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
     confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class Inbox:
         self.told: dict[str, Told] = {}
         self.taker: Taker | None = None
         self._registering: dict[str, None] = {}
+        self._waiting = False
 
     def attach(self, role: RoleCanister) -> None:
         """Learn of the canister it is part of."""
@@ -84,15 +87,18 @@ class Inbox:
         """Go on; calls under way have ended before the upgrade."""
         self.state = state
         self._registering.clear()
+        self._waiting = False
 
     def wake(self, ctx: Context) -> None:
         """Register what is not yet registered, confirm what is received."""
         self._register(ctx)
+        if self.state.curious:
+            self._ask_valid(ctx)
         self._confirm(ctx)
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
-        if any(self.state.confirm.values()):
+        if any(self.state.confirm.values()) or (self.state.curious and not self._waiting):
             return now + 1
         return None if all(role in self.state.registered for role in self.told) else now + 5
 
@@ -126,12 +132,16 @@ class Inbox:
         self.role.ask(ctx, self.orchestrator, "icrc72_register_subscription", (item,), then=got, kind=GUARANTEED)
 
     def _ask_valid(self, ctx: Context) -> None:
-        if self.state.asked == ctx.now:
+        self.state.curious = True
+        if self._waiting or self.state.asked == ctx.now:
             return
         self.state.asked = ctx.now
+        self._waiting = True
 
         def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._waiting = False
             if values is not None and values[0].tag == "list":
+                self.state.curious = False
                 self.state.valid.update(dict.fromkeys(values[0].value))
 
         self.role.ask(ctx, self.orchestrator, "icrc72_get_valid_broadcasters", then=got, kind=BOUNDED)

@@ -407,7 +407,8 @@ class Subscriber:
         if done:
             state.run.pop(number, None)
             state.waiting.pop(number, None)
-        self._hand_over(ctx)
+        if answer.message != STOPPING:  # otherwise the timer does it, after the next start
+            self._hand_over(ctx)
         self.role.rearm(ctx)
 
     # Alerts

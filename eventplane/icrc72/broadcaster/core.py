@@ -56,6 +56,7 @@ class _Pulling:
         self.subscriptions: dict[tuple[str, Principal], tuple[tuple[int, str | None, Skip | None], ...]] = {}
         self.publications: dict[str, PublicationView] = {}
         self.isolated: set[int] = set()
+        self.again: list[Callable[[Context], None]] = []
 
 
 class Broadcaster:
@@ -125,6 +126,10 @@ class Broadcaster:
         """Send what is due."""
         if not self.state.registered and not self._registering:
             self._register(ctx)
+        if self._pulling is not None:
+            again, self._pulling.again = self._pulling.again, []
+            for ask in again:
+                ask(ctx)
         self.delivery.wake(ctx)
         self._pump(ctx)
         self._forget(ctx)
@@ -132,6 +137,8 @@ class Broadcaster:
     def due(self, now: int) -> int | None:
         """The next round in which something is to be sent."""
         found = [] if self.state.registered else [now + 5]
+        if self._pulling is not None and self._pulling.again:
+            found.append(now + 1)
         due = self.delivery.due(now)
         if due is not None:
             found.append(due)
@@ -246,10 +253,10 @@ class Broadcaster:
         def got(ctx: Context, values: tuple[Any, ...] | None, answer: Answer) -> None:
             if self._pulling is not pulling:
                 return
-            if values is None:
-                self.role.ask(ctx, self.orchestrator, method, page, then=got)
-                return
             del answer
+            if values is None:
+                pulling.again.append(lambda ctx: self.role.ask(ctx, self.orchestrator, method, page, then=got))
+                return
             then(values[0])
             pulling.left -= 1
             self._pulled(ctx, pulling)

@@ -127,6 +127,7 @@ class Messenger:
         if broker.sick and not broker.held:
             broker.sick = False
             broker.dirty.update(dict.fromkeys(broker.want))
+            self.planner.move_all()
         return True
 
     @staticmethod

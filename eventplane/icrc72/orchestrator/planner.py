@@ -300,6 +300,9 @@ class Planner:
             return all(self._covers(each, fact[1], broker.id, fact[2], value) for each in others)
         if kind == "pub":
             publication = self.state.publications[self.state.by_namespace[fact[1]]]
+            relays = [each for each in broker.want if each[0] == "relay" and each[1] == fact[1]]
+            if not all(self.sure(broker.id, each) for each in relays):
+                return False
             return all(self._served(publication, who) for who in publication.subscribers)
         if kind == "rr":
             return self.sure(value[1], ("rp", fact[1])) and self.sure(value[1], ("rf", fact[1]))
