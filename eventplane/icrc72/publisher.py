@@ -365,8 +365,7 @@ class Publisher:
                 sender.tries = 0
             else:
                 if values is not None:
-                    self._send(ctx, sender)
-                    return
+                    return  # the timer goes on, so that a canister that is to stop can
             sender.wait = ctx.now + min(1 << min(sender.tries, 20), self.settings.publisher_wait)
             sender.tries += 1
 
@@ -498,7 +497,6 @@ class Publisher:
             else:
                 if values is not None:
                     each.wait = ctx.now
-                    self.wake(ctx)
                     return
             each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
             each.tries += 1

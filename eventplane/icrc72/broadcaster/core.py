@@ -208,7 +208,6 @@ class Broadcaster:
             else:
                 if results:
                     lane.next = ctx.now
-                    self._pump(ctx)
                     return
             lane.next = ctx.now + min(self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most)
             lane.tries += 1

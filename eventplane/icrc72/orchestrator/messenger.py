@@ -149,7 +149,7 @@ class Messenger:
             member.may.update(dict.fromkeys(member.told))
             member.told = {}
         if member.alert is None and not self._compose_member(ctx, member, exit_):
-            if not member.want.keys() - member.told.keys():
+            if all(member.told.get(fact) == wanted[0] for fact, wanted in member.want.items()):
                 self.state.restless.pop((member.role, member.id), None)
             return
         alert = member.alert
