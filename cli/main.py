@@ -24,6 +24,7 @@ COMMANDS: Final = (
     "serve",
     "log",
     "events",
+    "distributor",
     "simulate",
     "audit",
     "report",
@@ -46,7 +47,7 @@ COMMANDS: Final = (
 _EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
-    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool"), "events"),
+    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
 }
 """Which extra brings a package."""
