@@ -40,6 +40,7 @@ COMMANDS: Final = (
     "import-relay-proofs",
     "open-proof",
     "proof-snapshot",
+    "vectors",
     "completion",
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
