@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -29,22 +30,23 @@ PHASES = {"verify": "segments", "chains": "chains", "summary": "summary"}
 class Asked:
     """What is to be audited, where to, and how."""
 
-    history: Path
-    out: Path
+    history: str | Path
+    out: str | Path
     master: str | None = None
-    engine: str = "spark"
+    engine: str = "auto"
     fail_on: str = "warning"
     trusted: tuple[str, ...] = ()
+    head: str | None = None
 
     def options(self) -> dict[str, Any]:
         """As `audit` takes them."""
         severity = None if self.fail_on == "never" else Severity(self.fail_on)
-        return {"fail_on": severity, "trusted": [each.removeprefix("0x") for each in self.trusted]}
+        return {"fail_on": severity, "trusted": [each.removeprefix("0x") for each in self.trusted], "head": self.head}
 
 
 def judge(asked: Asked) -> AuditResult:
     """Audit, with a bar for the segments and how many are done in a second. Raises `AuditFailed`."""
-    with stage(f"auditing {asked.history} with {asked.engine}") as advance:
+    with stage(f"auditing {asked.history}") as advance:
         watch = _watcher(advance)
         return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
 
@@ -73,6 +75,7 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
     files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
     if result.codes:
         say(f"`pubsub evidence {asked.out}` lists the findings, `pubsub report {asked.out}` draws all of it")
+    show_head(result)
     show_digest(result.digest, DIGEST_MEANS)
     return Result(document(result, asked.out), result.exit_code)
 
@@ -80,7 +83,7 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
 def _follow(asked: Asked) -> AuditResult:
     """The last of the audits of a growing history; an interrupt ends the wait. Raises `AuditFailed`, `Abort`."""
     result: AuditResult | None = None
-    say(f"following {asked.history} with {asked.engine}; interrupt to end")
+    say(f"following {asked.history}; interrupt to end")
     with bar() as advance:
         options = {**asked.options(), "progress": _watcher(advance)}
         turns = follow(asked.history, asked.out, Event(), asked.master, asked.engine, **options)
@@ -100,21 +103,31 @@ def _follow(asked: Asked) -> AuditResult:
 def _turn(result: AuditResult) -> str:
     found = sum(result.findings.values())
     return (
-        f"{result.units_judged} segments judged, {result.candidates:,} candidates in all, {found} findings, "
+        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
+        f"{result.candidates:,} candidates in all, {found} findings, "
         f"{result.quarantined} quarantined, digest 0x{result.digest[:16]}…"
     )
 
 
-def document(result: AuditResult, out: Path) -> dict[str, Any]:
+def show_head(result: AuditResult) -> None:
+    """How far the history goes, and how sure that is."""
+    if result.head is None:
+        say("the history has no head: manifests are damaged or missing, and it may have held more")
+    else:
+        say(f"complete up to this head, as the history itself says; `--head` demands it\nhead: 0x{result.head}")
+
+
+def document(result: AuditResult, out: str | Path) -> dict[str, Any]:
     """The audit's summary, for scripts."""
     return {
         "digest": f"0x{result.digest}",
         "exit_code": result.exit_code,
+        "head": None if result.head is None else f"0x{result.head}",
         "engine": result.engine,
         "out": out,
         "candidates": result.candidates,
         "proof_bytes": result.proof_bytes,
-        "segments": {"judged": result.units_judged, "known": result.units_skipped},
+        "units": {"judged": result.units_judged, "known": result.units_skipped},
         "quarantined": result.quarantined,
         "findings": result.findings,
         "codes": result.codes,
@@ -122,14 +135,18 @@ def document(result: AuditResult, out: Path) -> dict[str, Any]:
     }
 
 
-def written(out: Path) -> Iterable[tuple[Path, str]]:
+def written(out: str | Path) -> Iterable[tuple[str | Path, str]]:
     """What an audit leaves behind."""
     return (
-        (out / "run_report.json", "what was done, found and quarantined, and which files hold the tables"),
-        (out / "items", "measures, deliveries and findings by chain and segment (Parquet)"),
-        (out / "chains", "what only a whole chain shows, and sizes (Parquet)"),
-        (out / "summary", "chains, findings about chains, quarantine (Parquet)"),
+        (_below(out, "run_report.json"), "what was done, found and quarantined, and which files hold the tables"),
+        (_below(out, "items"), "measures and findings by network and segment (Parquet)"),
+        (_below(out, "chains"), "what only whole chains show, and sizes (Parquet)"),
+        (_below(out, "summary"), "chains, findings about chains, quarantine (Parquet)"),
     )
+
+
+def _below(out: str | Path, name: str) -> str | Path:
+    return out / name if isinstance(out, Path) else f"{out}/{name}"
 
 
 def show_audit(result: AuditResult) -> None:
@@ -156,4 +173,4 @@ def show_audit(result: AuditResult) -> None:
     if result.quarantined:
         say(f"{result.quarantined} units could not be read: see the table quarantine")
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
-    say(f"{result.candidates:,} candidates, {result.units_judged} segments judged now{again}")
+    say(f"{result.candidates:,} candidates, {result.units_judged} units of work judged now{again}")

@@ -28,15 +28,15 @@ def check(path: Path) -> Result:
     if checked.proven:
         say(f"borne out by its evidence of {size:,} bytes")
     else:
-        say("not provable from the file: what it rests on are figures of a whole history")
+        say("not provable from the file alone: it rests on what the history says")
     columns = {name: value for name, value in finding.items() if name != "evidence"}
     shown = {"proven": checked.proven, "shows": judgement.detail, "rests_on": list(judgement.rests_on)}
     return Result({**columns, **shown, "evidence_bytes": size}, 0 if checked.proven else INCOMPLETE)
 
 
-def write(audit: Path, finding: str, out: Path) -> Result:
+def write(audit: str, finding: str, out: Path) -> Result:
     """Write one finding of an audit. Raises `FindingError`, `ResultError`, `OSError`."""
-    from pubsub_emulator.spark_audit.history.commit import write_atomically
+    from pubsub_emulator.cli.output import write_whole
 
     start = finding.removeprefix("0x").lower()
     found = [row for row in _findings(audit) if row["id"].hex().startswith(start)]
@@ -45,12 +45,12 @@ def write(audit: Path, finding: str, out: Path) -> Result:
         many = "no finding" if not ids else f"{len(ids)} findings"
         raise FindingError(f"{audit}: {many} with an id that starts with {start}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(out, finding_text(found[0]).encode())
+    write_whole(out, finding_text(found[0]))
     files("written:", ((out, f"{found[0]['code']}, for `pubsub evidence`"),))
     return Result({"id": found[0]["id"], "code": found[0]["code"], "file": out})
 
 
-def list_findings(audit: Path) -> Result:
+def list_findings(audit: str) -> Result:
     """Every finding of an audit, one a line. Raises `ResultError`."""
     names = ("id", "severity", "code", "network", "chain", "number", "block", "collator", "detail")
     listed = []
@@ -61,7 +61,7 @@ def list_findings(audit: Path) -> Result:
     return Result({"findings": listed})
 
 
-def _findings(audit: Path) -> Iterator[dict[str, Any]]:
+def _findings(audit: str) -> Iterator[dict[str, Any]]:
     from pubsub_emulator.spark_audit.audit.results import Results
     from pubsub_emulator.spark_audit.history import schema
 

@@ -6,6 +6,7 @@ FINDINGS: Final = 1
 USAGE: Final = 2
 INCOMPLETE: Final = 3
 INFRASTRUCTURE: Final = 4
+BOTH: Final = 5
 DEFECT: Final = 70
 INTERRUPTED: Final = 130
 
@@ -15,6 +16,7 @@ MEANINGS: Final = {
     USAGE: "wrong usage or input; the message names the place",
     INCOMPLETE: "not everything could be read; what could not is named",
     INFRASTRUCTURE: "the machine failed: disk, Java, a missing package",
+    BOTH: "findings, and not everything could be read: 1 and 3 at once",
     DEFECT: "a defect of this program; what it says helps to find it",
     INTERRUPTED: "interrupted; nothing half-written was kept",
 }

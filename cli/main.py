@@ -22,9 +22,6 @@ COMMANDS: Final = (
     "step",
     "explore",
     "serve",
-    "log",
-    "events",
-    "distributor",
     "simulate",
     "audit",
     "report",
@@ -40,7 +37,6 @@ COMMANDS: Final = (
     "import-relay-proofs",
     "open-proof",
     "proof-snapshot",
-    "vectors",
     "completion",
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
@@ -48,7 +44,6 @@ COMMANDS: Final = (
 _EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
-    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
 }
 """Which extra brings a package."""
@@ -118,8 +113,7 @@ def main() -> None:
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
     except PubsubError as error:
-        of_the_machine = error.of_the_machine or _is_machines(error.__cause__)
-        _fail(str(error), INFRASTRUCTURE if of_the_machine else USAGE)
+        _fail(str(error), INFRASTRUCTURE if _is_machines(error.__cause__) else USAGE)
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise

@@ -11,15 +11,53 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 ANY: Final = click.Path(exists=True, path_type=Path)
 
+
+class Address(click.ParamType[str]):
+    """A folder of this machine, or a URI of one elsewhere; a folder here must be there when `exists`."""
+
+    name = "address"
+
+    def __init__(self, *, exists: bool, files: bool = False) -> None:
+        self.exists = exists
+        self.files = files
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The address as text; a `file:` URI becomes a path."""
+        from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri, is_remote, local_path
+
+        text = str(value)
+        if is_remote(text):
+            try:
+                return canonical_uri(text)
+            except StorageError as error:
+                self.fail(str(error), param, ctx)
+        folder = local_path(text)
+        if self.exists and not folder.exists():
+            self.fail(f"{text}: there is no such folder", param, ctx)
+        if folder.exists() and not folder.is_dir() and not self.files:
+            self.fail(f"{text}: that is a file", param, ctx)
+        return str(folder)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Folders."""
+        del ctx, param
+        return [CompletionItem(incomplete, type="dir")]
+
+
+HISTORY: Final = Address(exists=True)
+AUDIT_OR_FILE: Final = Address(exists=True, files=True)
+AUDIT_OUT: Final = Address(exists=False)
+
 engine: Final = click.option(
     "--engine",
-    type=click.Choice(["spark", "python"]),
-    default="spark",
+    type=click.Choice(["auto", "pool", "spark", "python"]),
+    default="auto",
     show_default=True,
-    help="What verifies; both come to the same rows, and plain Python starts at once.",
+    help="What does the work: a pool of processes, Spark, or this process alone; auto is Spark with --master, else a "
+    "pool. All come to the same rows.",
 )
 master: Final = click.option(
-    "--master", default=None, help="Spark master; without one, Spark runs inside of this program."
+    "--master", default=None, help="Spark master; without one, --engine spark runs Spark inside of this program."
 )
 
 

@@ -1,13 +1,12 @@
 """`pubsub simulate` and `pubsub score`: large histories made, and audits of them held against the truth."""
 
-from pathlib import Path
 from statistics import median_low
 
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.scenario.seeded import MILLION
-from pubsub_emulator.spark_audit.engine.engine import open_mapper
+from pubsub_emulator.spark_audit.engine.engine import choose_engine, open_mapper
 from pubsub_emulator.spark_audit.report.words import size
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
@@ -16,16 +15,16 @@ MOST_SHOWN = 12
 
 
 def run_simulate(
-    networks: int, blocks: int, seed: str, out: Path, *, cheat_rate: float, master: str | None, engine: str
+    networks: int, blocks: int, seed: str, out: str, *, cheat_rate: float, master: str | None, engine: str
 ) -> Result:
     """The command."""
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
-    with stage(f"simulating {networks} networks of {blocks:,} blocks with {engine}", networks) as advance:
+    with stage(f"simulating {networks} networks of {blocks:,} blocks ", networks) as advance:
 
         def watch(done: int, total: int) -> None:
             advance(done, total, "simulating: networks")
 
-        simulated = simulate(wanted, out, lambda: open_mapper(engine, master), watch)
+        simulated = simulate(wanted, out, lambda: open_mapper(choose_engine(engine, master, networks), master), watch)
     show_simulated(simulated)
     files("written:", ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),))
     say(f"digest: 0x{simulated.digest}")
@@ -61,7 +60,7 @@ def show_simulated(simulated: Simulated) -> None:
     say(f"proofs: {total} in all; median of a network {size(whole)}, {size(pubsub)} of it pub-sub")
 
 
-def run_score(history: Path, audit: Path) -> Result:
+def run_score(history: str, audit: str) -> Result:
     """The command."""
     scored = score(history, audit)
     rows = ((name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items()))

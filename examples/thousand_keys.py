@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from pubsub_emulator import Scenario, Simulation, load_scenario
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.file import load_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 
 
 def read(scenario: Scenario) -> None:

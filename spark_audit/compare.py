@@ -25,9 +25,9 @@ from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
-from pubsub_emulator.spark_audit.engine.segment_task import Task, make_tasks
+from pubsub_emulator.spark_audit.engine.segment_task import ChainFiles, Task, make_tasks
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import COMMITS
+from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import Row, RowError, candidate_of, state_of
 
@@ -239,7 +239,8 @@ class HistoryRecord:
             raise CompareError(f"{path}: {fault.path}: {fault.error}")
         self.chains: dict[tuple[str, int], list[_Segment]] = {}
         for task in make_tasks(self.history):
-            self.chains.setdefault((task.network, task.chain), []).append(_Segment(self, task))
+            for files in task.chains:
+                self.chains.setdefault((task.network, files.chain), []).append(_Segment(self, task, files))
 
     def blocks(self, network: str, chain: int) -> Iterator[Judged]:
         """A chain's blocks. Raises `CompareError` for what cannot be read."""
@@ -263,14 +264,15 @@ class HistoryRecord:
 class _Segment:
     """One segment of one chain, read when it is asked for."""
 
-    def __init__(self, record: HistoryRecord, task: Task) -> None:
+    def __init__(self, record: HistoryRecord, task: Task, files: ChainFiles) -> None:
         self.record = record
         self.task = task
+        self.files = files
 
     @cached_property
     def candidates(self) -> list[Row]:
         """Rows of judged candidates, in order."""
-        rows = [row for row in self.record.rows(self.task.blocks) if row["status"] != "imported"]
+        rows = [row for row in self.record.rows(self.files.blocks) if row["status"] != "imported"]
         return sorted(rows, key=lambda row: row["position"])
 
     @cached_property
@@ -281,7 +283,7 @@ class _Segment:
     def blocks(self) -> Iterator[Judged]:
         """The candidates as they were judged."""
         delivered: dict[int, list[Row]] = {}
-        for row in self.record.rows(self.task.deliveries):
+        for row in self.record.rows(self.files.deliveries):
             delivered.setdefault(row["position"], []).append(row)
         for row in self.candidates:
             found = sorted(delivered.get(row["position"], ()), key=lambda each: each["sequence"])
@@ -310,13 +312,13 @@ class _Segment:
 
     def before(self, position: int) -> tuple[Header, State]:
         """Parent and state on which the candidate at a position was judged: executed anew from the checkpoint."""
-        start = next((r for r in self.record.rows(self.task.checkpoints) if r["segment"] == self.task.segment), None)
+        start = next((r for r in self.record.rows(self.files.checkpoints) if r["segment"] == self.task.segment), None)
         if start is None:
-            raise CompareError(f"{self.record.path}: chain {self.task.chain} has no checkpoint of {self.task.segment}")
+            raise CompareError(f"{self.record.path}: chain {self.files.chain} has no checkpoint of {self.task.segment}")
         try:
             parent, state = state_of(start)
         except RowError as error:
-            raise CompareError(f"{self.record.path}: chain {self.task.chain}: {error}") from error
+            raise CompareError(f"{self.record.path}: chain {self.files.chain}: {error}") from error
         for row in self.candidates:
             if row["position"] >= position:
                 break

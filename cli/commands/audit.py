@@ -1,7 +1,5 @@
 """`pubsub audit`: its arguments and help."""
 
-from pathlib import Path
-
 import click
 
 from pubsub_emulator.cli import options
@@ -12,12 +10,18 @@ from pubsub_emulator.cli.result import Result, tells
     "audit",
     epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
     "  pubsub audit out/demo/history --out out/audit --engine python\n"
-    "  pubsub audit out/demo/history --out out/audit --master spark://127.0.0.1:7077\n"
+    "  pubsub audit s3://bucket/history --out s3://bucket/audit --master spark://127.0.0.1:7077\n"
     "  pubsub audit out/growing/history --out out/audit --follow --fail-on error\n"
-    "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure\n",
+    "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure,\n"
+    "  5 findings, and quarantined or incomplete\n",
 )
-@click.argument("history", type=options.FOLDER)
-@click.option("--out", type=options.OUT, required=True, help="Folder for the audit's tables; a later audit adds to it.")
+@click.argument("history", type=options.HISTORY)
+@click.option(
+    "--out",
+    type=options.AUDIT_OUT,
+    required=True,
+    help="Folder or URI for the audit's tables; a later audit adds to it.",
+)
 @options.master
 @options.engine
 @click.option(
@@ -34,24 +38,31 @@ from pubsub_emulator.cli.result import Result, tells
     metavar="HASH",
     help="Hash in hex of a header that a chain may start at instead of genesis; may be given repeatedly.",
 )
+@click.option(
+    "--head",
+    metavar="DIGEST",
+    help="The head that HISTORY must have, as an audit of it printed: nothing is left out then. Another one is exit 3.",
+)
 @click.option("--follow", is_flag=True, help="Go on as segments are added to HISTORY, until interrupted.")
 @click.option("--report", is_flag=True, help="Draw the report as well, into OUT/report; see `pubsub report`.")
 @tells
 def command(  # noqa: PLR0917  # click passes each option by name
-    history: Path,
-    out: Path,
+    history: str,
+    out: str,
     master: str | None,
     engine: str,
     fail_on: str,
     trusted: tuple[str, ...],
+    head: str | None,
     *,
     follow: bool,
     report: bool,
 ) -> Result:
     """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read.
 
-    The digest printed last is one hash over the rows of all tables: equal histories have equal digests.
+    HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the environment. The
+    digest printed last is one hash over the rows of all tables: equal histories have equal digests.
     """
     from pubsub_emulator.cli.audit import Asked, run_audit
 
-    return run_audit(Asked(history, out, master, engine, fail_on, trusted), growing=follow, report=report)
+    return run_audit(Asked(history, out, master, engine, fail_on, trusted, head), growing=follow, report=report)

@@ -16,11 +16,11 @@ from pubsub_emulator.cli.result import Result, tells
     "\n\b\nExit codes:\n  0 the finding is borne out, or written; 2 it is not, or the file holds none;\n"
     "  3 it rests on figures that one file cannot prove\n",
 )
-@click.argument("path", type=options.ANY)
+@click.argument("path", type=options.AUDIT_OR_FILE)
 @click.option("--finding", metavar="ID", help="In an audit: the finding to write, by its id or the start of it.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write it to.")
 @tells
-def command(path: Path, finding: str | None, out: Path | None) -> Result:
+def command(path: str, finding: str | None, out: Path | None) -> Result:
     """Check a finding again, offline, from its file alone; or get that file out of an audit.
 
     PATH is a finding's file, or the output of `pubsub audit`: its findings are listed, and with --finding one of them
@@ -30,10 +30,10 @@ def command(path: Path, finding: str | None, out: Path | None) -> Result:
     """
     from pubsub_emulator.cli.evidence import check, list_findings, write
 
-    if path.is_file():
+    if Path(path).is_file():
         if finding is not None or out is not None:
             raise click.UsageError("--finding and --out go with an audit's folder, not with a finding's file")
-        return check(path)
+        return check(Path(path))
     if (finding is None) != (out is None):
         raise click.UsageError("--finding and --out go together")
     return list_findings(path) if finding is None or out is None else write(path, finding, out)

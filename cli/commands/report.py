@@ -12,7 +12,7 @@ from pubsub_emulator.cli.result import Result, tells
     "report",
     epilog="\b\nExamples:\n  pubsub report out/demo/audit\n  pubsub report out/audit --out out/report-of-may\n",
 )
-@click.argument("audit", type=options.FOLDER)
+@click.argument("audit", type=options.HISTORY)
 @click.option(
     "--out",
     type=options.OUT,
@@ -20,7 +20,7 @@ from pubsub_emulator.cli.result import Result, tells
     help="Folder for the report, AUDIT/report by default; an older one is replaced.",
 )
 @tells
-def command(audit: Path, out: Path | None) -> Result:
+def command(audit: str, out: Path | None) -> Result:
     """Draw what an AUDIT found: report.html, one page that opens offline, and its charts as SVG and PNG.
 
     AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.

@@ -1,7 +1,5 @@
 """`pubsub simulate`: its arguments and help."""
 
-from pathlib import Path
-
 import click
 
 from pubsub_emulator.cli import options
@@ -24,7 +22,9 @@ from pubsub_emulator.cli.result import Result, tells
     "which the last of them is judged, and so has a few more.",
 )
 @click.option("--seed", default="0", show_default=True, help="The same seed makes the same networks.")
-@click.option("--out", type=options.OUT, required=True, help="History to make; a run that was ended early is taken up.")
+@click.option(
+    "--out", type=options.AUDIT_OUT, required=True, help="History to make; a run that was ended early is taken up."
+)
 @click.option(
     "--cheat-rate",
     type=click.FloatRange(0, 0.5),
@@ -33,16 +33,10 @@ from pubsub_emulator.cli.result import Result, tells
     help="Share of all turns at which a collator tries to cheat.",
 )
 @options.master
-@click.option(
-    "--engine",
-    type=click.Choice(["spark", "python"]),
-    default="spark",
-    show_default=True,
-    help="What makes them: Spark, one network a task, or this process; both make the same.",
-)
+@options.engine
 @tells
 def command(  # noqa: PLR0917  # click passes each option by name
-    networks: int, blocks: int, seed: str, out: Path, cheat_rate: float, master: str | None, engine: str
+    networks: int, blocks: int, seed: str, out: str, cheat_rate: float, master: str | None, engine: str
 ) -> Result:
     """Make large histories: many networks, one a task, with cheats of every strategy and the truth written beside them.
 

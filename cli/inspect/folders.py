@@ -10,7 +10,7 @@ from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import COMMITS
+from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 
 

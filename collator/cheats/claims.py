@@ -13,7 +13,6 @@ from pubsub_emulator.collator.cheats.steps import (
     Number,
     Step,
     Stuff,
-    SwapSenders,
     difference,
 )
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
@@ -212,19 +211,6 @@ def empty_sender(situation: Situation, draws: Draws) -> Proposal:
     return (AddSender(draws.choice([*silent, 4321])),)
 
 
-@strategy(
-    "repeat-sender", "show one list of messages to whoever weighs them and two to whoever hashes them", _MISREPORTED
-)
-def repeat_sender(situation: Situation, draws: Draws) -> Proposal:
-    """Spread a sender's messages over two lists, or list senders out of order: the heads are right, the bytes not."""
-    forms: list[tuple[Step, ...]] = [(SwapSenders(1, 2),)] if len(situation.horizontal) > 1 else []
-    for queue, (sender, messages) in enumerate(situation.horizontal, start=1):
-        if len(messages) > 1:
-            first = AddMessage(queue, 0, messages[0].sent_at, messages[0].data)
-            forms.append((DropMessage(queue, 0), AddSender(sender), first))
-    return draws.choice(forms) if forms else None
-
-
 @strategy("stuff-messages", "fill the whole block with messages", _MISREPORTED)
 def stuff_messages(situation: Situation, draws: Draws) -> Proposal:
     """Add a message so large that the messages alone exceed what a block may hold."""
@@ -302,7 +288,6 @@ CLAIMS = (
     reorder_messages,
     forge_message,
     empty_sender,
-    repeat_sender,
     stuff_messages,
     wrong_state_root,
     withheld_delivery,

@@ -270,20 +270,6 @@ class DropSender(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class SwapSenders(Step):
-    """Let two senders trade places."""
-
-    one: int
-    other: int
-
-    def apply(self, draft: Draft) -> None:
-        """Do it."""
-        queues = draft.queues
-        if min(self.one, self.other) > 0 and max(self.one, self.other) < len(queues):
-            queues[self.one], queues[self.other] = queues[self.other], queues[self.one]
-
-
-@dataclass(frozen=True, slots=True)
 class SignWith(Step):
     """Let the owner of another secret seed sign."""
 
@@ -329,7 +315,6 @@ _KINDS: Final[Mapping[str, type[Step]]] = {
         Stuff,
         AddSender,
         DropSender,
-        SwapSenders,
         SignWith,
         Seal,
         Unseal,

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from pubsub_emulator.node.rpc import (
     archive,
-    author,
     chain_head,
     chain_spec,
     dev,
@@ -13,7 +12,6 @@ from pubsub_emulator.node.rpc import (
     legacy_state,
     pubsub_act,
     pubsub_read,
-    transaction,
 )
 from pubsub_emulator.node.rpc.method import Method, table
 
@@ -25,8 +23,6 @@ def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
         legacy_chain.methods,
         legacy_state.methods,
         legacy_childstate.methods,
-        author.methods,
-        transaction.methods,
         archive.methods,
         chain_head.methods,
         pubsub_read.methods,

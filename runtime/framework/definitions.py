@@ -127,9 +127,9 @@ RUNTIME_VERSION: Final = type_info.struct(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class RuntimeDefinition:
-    """A whole runtime; `crate` names its outer types. Equal to itself alone, for it is what caches are kept by."""
+    """A whole runtime; `crate` names its outer types."""
 
     crate: str
     version: RuntimeVersion

@@ -1,9 +1,13 @@
-"""Sizes by chain, collator and publisher, exact: totals and nearest-rank percentiles over integers (AU-3).
+"""Sizes by chain, collator and publisher: totals and nearest-rank percentiles over integers, folded (AU-3, AU-16).
 
-A chain is summed up by one unit of work, column by column over the Arrow tables that judging its segments wrote.
+What is kept of a figure is how often each value came. Counts and totals, smallest and largest are exact always,
+percentiles as long as a figure has at most `MOST_VALUES` different values; from then on values are kept to `DIGITS`
+binary digits, rounded down, so a percentile is at most 1 part in 128 below the exact one. What is kept then no longer
+grows with the history, and depends on the values alone, not on how they were cut.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -50,6 +54,8 @@ PUBLISHER_FIGURES: Final = (
 BLOCK_COLUMNS: Final = (*BLOCK_FIGURES, "status", "verdict", "collator", "budget")
 PUBLISHER_COLUMNS: Final = (*PUBLISHER_FIGURES, "publisher")
 PERCENTILES: Final = (50, 90, 99)
+MOST_VALUES: Final = 512
+DIGITS: Final = 8
 _MILLION: Final = 1_000_000
 
 
@@ -59,18 +65,106 @@ def summarize(network: str, chain: int, blocks: pa.Table, publishers: pa.Table) 
     `blocks` and `publishers` have at least `BLOCK_COLUMNS` of `block_measures` and `PUBLISHER_COLUMNS` of
     `publisher_measures`; the order of rows does not matter.
     """
-    counted = blocks.filter(pc.and_(pc.not_equal(blocks["status"], "rejected"), pc.is_null(blocks["verdict"])))
-    share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
-    counted = counted.append_column("budget_ppm", share)
-    figures = (*BLOCK_FIGURES, "budget_ppm")
-    place = {"network": network, "chain": chain}
-    rows = [{**place, "scope": "chain", "subject": "", **row} for row in _sizes(counted, figures)]
-    for collator, part in _groups(counted, "collator"):
-        rows += [{**place, "scope": "collator", "subject": collator.hex(), **row} for row in _sizes(part, figures)]
-    for publisher, part in _groups(publishers, "publisher"):
-        subject = str(publisher)
-        rows += [{**place, "scope": "publisher", "subject": subject, **row} for row in _sizes(part, PUBLISHER_FIGURES)]
-    return rows
+    sizes = Sizes()
+    sizes.add(blocks, publishers)
+    return list(sizes.rows(network, chain))
+
+
+class Sizes:
+    """The sizes of one chain so far."""
+
+    def __init__(self) -> None:
+        self._figures: dict[tuple[str, str, str], Figure] = {}
+
+    def add(self, blocks: pa.Table, publishers: pa.Table) -> None:
+        """Count more rows of the chain."""
+        counted = blocks.filter(pc.and_(pc.not_equal(blocks["status"], "rejected"), pc.is_null(blocks["verdict"])))
+        share = pc.divide(pc.multiply(counted["used"], _MILLION), counted["budget"])
+        counted = counted.append_column("budget_ppm", share)
+        figures = (*BLOCK_FIGURES, "budget_ppm")
+        self._count("chain", "", counted, figures)
+        for collator, part in _groups(counted, "collator"):
+            self._count("collator", collator.hex(), part, figures)
+        for publisher, part in _groups(publishers, "publisher"):
+            self._count("publisher", str(publisher), part, PUBLISHER_FIGURES)
+
+    def rows(self, network: str, chain: int) -> Iterator[Row]:
+        """Rows of `summaries`: one for each figure that any row has."""
+        for (scope, subject, measure), figure in sorted(self._figures.items()):
+            place = {"network": network, "chain": chain, "scope": scope, "subject": subject, "measure": measure}
+            yield {**place, **figure.row()}
+
+    def to_json(self) -> list[Any]:
+        """As it is kept between folds."""
+        return [[*name, figure.to_json()] for name, figure in sorted(self._figures.items())]
+
+    @staticmethod
+    def from_json(data: Iterable[Any]) -> "Sizes":
+        """The inverse of `to_json`."""
+        out = Sizes()
+        out._figures = {(scope, subject, measure): Figure.from_json(kept) for scope, subject, measure, kept in data}
+        return out
+
+    def _count(self, scope: str, subject: str, table: pa.Table, figures: tuple[str, ...]) -> None:
+        for name in figures:
+            values = table[name].drop_null().to_pylist()
+            if values:
+                self._figures.setdefault((scope, subject, name), Figure()).add(values)
+
+
+class Figure:
+    """How often each value of a figure came; see the module for what is exact."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.least = 0
+        self.most = 0
+        self.counts: Counter[int] = Counter()
+        self.coarse = False
+
+    def add(self, values: list[int]) -> None:
+        """Count some values, at least one."""
+        least, most = min(values), max(values)
+        self.least = min(self.least, least) if self.counts else least
+        self.most = max(self.most, most) if self.counts else most
+        self.total += sum(values)
+        self.counts.update(map(rounded, values) if self.coarse else values)
+        if not self.coarse and len(self.counts) > MOST_VALUES:
+            self.coarse = True
+            fine, self.counts = self.counts, Counter()
+            for value, count in fine.items():
+                self.counts[rounded(value)] += count
+
+    def row(self) -> Row:
+        """The columns of `summaries`."""
+        count = self.counts.total()
+        ranks = {percent: nearest_rank(count, percent) for percent in PERCENTILES}
+        found: dict[str, int] = {}
+        seen = 0
+        for value in sorted(self.counts):
+            seen += self.counts[value]
+            for percent, rank in ranks.items():
+                if seen >= rank:
+                    found.setdefault(f"p{percent}", max(value, self.least))
+        return {"count": count, "total": self.total, "least": self.least, **found, "most": self.most}
+
+    def to_json(self) -> list[Any]:
+        """As it is kept between folds."""
+        return [self.total, self.least, self.most, self.coarse, sorted(self.counts.items())]
+
+    @staticmethod
+    def from_json(data: list[Any]) -> "Figure":
+        """The inverse of `to_json`."""
+        out = Figure()
+        out.total, out.least, out.most, out.coarse, counts = data
+        out.counts = Counter(dict(counts))
+        return out
+
+
+def rounded(value: int) -> int:
+    """The value to `DIGITS` binary digits, towards smaller ones."""
+    shift = max(abs(value).bit_length() - DIGITS, 0)
+    return value >> shift << shift
 
 
 def nearest_rank(count: int, percent: int) -> int:
@@ -82,14 +176,3 @@ def _groups(table: pa.Table, column: str) -> Iterator[tuple[Any, pa.Table]]:
     """The rows of each value of a column, those without one left out."""
     for value in pc.unique(table[column].drop_null()):
         yield value.as_py(), table.filter(pc.equal(table[column], value))
-
-
-def _sizes(table: pa.Table, figures: tuple[str, ...]) -> Iterator[Row]:
-    """One row for each figure that any row has."""
-    for name in figures:
-        values = table[name].drop_null().combine_chunks().sort()
-        count = len(values)
-        if count:
-            ranks = {f"p{percent}": values[nearest_rank(count, percent) - 1].as_py() for percent in PERCENTILES}
-            total, least, most = pc.sum(values).as_py(), values[0].as_py(), values[-1].as_py()
-            yield {"measure": name, "count": count, "total": total, "least": least, **ranks, "most": most}

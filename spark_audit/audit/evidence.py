@@ -5,7 +5,7 @@
     block          Vec<u8> parent header, Vec<u8> candidate, Option<[u8; 32]> relay storage root, u64 newest slot,
                    Vec<Vec<u8>> storage proof, Option<Vec<u8>> recorded verdict, Option<Vec<Vec<u8>>> callbacks
     seam           Vec<u8> header reached, Vec<u8> header that the next checkpoint states, [u8; 32] root of its state
-    equivocation   [u8; 32] author, Vec<u8> header, Vec<u8> other header
+    equivocation   [u8; 32] author, Vec<u8> header, Vec<u8> other header; says what ties them to one chain
     figures        Vec<u8> JSON of the figures that a threshold was held against
 
     callback       u32 publisher, [u8; 32] key, Vec<u8> kind, Option<[u8; 32]> entry hash, Option<Vec<u8>> ttl state,
@@ -75,6 +75,8 @@ class Judgement:
     detail: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     rests_on: tuple[str, ...] = ()
+    proves: bool = True
+    """Whether it shows the code by itself; figures never do, nor two headers that nothing ties to one chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,10 @@ def _judge_block(reader: Reader) -> Judgement:
         raise EvidenceError(f"node {bad.hash.hex()} of the storage proof is none: {bad.reason}") from None
     except (ScaleError, ImpossibleConfig) as error:
         raise EvidenceError(f"the state in the storage proof does not decode: {error}") from None
+    except EvidenceError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a state that proves itself and makes no sense: a stranger wrote it
+        raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in asked]
     if unused:
         raise EvidenceError(f"{len(unused)} nodes of the storage proof have no part in it, first {unused[0].hex()}")
@@ -313,4 +319,16 @@ def _judge_equivocation(reader: Reader) -> Judgement:
         if seal is None or not verify(author, header.pre_hash(), seal):
             return Judgement("equivocation", None, "a header is not sealed by the author", facts)
     detail = f"blocks {first.hash().hex()} and {second.hash().hex()} for slot {slots[0]}"
-    return Judgement("equivocation", findings.EQUIVOCATION, detail, facts)
+    tied = _are_tied(first, second)
+    turn = "the history's word on whose turn the slot was, and on which chain"
+    word = "the history's word that both headers are of one chain: nothing in them says so"
+    rests_on = (turn,) if tied else (word, turn)
+    return Judgement("equivocation", findings.EQUIVOCATION, detail, facts, rests_on, proves=tied)
+
+
+def _are_tied(first: Header, second: Header) -> bool:
+    """Whether two headers are of one chain by themselves: a key that collates two chains may seal a block of each.
+
+    Two blocks on one parent are of one chain, and so are a block and its child: a parent's state names its chain.
+    """
+    return first.parent_hash in {second.parent_hash, second.hash()} or second.parent_hash == first.hash()

@@ -41,8 +41,8 @@ class Checked:
 
     @property
     def proven(self) -> bool:
-        """Whether the evidence proves the code; figures, which only a whole history can, prove nothing alone."""
-        return self.judgement.code is not None
+        """Whether the evidence proves the code by itself; figures and what a history says beside it do not."""
+        return self.judgement.code is not None and self.judgement.proves
 
 
 def finding_text(row: Mapping[str, Any]) -> str:

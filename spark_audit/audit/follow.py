@@ -1,35 +1,37 @@
 """A growing history audited as segments land: each turn judges what is new and gives what a whole run gives (AU-10)."""
 
 from collections.abc import Generator, Sequence
-from pathlib import Path
 from threading import Event
 from typing import Any
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.engine.engine import Mapper, Report, Unit, open_mapper
-from pubsub_emulator.spark_audit.history.commit import COMMITS
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.manifest import COMMITS
+from pubsub_emulator.spark_audit.history.storage import open_store
 
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
 
 
 def follow(
-    history: Path, out: Path, stop: Event, master: str | None = None, engine: str = "spark", **options: Any
+    history: Address, out: Address, stop: Event, master: str | None = None, engine: str = "auto", **options: Any
 ) -> Generator[AuditResult, None, None]:
     """The result of an audit of what is there now, and another one whenever more was committed, until `stop` is set.
 
     `options` are those of `audit`. A manifest appears last, so whatever it names is there. The engine starts with the
     first turn that has something to judge and serves all later ones. A turn that is interrupted leaves what it judged:
-    whoever follows again goes on from there. Raises `AuditFailed`.
+    whoever follows again goes on from there. Raises `AuditFailed`, `StorageError`.
     """
+    store = open_store(history)
     seen: tuple[str, ...] | None = None
     wait = _FIRST_WAIT
     kept = _Kept()
     try:
         while not stop.is_set():
-            found = _manifests(history)
+            found = tuple(name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith("."))
             if found and found != seen:
-                yield audit(history, out, master, engine, opener=kept.open, **options)
+                yield audit(store, out, master, engine, opener=kept.open, **options)
                 seen, wait = found, _FIRST_WAIT
             else:
                 stop.wait(wait)
@@ -53,11 +55,13 @@ class _Kept:
             self.name = name
         return self
 
-    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
+    def map(
+        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+    ) -> list[dict[str, Any]]:
         """As the engine."""
         if self.real is None:
             raise RuntimeError("an engine is opened before it is used")
-        return self.real.map(unit, tasks, out, report)
+        return self.real.map(unit, tasks, out, report, weights)
 
     def close(self) -> None:
         """It stays for the next turn."""
@@ -66,7 +70,3 @@ class _Kept:
         """Stop it."""
         if self.real is not None:
             self.real.close()
-
-
-def _manifests(history: Path) -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in (history / COMMITS).glob("[!.]*.json")))

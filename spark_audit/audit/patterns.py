@@ -1,10 +1,10 @@
 """What only a history shows: habits of a chain's blocks held against thresholds, as findings of severity `info` (AU-2).
 
 The rows of a chain are read once, in order; what is kept between them is bounded by collators, publishers and a window
-of slots, whatever the history's length.
+of slots, whatever the history's length, and can be written down, so that a longer history goes on from there (AU-16).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -40,7 +40,8 @@ HABIT_COLUMNS: Final = (
 SERVED_COLUMNS: Final = ("publisher", "complete", "unchanged")
 """What is read of `publisher_measures`, once its rows are at their block."""
 
-_SLOT_WINDOW: Final = 4096
+_SLOT_WINDOW: Final = 1024
+"""Slots behind the newest one within which two headers of one slot are noticed."""
 _MILLION: Final = 1_000_000
 
 
@@ -58,17 +59,40 @@ class PublisherRows(Protocol):
         """The rows, none for a block that met no publisher."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a block is, and whose it is: what of a row is kept."""
+
+    segment: int
+    position: int
+    number: int
+    block: bytes
+    collator: bytes | None
+
+    @staticmethod
+    def of(row: Row) -> "_Place":
+        return _Place(row["segment"], row["position"], row["number"], row["block"], row["collator"])
+
+    def to_json(self) -> list[Any]:
+        return [self.segment, self.position, self.number, self.block.hex(), _hex(self.collator)]
+
+    @staticmethod
+    def from_json(data: list[Any]) -> "_Place":
+        segment, position, number, block, collator = data
+        return _Place(segment, position, number, bytes.fromhex(block), collator and bytes.fromhex(collator))
+
+
 @dataclass(slots=True)
 class _Run:
     """Consecutive blocks with the same habit."""
 
-    first: Row
-    last: Row
+    first: _Place
+    last: _Place
     length: int = 0
     most: int = 0
 
     def add(self, row: Row, figure: int) -> None:
-        self.last = row
+        self.last = _Place.of(row)
         self.length += 1
         self.most = max(self.most, figure)
 
@@ -77,33 +101,70 @@ def chain_habits(
     blocks: Iterable[Row], publishers: PublisherRows, headers: Headers, limits: Thresholds
 ) -> Iterator[Row]:
     """Findings about one chain from its `block_measures` in order; `publishers` gives a block's publisher rows."""
-    watch = _Watch(limits, headers)
-    for row in blocks:
-        if not row["judged"] or row["status"] == "imported":
-            continue
-        yield from watch.equivocation(row)
-        if row["status"] == "included" and row["verdict"] is None:
-            yield from watch.included(row, publishers(row["segment"], row["position"]))
-    yield from watch.close()
+    watch = Watch(limits)
+    yield from watch.add(blocks, publishers, headers)
+    yield from watch.open_runs()
 
 
-class _Watch:
+class Watch:
     """What is remembered between a chain's blocks."""
 
-    def __init__(self, limits: Thresholds, headers: Headers) -> None:
+    def __init__(self, limits: Thresholds) -> None:
         self.limits = limits
-        self.headers = headers
+        self.chain: tuple[str, int] = ("", 0)
         self.runs: dict[tuple[str, str], _Run] = {}
-        self.slots: dict[tuple[int, bytes], Row] = {}
+        self.slots: dict[tuple[int, bytes], _Place] = {}
         self.reported: set[tuple[int, bytes]] = set()
         self.newest_slot = 0
-        self.last: Row | None = None
+        self.last: tuple[int, bytes | None] | None = None
+        """Relay parent and cursor of the last valid included block."""
         self.known: dict[int, None] = {}
 
-    def equivocation(self, row: Row) -> Iterator[Row]:
+    def add(self, blocks: Iterable[Row], publishers: PublisherRows, headers: Headers) -> Iterator[Row]:
+        """Go on through more rows of the chain; gives the findings that they settle."""
+        for row in blocks:
+            self.chain = (row["network"], row["chain"])
+            if not row["judged"] or row["status"] == "imported":
+                continue
+            yield from self.equivocation(row, headers)
+            if row["status"] == "included" and row["verdict"] is None:
+                yield from self.included(row, publishers(row["segment"], row["position"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept between folds."""
+        return {
+            "chain": list(self.chain),
+            "runs": [
+                [*key, run.first.to_json(), run.last.to_json(), run.length, run.most] for key, run in self.runs.items()
+            ],
+            "slots": [[slot, author.hex(), place.to_json()] for (slot, author), place in self.slots.items()],
+            "reported": sorted([slot, author.hex()] for slot, author in self.reported),
+            "newest_slot": self.newest_slot,
+            "last": None if self.last is None else [self.last[0], _hex(self.last[1])],
+            "known": list(self.known),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], limits: Thresholds) -> "Watch":
+        """The inverse of `to_json`."""
+        out = Watch(limits)
+        network, chain = data["chain"]
+        out.chain = (network, chain)
+        for code, who, first, last, length, most in data["runs"]:
+            out.runs[code, who] = _Run(_Place.from_json(first), _Place.from_json(last), length, most)
+        out.slots = {(slot, bytes.fromhex(author)): _Place.from_json(at) for slot, author, at in data["slots"]}
+        out.reported = {(slot, bytes.fromhex(author)) for slot, author in data["reported"]}
+        out.newest_slot = data["newest_slot"]
+        if data["last"] is not None:
+            relay_parent, cursor = data["last"]
+            out.last = relay_parent, None if cursor is None else bytes.fromhex(cursor)
+        out.known = dict.fromkeys(data["known"])
+        return out
+
+    def equivocation(self, row: Row, headers: Headers) -> Iterator[Row]:
         """Two different headers, both sealed by the author whose turn it is, for one slot."""
         slot, author = row["slot"], row["collator"]
-        if slot is None or not row["sealed"]:
+        if slot is None or author is None or not row["sealed"]:
             return
         if slot > self.newest_slot:
             self.newest_slot = slot
@@ -111,16 +172,17 @@ class _Watch:
                 del self.slots[old]
                 self.reported.discard(old)
         place = (slot, author)
-        first = self.slots.setdefault(place, row)
-        if first["block"] == row["block"] or place in self.reported:
+        first = self.slots.setdefault(place, _Place.of(row))
+        if first.block == row["block"] or place in self.reported:
             return
-        pair = [self.headers(each["segment"], each["position"]) for each in (first, row)]
+        pair = [headers(at.segment, at.position) for at in (first, _Place.of(row))]
         if pair[0] is None or pair[1] is None:
             return
         self.reported.add(place)
         evidence = equivocation_evidence(author, pair[0], pair[1])
-        detail = f"blocks {first['block'].hex()} and {row['block'].hex()} for slot {slot}"
-        yield _finding(row, findings.EQUIVOCATION, slot.to_bytes(8, "little") + author, evidence, detail)
+        detail = f"blocks {first.block.hex()} and {row['block'].hex()} for slot {slot}"
+        subject = slot.to_bytes(8, "little") + author
+        yield self.finding(_Place.of(row), findings.EQUIVOCATION, subject, evidence, detail)
 
     def included(self, row: Row, publishers: list[Row]) -> Iterator[Row]:
         """All habits of included blocks."""
@@ -128,28 +190,30 @@ class _Watch:
         author = row["collator"].hex()
         lag = row["relay_lag"]
         yield from self.run(findings.RELAY_LAG, author, row, lag, holds=lag >= limits.relay_lag, least=1)
-        stalled = self.last is not None and self.last["relay_parent"] == row["relay_parent"]
+        stalled = self.last is not None and self.last[0] == row["relay_parent"]
         yield from self.run(findings.STALLING, "", row, lag, holds=stalled, least=limits.stalled_blocks)
         share = row["used"] * _MILLION // row["budget"]
         full = row["stopped"] or share >= limits.budget_ppm
         yield from self.run(findings.AT_BUDGET, author, row, share, holds=full, least=limits.at_budget_blocks)
-        if self.last is not None and self.last["cursor_after"] != row["cursor_before"]:
-            figures = {"after": _hex(self.last["cursor_after"]), "before": _hex(row["cursor_before"])}
+        if self.last is not None and self.last[1] != row["cursor_before"]:
+            figures = {"after": _hex(self.last[1]), "before": _hex(row["cursor_before"])}
             detail = "the cursor is not where the block before left it"
-            yield _finding(row, findings.CURSOR_JUMP, row["block"], figures_evidence(figures), detail)
+            yield self.finding(_Place.of(row), findings.CURSOR_JUMP, row["block"], figures_evidence(figures), detail)
         if row["expired_valid"]:
             figures = {"deliveries": row["expired_valid"], "relay_lag": lag}
             detail = (
                 f"{row['expired_valid']} entries had expired when the block was judged, {lag} after its relay parent"
             )
-            yield _finding(row, findings.EXPIRED_AS_VALID, row["block"], figures_evidence(figures), detail)
+            yield self.finding(
+                _Place.of(row), findings.EXPIRED_AS_VALID, row["block"], figures_evidence(figures), detail
+            )
         served = {each["publisher"] for each in publishers if each["complete"] or each["unchanged"]}
         self.known.update(dict.fromkeys(each["publisher"] for each in publishers))
         for publisher in sorted(self.known):
             waits = row["stopped"] and publisher not in served
             least = limits.starved_blocks
             yield from self.run(findings.STARVATION, str(publisher), row, share, holds=waits, least=least)
-        self.last = row
+        self.last = row["relay_parent"], row["cursor_after"]
 
     def run(self, code: str, who: str, row: Row, figure: int, *, holds: bool, least: int) -> Iterator[Row]:
         """Lengthen, or end and report, a run of blocks with one habit."""
@@ -157,15 +221,15 @@ class _Watch:
         if holds:
             run = self.runs.get(key)
             if run is None:
-                run = self.runs[key] = _Run(row, row)
+                run = self.runs[key] = _Run(_Place.of(row), _Place.of(row))
             run.add(row, figure)
             return
         run = self.runs.pop(key, None)
         if run is not None and run.length >= least:
-            yield _report(code, who, run)
+            yield self.report(code, who, run)
 
-    def close(self) -> Iterator[Row]:
-        """Report the runs that last to the end."""
+    def open_runs(self) -> Iterator[Row]:
+        """The findings about runs that last to the end; more rows may lengthen them."""
         limits = self.limits
         least = {
             findings.RELAY_LAG: 1,
@@ -175,7 +239,34 @@ class _Watch:
         }
         for (code, who), run in sorted(self.runs.items(), key=lambda entry: entry[0]):
             if run.length >= least[code]:
-                yield _report(code, who, run)
+                yield self.report(code, who, run)
+
+    def report(self, code: str, who: str, run: _Run) -> Row:
+        """The finding about a run."""
+        figures = {
+            "subject": who,
+            "blocks": run.length,
+            "most": run.most,
+            "first": [run.first.number, run.first.block.hex()],
+            "last": [run.last.number, run.last.block.hex()],
+        }
+        detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
+        return self.finding(run.first, code, who.encode() + run.first.block, figures_evidence(figures), detail)
+
+    def finding(self, at: _Place, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
+        """A finding of severity `info` about a block."""
+        network, chain = self.chain
+        return finding_row(
+            network=network,
+            chain=chain,
+            code=code,
+            severity=Severity.INFO,
+            subject=subject,
+            evidence=evidence,
+            detail=detail,
+            place={"segment": at.segment, "position": at.position, "number": at.number, "block": at.block},
+            collator=at.collator,
+        )
 
 
 _WORDS: Final = {
@@ -184,33 +275,6 @@ _WORDS: Final = {
     findings.AT_BUDGET: "{length} blocks in a row at the budget, up to {most} millionths of it",
     findings.STARVATION: "publisher {who} was not served for {length} blocks in a row while the budget ran out",
 }
-
-
-def _report(code: str, who: str, run: _Run) -> Row:
-    figures = {
-        "subject": who,
-        "blocks": run.length,
-        "most": run.most,
-        "first": [run.first["number"], run.first["block"].hex()],
-        "last": [run.last["number"], run.last["block"].hex()],
-    }
-    detail = _WORDS[code].format(length=run.length, most=run.most, who=who)
-    return _finding(run.first, code, who.encode() + run.first["block"], figures_evidence(figures), detail)
-
-
-def _finding(row: Row, code: str, subject: bytes, evidence: bytes, detail: str) -> Row:
-    place: dict[str, Any] = {name: row[name] for name in ("segment", "position", "number", "block")}
-    return finding_row(
-        network=row["network"],
-        chain=row["chain"],
-        code=code,
-        severity=Severity.INFO,
-        subject=subject,
-        evidence=evidence,
-        detail=detail,
-        place=place,
-        collator=row["collator"],
-    )
 
 
 def _hex(value: bytes | None) -> str | None:

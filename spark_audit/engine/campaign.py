@@ -45,7 +45,7 @@ class WorldTask:
         return try_world(self.seed, self.number, self.strategies or None, self.most)
 
 
-def fuzz(text: str, _out: Path) -> dict[str, Any]:
+def fuzz(text: str, _out: str) -> dict[str, Any]:
     """Try the world that a task names; its surprises come back as the text of their files."""
     result = WorldTask(**json.loads(text)).run()
     counts = {name: getattr(result, name) for name in _COUNTS}
@@ -94,7 +94,7 @@ def _try_worlds(  # noqa: PLR0917  # all of `distribute`
         count = min(-(-(cases - result.cases) // average), _MOST)
         batch = [WorldTask(seed, number + at, strategies, cases) for at in range(count)]
         total = number + count
-        tried = mapper.map(fuzz, [task.to_json() for task in batch], Path(), _shifted(report, number, total))
+        tried = mapper.map(fuzz, [task.to_json() for task in batch], "", _shifted(report, number, total))
         for task, receipt in zip(batch, tried, strict=True):
             if result.cases >= cases or idle >= IDLE_WORLDS:
                 break

@@ -1,20 +1,22 @@
-"""Units of work given out and their receipts collected, by this process or by Spark.
+"""Units of work given out and their receipts collected: by this process, by processes beside it, or by Spark.
 
 A unit is a function of a module, so that it travels by name; its task is text, and its receipt is JSON. Units know
 nothing of each other, so what comes out is the same whoever runs them and however they are cut.
 """
 
+import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
 
-Unit = Callable[[str, Path], dict[str, Any]]
-"""Does the task that the text describes; what it writes stands below the folder."""
+Unit = Callable[[str, str], dict[str, Any]]
+"""Does the task that the text describes; what it writes is below the address."""
 
 Report = Callable[[int], None]
 """Told how many units are done."""
+
+ENGINES: Final = ("auto", "python", "pool", "spark")
 
 
 class EngineLost(PubsubError):
@@ -26,8 +28,13 @@ class Mapper(Protocol):
 
     name: str
 
-    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
-        """The receipts of all tasks, in their order. Raises `EngineLost`, and what the unit raises in this process."""
+    def map(
+        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+    ) -> list[dict[str, Any]]:
+        """The receipts of all tasks, in their order, heavy tasks first.
+
+        Raises `EngineLost`, and what the unit raises in this process.
+        """
 
     def close(self) -> None:
         """Stop what was started."""
@@ -38,7 +45,14 @@ class PythonMapper:
 
     name = "python"
 
-    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
+    def map(
+        self,
+        unit: Unit,
+        tasks: Sequence[str],
+        out: str,
+        report: Report,
+        weights: Sequence[int] | None = None,  # noqa: ARG002  # all are done by one
+    ) -> list[dict[str, Any]]:
         """The receipts of all tasks, in their order."""
         receipts = []
         for done, text in enumerate(tasks, 1):
@@ -50,10 +64,34 @@ class PythonMapper:
         """Nothing was started."""
 
 
+def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
+    """The order in which to give out tasks: a long one that comes last is waited for by all."""
+    return list(range(count)) if weights is None else sorted(range(count), key=lambda at: (-weights[at], at))
+
+
+def choose_engine(name: str, master: str | None, units: int) -> str:
+    """The engine that `auto` means: Spark with a master or under `spark-submit`, else processes if there is work."""
+    if name != "auto":
+        return name
+    if master is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return "spark"
+    return "pool" if units > 1 and usable_cores() > 1 else "python"
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
 def open_mapper(name: str, master: str | None = None) -> Mapper:
-    """The mapper called `name`, `spark` or `python`. Raises `EngineLost` when Spark cannot be started."""
+    """The mapper of a name. Raises `EngineLost` when Spark cannot be started."""
     if name == "python":
         return PythonMapper()
+    if name == "pool":
+        from pubsub_emulator.spark_audit.engine.pool import PoolMapper  # noqa: PLC0415  # started when it is wanted
+
+        return PoolMapper()
     try:
         from pubsub_emulator.spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
     except ImportError as error:

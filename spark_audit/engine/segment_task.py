@@ -1,44 +1,81 @@
-"""Work items: one segment of one chain, with the files that it needs and a fingerprint of all that its result rests on.
+"""Work items: a segment of some chains of a network, with the files needed and a fingerprint of all it rests on.
 
-Segments are verified apart from each other, so a task is what Spark distributes, what a re-run skips when nothing of it
-changed (AU-6), and what a damaged file spoils at most.
+Segments are verified apart from each other, so a task is what an engine gives out, what a re-run skips when nothing of
+it changed (AU-6), and what a lost worker costs at most. The chains of a segment share its proof nodes, so they are
+judged together: one task reads the nodes once, two when the segment is large. How chains are grouped follows from the
+manifests alone, never from the engine.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import FileEntry, canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import Commit, FileEntry, canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.storage import Stamp
 
-CHECK_VERSION: Final = 4
+CHECK_VERSION: Final = 5
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
+
+LARGE: Final = 4 * 1_048_576
+"""Bytes of a segment's files from which its chains make two tasks: nodes are then read twice, never more often."""
+
+_CHAIN_FILES: Final = ("checkpoints", "blocks", "deliveries")
+_SHARED_FILES: Final = ("nodes", "relay", "changes")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFiles:
+    """One chain's files of a segment; `next_position` is what the manifest states for the segment after."""
+
+    chain: int
+    checkpoints: tuple[FileEntry, ...]
+    blocks: tuple[FileEntry, ...]
+    deliveries: tuple[FileEntry, ...]
+    next_position: int | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the segment's own files."""
+        return sum(entry.size for entry in (*self.blocks, *self.deliveries))
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One segment of one chain; files are in commit order, `relay` are the headers of this segment and the last."""
+    """One segment of some chains.
+
+    Files are in commit order; `relay` are the headers of this segment and the one before, `changes` the tables of
+    collator sets and subscriptions, `first` whether nothing of the network comes before.
+    """
 
     root: str
     network: str
-    chain: int
     segment: int
-    checkpoints: tuple[FileEntry, ...]
-    blocks: tuple[FileEntry, ...]
-    deliveries: tuple[FileEntry, ...]
+    chains: tuple[ChainFiles, ...]
     nodes: tuple[FileEntry, ...]
     relay: tuple[FileEntry, ...]
+    changes: tuple[FileEntry, ...]
     fingerprint: str
 
     @property
     def name(self) -> str:
-        """Where the results stand, below the audit's output."""
-        return f"network={self.network}/chain={self.chain}/{self.segment:08d}-{self.fingerprint[:16]}"
+        """Where the results are, below the audit's output."""
+        return f"items/network={self.network}/{self.segment:08d}-{self.fingerprint[:16]}"
+
+    @property
+    def weight(self) -> int:
+        """Bytes to read: what tells long tasks from short ones."""
+        return sum(entry.size for entry in self.files())
+
+    def files(self) -> Iterable[FileEntry]:
+        """Every file that is read."""
+        for chain in self.chains:
+            yield from (*chain.checkpoints, *chain.blocks, *chain.deliveries)
+        yield from (*self.nodes, *self.relay, *self.changes)
 
     def to_json(self) -> str:
         """As it travels to a worker."""
@@ -48,78 +85,113 @@ class Task:
     def from_json(text: str) -> "Task":
         """The inverse of `to_json`."""
         data: dict[str, Any] = json.loads(text)
-        for name in ("checkpoints", "blocks", "deliveries", "nodes", "relay"):
-            data[name] = tuple(FileEntry.from_json(entry) for entry in data[name])
-        return Task(**data)
+        data["chains"] = tuple(
+            ChainFiles(**{**each, **{name: _entries(each[name]) for name in _CHAIN_FILES}}) for each in data["chains"]
+        )
+        return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
 
 
-def make_tasks(history: History) -> list[Task]:
-    """Every segment of every chain that the history speaks of, by network, chain and segment."""
-    files: dict[tuple[str, str, int | None, int], list[FileEntry]] = {}
-    places: dict[tuple[str, int, int], None] = {}
+def make_tasks(history: History, stamps: Mapping[str, Stamp] | None = None) -> list[Task]:
+    """Every segment that the manifests hold, by network, segment and chain.
+
+    `stamps` are the files that are there, so that one that changed since is looked at again. Only segments that a
+    manifest holds make tasks: no number in a manifest does.
+    """
+    by_network: dict[str, list[Commit]] = {}
     for commit in history.commits:
-        for entry in commit.files:
-            files.setdefault((entry.table, entry.network, entry.chain, entry.segment), []).append(entry)
-            if entry.chain is not None and entry.table in {schema.BLOCKS.name, schema.CHECKPOINTS.name}:
-                places[entry.network, entry.chain, entry.segment] = None
-    # Chains keep existing between their first and last segment; the network's commits say which segments there are.
-    segments: dict[str, set[int]] = {}
-    for commit in history.commits:
-        segments.setdefault(commit.network, set()).add(commit.segment)
-    first: dict[tuple[str, int], int] = {}
-    last: dict[tuple[str, int], int] = {}
-    for network, chain, segment in places:
-        first[network, chain] = min(segment, first.get((network, chain), segment))
-        last[network, chain] = max(segment, last.get((network, chain), segment))
-    tasks = []
-    for network, chain in sorted(first):
-        for segment in range(first[network, chain], last[network, chain] + 1):
-
-            def of(
-                table: schema.Table, at: Iterable[int], chain: int | None = chain, network: str = network
-            ) -> tuple[FileEntry, ...]:
-                return tuple(entry for s in at for entry in files.get((table.name, network, chain, s), ()))
-
-            tasks.append(
-                _task(
-                    history.root,
-                    network,
-                    chain,
-                    segment,
-                    {
-                        "checkpoints": of(schema.CHECKPOINTS, (segment - 1, segment)),
-                        "blocks": of(schema.BLOCKS, (segment,)),
-                        "deliveries": of(schema.DELIVERIES, (segment,)),
-                        "nodes": of(schema.NODES, (segment,), None),
-                        "relay": of(schema.RELAY_HEADERS, (segment - 1, segment), None),
-                    },
-                )
-            )
+        by_network.setdefault(commit.network, []).append(commit)
+    tasks: list[Task] = []
+    for commits in by_network.values():
+        before: Commit | None = None
+        for commit in commits:
+            known = before if before is not None and before.segment == commit.segment - 1 else None
+            tasks += _tasks(history, commit, known, stamps or {})
+            before = commit
     return tasks
 
 
-def _task(root: Path, network: str, chain: int, segment: int, files: dict[str, tuple[FileEntry, ...]]) -> Task:
-    stated = {
-        name: [
-            [entry.path, entry.size, entry.frame, [extent.digest for extent in entry.row_groups]] for entry in entries
-        ]
-        for name, entries in files.items()
+def _tasks(history: History, commit: Commit, before: Commit | None, stamps: Mapping[str, Stamp]) -> list[Task]:
+    own, older = _by_table(commit), _by_table(before)
+
+    def of(table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]) -> Any:
+        return tuple(entry for source in sources for entry in source.get((table.name, chain), ()))
+
+    there = {chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name}
+    # A checkpoint for the segment after the last one, which is not there, starts nothing.
+    started = {chain for (table, chain) in older if table == schema.CHECKPOINTS.name and chain is not None}
+    chains = [
+        ChainFiles(
+            chain,
+            of(schema.CHECKPOINTS, chain, older, own),
+            of(schema.BLOCKS, chain, own),
+            of(schema.DELIVERIES, chain, own),
+            commit.next_positions.get(chain),
+        )
+        for chain in sorted(there | started)
+    ]
+    shared = {
+        "nodes": of(schema.NODES, None, own),
+        "relay": of(schema.RELAY_HEADERS, None, older, own),
+        "changes": (*of(schema.AUTHORITIES, None, own), *of(schema.SUBSCRIPTIONS, None, own)),
     }
-    seen = {name: [_on_disk(root / entry.path) for entry in entries] for name, entries in files.items()}
-    body = [CHECK_VERSION, VERSION, network, chain, segment, stated, seen]
-    return Task(str(root), network, chain, segment, fingerprint=digest_of(canonical_json(body)), **files)
+    return [_task(history, commit, group, shared, stamps) for group in _groups(chains, commit)]
 
 
-def _on_disk(path: Path) -> list[int]:
-    """Size and time of a file: a file that was damaged or mended since is looked at again."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return []
-    return [stat.st_size, stat.st_mtime_ns]
+def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEntry]]:
+    out: dict[tuple[str, int | None], list[FileEntry]] = {}
+    for entry in () if commit is None else commit.files:
+        out.setdefault((entry.table, entry.chain), []).append(entry)
+    return out
+
+
+def _groups(chains: Sequence[ChainFiles], commit: Commit) -> list[tuple[ChainFiles, ...]]:
+    """One task, or two of about the same weight."""
+    if len(chains) < 2 or sum(entry.size for entry in commit.files) < LARGE:
+        return [tuple(chains)] if chains else []
+    half = sum(chain.size for chain in chains) / 2
+    first: list[ChainFiles] = []
+    for chain in chains[:-1]:
+        if first and sum(each.size for each in first) + chain.size / 2 > half:
+            break
+        first.append(chain)
+    return [tuple(first), tuple(chains[len(first) :])]
+
+
+def _task(
+    history: History,
+    commit: Commit,
+    chains: tuple[ChainFiles, ...],
+    shared: dict[str, tuple[FileEntry, ...]],
+    stamps: Mapping[str, Stamp],
+) -> Task:
+    task = Task(str(history.root), commit.network, commit.segment, chains, **shared, fingerprint="")
+    stated = [
+        [entry.path, entry.size, entry.frame, [extent.digest for extent in entry.row_groups]] for entry in task.files()
+    ]
+    seen = [[found.size, found.time] if (found := stamps.get(entry.path)) else [] for entry in task.files()]
+    positions = [[chain.chain, chain.next_position] for chain in chains]
+    body = [CHECK_VERSION, commit.network, commit.segment, positions, stated, seen]
+    return Task(str(history.root), commit.network, commit.segment, chains, **shared, fingerprint=_digest(body))
+
+
+def _digest(body: object) -> str:
+    return digest_of(canonical_json(body))
+
+
+def _entries(data: Iterable[Mapping[str, Any]]) -> tuple[FileEntry, ...]:
+    return tuple(FileEntry.from_json(entry) for entry in data)
 
 
 @lru_cache(maxsize=4)
-def history_of(root: str) -> History:
-    """A history's manifests, read once a process: for the rare block on a relay parent of long ago."""
-    return History.open(Path(root))
+def files_before(root: str, network: str, segment: int) -> tuple[FileEntry, ...]:
+    """The files of a network up to a segment, without it; for the rare block that asks for what was long ago.
+
+    Manifests that cannot be read are left out: the driver tells of them.
+    """
+    history = History.open(root)
+    return tuple(
+        entry
+        for commit in history.commits
+        if commit.network == network and commit.segment < segment
+        for entry in commit.files
+    )

@@ -1,151 +1,275 @@
-"""The units of an audit: judge one segment, look through one chain, each into a result directory of its own."""
+"""The units of an audit: judge one segment of some chains, fold a network's segments; each into a result of its own."""
 
 import json
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, summarize
-from pubsub_emulator.spark_audit.audit.check import SegmentResult, check_segment
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, Sizes
+from pubsub_emulator.spark_audit.audit.check import ChainResult, check_chain
+from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.audit.findings import Thresholds
-from pubsub_emulator.spark_audit.audit.patterns import HABIT_COLUMNS, SERVED_COLUMNS, chain_habits
-from pubsub_emulator.spark_audit.audit.results import read_groups, read_receipt, read_rows, write_result
-from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task
+from pubsub_emulator.spark_audit.audit.patterns import HABIT_COLUMNS, SERVED_COLUMNS, Watch
+from pubsub_emulator.spark_audit.audit.results import (
+    Receipt,
+    ResultError,
+    read_file,
+    read_groups,
+    read_receipt,
+    write_result,
+)
+from pubsub_emulator.spark_audit.audit.shared import Shared
+from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, files_before
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import FileEntry, canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.reader import Fault, read_file
+from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.reader import Fault
+from pubsub_emulator.spark_audit.history.reader import read_file as read_history
 from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
+
+_ITEM_TABLES = (
+    schema.BLOCK_MEASURES,
+    schema.PUBLISHER_MEASURES,
+    schema.PROOF_PARTS,
+    schema.FINDINGS,
+    schema.QUARANTINE,
+)
+
+
+def judge_segment(text: str, out: str) -> Receipt:
+    """The unit that judges the segment a task names, unless its result is there. Raises `OSError`."""
+    task = Task.from_json(text)
+    store = open_store(out)
+    done = read_receipt(store, task.name)
+    if done is not None:  # another attempt at the unit was here, and its worker was lost after that
+        return done
+    shared = Shared.of(task)
+    chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
+    tables: dict[str, tuple[Table, list[Row]]] = {
+        table.name: (table, [row for chain in chains for row in chain.tables()[table]]) for table in _ITEM_TABLES
+    }
+    tables[schema.QUARANTINE.name][1].extend(fault.row() for fault in shared.faults)
+    passing = shared.passing or any(chain.passing for chain in chains)
+    receipt = {
+        "network": task.network,
+        "segment": task.segment,
+        "chains": [{**chain.receipt, **_account(chain.tables())} for chain in chains],
+        "quarantined": len(tables[schema.QUARANTINE.name][1]),
+        "fingerprint": task.fingerprint,
+    }
+    return write_result(store, task.name, tables, receipt, keep=not passing)
+
+
+def _fitting(chain: ChainResult) -> ChainResult:
+    """The result, or in its place a fault when a row of it fits no table: that is the history's doing, too."""
+    try:
+        for table, rows in chain.tables().items():
+            table.arrow(rows)
+    except SchemaError as error:
+        receipt = {**chain.receipt, "complete": False, "seam": "none", "judged": 0, "proof_bytes": 0}
+        where = {name: receipt[name] for name in ("network", "chain", "segment")}
+        path = f"{schema.BLOCKS.name}/network={receipt['network']}/chain={receipt['chain']}"
+        return ChainResult(quarantine=[Fault(path, str(error), **where).row()], receipt=receipt)
+    return chain
+
+
+def _account(tables: Mapping[Table, list[Row]]) -> dict[str, Any]:
+    """Digests of the rows, and the number of findings by severity and code."""
+    return {
+        "digests": {table.name: digest_rows(table, rows).hex() for table, rows in tables.items()},
+        "findings": _counts(tables[schema.FINDINGS]),
+    }
+
+
+def _counts(rows: Iterable[Row]) -> list[list[Any]]:
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        found[row["severity"], row["code"]] = found.get((row["severity"], row["code"]), 0) + 1
+    return [[severity, code, count] for (severity, code), count in sorted(found.items())]
 
 
 @dataclass(frozen=True, slots=True)
-class ChainTask:
-    """All judged segments of one chain, in order, for what only a history shows."""
+class Fold:
+    """Judged segments of one network, in order, that are added to what the segments before them came to.
+
+    `segments` are the paths of `block_measures` and `publisher_measures` of each task, `None` for one without rows;
+    `before` is the state that the fold before left, `None` for the first.
+    """
 
     root: str
     network: str
-    chain: int
-    folders: tuple[str, ...]
-    blocks: tuple[tuple[FileEntry, ...], ...]
+    first: int
+    last: int
+    segments: tuple[tuple[str | None, str | None], ...]
+    before: str | None
     limits: Thresholds
+    keep: bool
     fingerprint: str
 
     @property
     def name(self) -> str:
-        """Where the results stand, below the audit's output."""
-        return f"network={self.network}/chain={self.chain}/{self.fingerprint[:16]}"
+        """Where the results are, below the audit's output."""
+        return f"chains/network={self.network}/{self.last:08d}-{self.fingerprint[:16]}"
+
+    @property
+    def weight(self) -> int:
+        """How long it takes, beside others."""
+        return len(self.segments)
 
     def to_json(self) -> str:
         """As it travels to a worker."""
         return json.dumps(asdict(self))
 
     @staticmethod
-    def from_json(text: str) -> "ChainTask":
+    def from_json(text: str) -> "Fold":
         """The inverse of `to_json`."""
         data: dict[str, Any] = json.loads(text)
-        data["folders"] = tuple(data["folders"])
-        data["blocks"] = tuple(tuple(FileEntry.from_json(entry) for entry in group) for group in data["blocks"])
-        data["limits"] = Thresholds(**data["limits"])
-        return ChainTask(**data)
+        data["segments"] = tuple((blocks, publishers) for blocks, publishers in data["segments"])
+        return Fold(**{**data, "limits": Thresholds(**data["limits"])})
 
 
-def make_chain_task(
-    out: Path, tasks: Sequence[Task], receipts: Sequence[dict[str, Any]], limits: Thresholds
-) -> ChainTask:
-    """The task over all segments of one chain; its fingerprint covers what their judgement gave."""
-    first = tasks[0]
-    digests = [receipt["digests"] for receipt in receipts]
-    body = [CHECK_VERSION, first.network, first.chain, digests, asdict(limits)]
-    return ChainTask(
-        first.root,
-        first.network,
-        first.chain,
-        tuple(str(out / "items" / task.name) for task in tasks),
-        tuple(task.blocks for task in tasks),
-        limits,
-        digest_of(canonical_json(body)),
-    )
+def fold_fingerprint(before: str, network: str, receipts: Sequence[Receipt], limits: Thresholds) -> str:
+    """What a fold's result rests on: the fold before it and what judging the segments gave."""
+    digests = [[chain["chain"], chain["digests"]] for receipt in receipts for chain in receipt["chains"]]
+    return digest_of(canonical_json([CHECK_VERSION, before, network, digests, asdict(limits)]))
 
 
-def judge_segment(text: str, out: Path) -> dict[str, Any]:
-    """The unit that judges the segment a task names, unless its result is there. Raises `OSError`."""
-    task = Task.from_json(text)
-    folder = out / "items" / task.name
-    done = read_receipt(folder)
-    if done is not None:  # another attempt at the unit was here, and its executor was lost after that
+def fold_network(text: str, out: str) -> Receipt:
+    """The unit that adds segments to a network's chains: patterns and sizes. Raises `OSError`, `ResultError`."""
+    fold = Fold.from_json(text)
+    store = open_store(out)
+    done = read_receipt(store, fold.name) if fold.keep else None
+    if done is not None:
         return done
-    result: SegmentResult = check_segment(task)
-    return write_result(folder, result.tables(), {**result.receipt, "fingerprint": task.fingerprint})
+    chains = _read_state(store, fold)
+    settled: list[Row] = []
+    faults: list[Row] = []
+    for segment in fold.segments:
+        for chain, blocks, publishers in _by_chain(store, segment):
+            state = chains.setdefault(chain, _ChainState(Watch(fold.limits), Sizes()))
+            headers = _Headers(fold, chain)
+            rows = blocks.select(HABIT_COLUMNS).to_pylist()
+            for row in state.watch.add(rows, _served(publishers), headers):
+                if _is_borne_out(row):
+                    settled.append(row)
+                    state.settle(row)
+                else:
+                    said = f"{row['code']} is not borne out by its evidence"
+                    place = {name: row[name] for name in ("network", "chain", "segment", "position")}
+                    faults.append(Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row())
+            state.sizes.add(blocks, publishers)
+    pending = {chain: list(state.watch.open_runs()) for chain, state in chains.items()}
+    sizes = {chain: list(state.sizes.rows(fold.network, chain)) for chain, state in chains.items()}
+    tables: dict[str, tuple[Table, list[Row]]] = {
+        "findings": (schema.FINDINGS, settled),
+        "open": (schema.FINDINGS, [row for rows in pending.values() for row in rows]),
+        "summaries": (schema.SUMMARIES, [row for rows in sizes.values() for row in rows]),
+        "quarantine": (schema.QUARANTINE, faults),
+    }
+    receipt = {
+        "network": fold.network,
+        "first": fold.first,
+        "last": fold.last,
+        "fingerprint": fold.fingerprint,
+        "settled": _counts(settled),
+        "open": _counts(tables["open"][1]),
+        "quarantined": len(faults),
+        "chains": {
+            str(chain): [
+                state.settled,
+                digest_rows(schema.FINDINGS, pending[chain]).hex(),
+                digest_rows(schema.SUMMARIES, sizes[chain]).hex(),
+            ]
+            for chain, state in sorted(chains.items())
+        },
+    }
+    others = {"state.json.z": _pack(chains)}
+    return write_result(store, fold.name, tables, receipt, others=others, keep=fold.keep)
 
 
-def look_through_chain(text: str, out: Path) -> dict[str, Any]:
-    """The unit that looks through the chain a task names: its habits and its sizes. Raises `OSError`, `ResultError`."""
-    task = ChainTask.from_json(text)
-    habits = list(chain_habits(_block_rows(task), _Publishers(task), _Headers(task), task.limits))
-    sizes = summarize(
-        task.network,
-        task.chain,
-        _columns(task, schema.BLOCK_MEASURES, BLOCK_COLUMNS),
-        _columns(task, schema.PUBLISHER_MEASURES, PUBLISHER_COLUMNS),
-    )
-    receipt = {"network": task.network, "chain": task.chain, "fingerprint": task.fingerprint}
-    return write_result(out / "chains" / task.name, {schema.FINDINGS: habits, schema.SUMMARIES: sizes}, receipt)
+@dataclass(slots=True)
+class _ChainState:
+    """One chain so far; `settled` is a running digest over its findings that nothing changes any more."""
+
+    watch: Watch
+    sizes: Sizes
+    settled: str = ""
+
+    def settle(self, row: Row) -> None:
+        self.settled = blake2_256(self.settled.encode() + encode_row(schema.FINDINGS, row)).hex()
 
 
-def _files(task: ChainTask, table: schema.Table) -> Iterator[Path]:
-    """The result files of a table among a chain's segments; one without rows has none."""
-    for folder in task.folders:
-        path = Path(folder) / f"{table.name}.parquet"
-        if path.is_file():
-            yield path
+def _pack(chains: Mapping[int, _ChainState]) -> bytes:
+    body = [[chain, s.watch.to_json(), s.sizes.to_json(), s.settled] for chain, s in sorted(chains.items())]
+    return zlib.compress(canonical_json(body), 1)
 
 
-def _columns(task: ChainTask, table: schema.Table, names: Sequence[str]) -> pa.Table:
-    """Some columns of a table, over all of a chain's segments. Raises `ResultError`."""
+def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
+    if fold.before is None:
+        return {}
+    try:
+        body = json.loads(zlib.decompress(read_file(store, fold.before)))
+        return {
+            chain: _ChainState(Watch.from_json(watch, fold.limits), Sizes.from_json(sizes), settled)
+            for chain, watch, sizes, settled in body
+        }
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
+        raise ResultError(f"{store}/{fold.before}: {error}") from None
+
+
+def _by_chain(store: Store, segment: tuple[str | None, str | None]) -> Iterator[tuple[int, pa.Table, pa.Table]]:
+    """The chains of a task's result, each with its block and publisher measures in order."""
+    wanted = list(dict.fromkeys((*HABIT_COLUMNS, *BLOCK_COLUMNS)))
+    blocks = _table(store, segment[0], schema.BLOCK_MEASURES, wanted)
+    names = list(dict.fromkeys(("chain", "position", *SERVED_COLUMNS, *PUBLISHER_COLUMNS)))
+    publishers = _table(store, segment[1], schema.PUBLISHER_MEASURES, names)
+    for chain in sorted(pc.unique(blocks["chain"]).to_pylist()):
+        mine = blocks.filter(pc.equal(blocks["chain"], chain)).sort_by("position")
+        yield chain, mine, publishers.filter(pc.equal(publishers["chain"], chain))
+
+
+def _table(store: Store, path: str | None, table: Table, names: Sequence[str]) -> pa.Table:
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
-    parts = [part for path in _files(task, table) for part in read_groups(path, table, names)]
-    return pa.concat_tables([empty, *(part.select(names) for part in parts)])
+    parts = [] if path is None else [part.select(names) for part in read_groups(store, path, table, names)]
+    return pa.concat_tables([empty, *parts])
 
 
-def _block_rows(task: ChainTask) -> Iterator[Row]:
-    for path in _files(task, schema.BLOCK_MEASURES):
-        yield from read_rows(path, schema.BLOCK_MEASURES, HABIT_COLUMNS)
+def _served(publishers: pa.Table) -> Any:
+    rows: dict[int, list[Row]] = {}
+    for row in publishers.select(["position", *SERVED_COLUMNS]).to_pylist():
+        rows.setdefault(row["position"], []).append(row)
+    return lambda _segment, position: rows.get(position, [])
 
 
-class _Publishers:
-    """A chain's publisher measures by block, one segment in memory at a time."""
-
-    def __init__(self, task: ChainTask) -> None:
-        self.folders = iter(task.folders)
-        self.segment: int | None = None
-        self.rows: dict[int, list[Row]] = {}
-
-    def __call__(self, segment: int, position: int) -> list[Row]:
-        while self.segment is None or self.segment < segment:
-            folder = next(self.folders, None)
-            if folder is None:
-                return []
-            self.rows = {}
-            self.segment = int(Path(folder).name.split("-")[0])
-            path = Path(folder) / f"{schema.PUBLISHER_MEASURES.name}.parquet"
-            if path.is_file():
-                for row in read_rows(path, schema.PUBLISHER_MEASURES, ("position", *SERVED_COLUMNS)):
-                    self.rows.setdefault(row["position"], []).append(row)
-        return self.rows.get(position, []) if self.segment == segment else []
+def _is_borne_out(row: Row) -> bool:
+    """Whether a finding's evidence shows it; figures prove nothing and are not held to it."""
+    try:
+        shown = judge(row["evidence"])
+    except EvidenceError:
+        return False
+    return shown.kind == "figures" or shown.code == row["code"]
 
 
 class _Headers:
     """A chain's headers from the history, for the few that are asked for."""
 
-    def __init__(self, task: ChainTask) -> None:
-        self.root = Path(task.root)
-        self.files = {entry.segment: group for group in task.blocks for entry in group}
+    def __init__(self, fold: Fold, chain: int) -> None:
+        self.fold = fold
+        self.chain = chain
 
     def __call__(self, segment: int, position: int) -> bytes | None:
-        for entry in self.files.get(segment, ()):
-            for unit in read_file(self.root, entry):
+        store = open_store(self.fold.root)
+        for entry in files_before(self.fold.root, self.fold.network, self.fold.last + 1):
+            if (entry.table, entry.chain, entry.segment) != (schema.BLOCKS.name, self.chain, segment):
+                continue
+            for unit in read_history(store, entry):
                 if isinstance(unit, Fault):
                     continue
                 for row in unit.select(["position", "header"]).to_pylist():

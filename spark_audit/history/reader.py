@@ -1,45 +1,41 @@
 """Reading a history row group by row group: what cannot be read becomes a `Fault`, and nothing else is lost (AU-5)."""
 
-import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import (
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.commit import digest_stretches, outside
+from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
+    HISTORY_TABLES,
     Commit,
     CommitError,
     FileEntry,
-    digest_stretches,
-    outside,
+    head_of,
     read_manifest,
+    unlinked,
 )
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
+from pubsub_emulator.spark_audit.history.storage import OutsideError, Store, open_store
 
-HISTORY_TABLES: Final[dict[str, Table]] = {
-    table.name: table
-    for table in (
-        schema.RELAY_HEADERS,
-        schema.AUTHORITIES,
-        schema.SUBSCRIPTIONS,
-        schema.CHECKPOINTS,
-        schema.BLOCKS,
-        schema.DELIVERIES,
-        schema.EVENTS,
-        schema.NODES,
-        schema.TRUTH,
-    )
-}
+_ATTEMPTS: Final = 3
+_WAIT_SECONDS: Final = 0.2
+MOST_UNPACKED: Final = 2 * 1_073_741_824
+"""Bytes that a row group may take once unpacked; the largest honest one holds a segment's nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A unit that could not be read or judged: a row of `quarantine`."""
+    """A unit that could not be read or judged: a row of `quarantine`.
+
+    A `passing` one was met by a failed read, not by what was read: it may be gone at the next attempt.
+    """
 
     path: str
     error: str
@@ -48,9 +44,10 @@ class Fault:
     chain: int | None = None
     segment: int | None = None
     position: int | None = None
+    passing: bool = False
 
     def row(self) -> dict[str, Any]:
-        """As it stands in the table."""
+        """As it is stored in the table."""
         return {column.name: getattr(self, column.name) for column in schema.QUARANTINE.columns}
 
 
@@ -58,32 +55,49 @@ class Fault:
 class History:
     """What the manifests of a history name, in a fixed order, and the faults met on the way."""
 
-    root: Path
+    root: Store
     commits: tuple[Commit, ...]
     faults: tuple[Fault, ...]
 
     @staticmethod
-    def open(root: Path) -> "History":
-        """Read all manifests. Raises `CommitError` when there is no history at `root`."""
-        folder = root / COMMITS
-        if not folder.is_dir():
-            raise CommitError(f"there is no history at {root}: it has no {COMMITS}/")
-        commits: list[Commit] = []
+    def open(address: Address | Store) -> "History":
+        """Read all manifests. Raises `CommitError` when there is no history there, `StorageError`, `OSError`."""
+        store = open_store(address)
+        names = [name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")]
+        if not names and not store.exists(COMMITS):
+            raise CommitError(f"there is no history at {store}: it has no {COMMITS}/")
+        by_network: dict[str, list[Commit]] = {}
         faults: list[Fault] = []
-        for path in sorted(folder.glob("[!.]*.json")):
+        for name in names:
             try:
-                commits.append(read_manifest(path))
-            except (CommitError, KeyError, TypeError, ValueError, AttributeError) as error:
-                reason = str(error) if isinstance(error, CommitError) else f"the manifest lacks or misstates {error}"
-                network, *rest = path.stem.rsplit("-", 2)
-                faults.append(Fault(f"{COMMITS}/{path.name}", reason, network=network if len(rest) == 2 else None))
-        commits.sort(key=lambda commit: (commit.network, commit.segment, commit.name))
-        return History(root, tuple(commits), tuple(faults))
+                commit = read_manifest(store, name)
+            except (CommitError, OSError) as error:
+                network, *rest = name.removesuffix(".json").rsplit("-", 2)
+                reason = str(error) if isinstance(error, CommitError) else f"unreadable: {error.strerror or error}"
+                faults.append(Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None))
+            else:
+                by_network.setdefault(commit.network, []).append(commit)
+        commits: list[Commit] = []
+        for network in sorted(by_network):
+            chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
+            wrong = unlinked(chained)
+            faults += [Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment) for at, why in wrong]
+            # Of two manifests for one segment the first counts, and the other is told of.
+            commits += {commit.segment: commit for commit in reversed(chained)}.values()
+        commits.sort(key=lambda commit: (commit.network, commit.segment))
+        return History(store, tuple(commits), tuple(faults))
+
+    @property
+    def head(self) -> str | None:
+        """One digest over the last manifest of each network; `None` where manifests are damaged or missing."""
+        if self.faults or not self.commits:
+            return None
+        return head_of({commit.network: commit.digest for commit in self.commits})
 
     def files(
         self, table: Table, network: str | None = None, chain: int | None = None, segment: int | None = None
     ) -> list[FileEntry]:
-        """The files of a table, in commit order; an argument that is none selects nothing out."""
+        """The files of a table, in commit order; an argument that is `None` leaves nothing out."""
         return [
             entry
             for commit in self.commits
@@ -108,42 +122,80 @@ class History:
                     yield from unit.to_pylist()
 
 
-def read_file(root: Path, entry: FileEntry) -> Iterator[pa.Table | Fault]:
-    """The row groups of one file, each checked against its manifest; a `Fault` for each that is not well."""
+def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fault]:
+    """The row groups of one file, each checked against its manifest; a `Fault` for each that is not well.
 
-    def fault(error: str, row_group: int | None = None) -> Fault:
-        return Fault(entry.path, error, row_group, entry.network, entry.chain, entry.segment)
-
-    table = HISTORY_TABLES.get(entry.table)
-    if table is None:
-        yield fault(f"a table named {entry.table!r} is not known")
+    A read that fails is tried again; what fails three times is a passing fault.
+    """
+    store = open_store(root)
+    given = 0  # row groups handed out: another attempt goes on after them
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            for unit in _read_once(store, entry, given):
+                yield unit
+                given += 1
+        except (FileNotFoundError, OutsideError) as error:
+            said = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
+            yield _fault(entry, said, passing=isinstance(error, FileNotFoundError))
+        except OSError as error:
+            if attempt < _ATTEMPTS:
+                time.sleep(_WAIT_SECONDS * attempt)
+                continue
+            yield _fault(entry, f"unreadable: {error.strerror or type(error).__name__}", passing=True)
         return
+
+
+def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table | Fault]:
+    """The row groups of a file after the first `after` of them. Raises `OSError`."""
+    table = HISTORY_TABLES[entry.table]
     if entry.version != table.version:
-        yield fault(f"{table.name} version {entry.version} is not known, only version {table.version} is")
+        yield _fault(entry, f"{table.name} version {entry.version} is not known, only version {table.version} is")
         return
-    path = root / entry.path
-    try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            if size != entry.size:
-                yield fault(f"the file has {size} bytes, not the {entry.size} that were committed")
-                return
-            if digest_stretches(file, outside(size, entry.row_groups)) != entry.frame:
-                yield fault("header or footer differ from what was committed")
-                return
+    with store.open(entry.path) as file:
+        size = file.seek(0, 2)
+        if size != entry.size:
+            yield _fault(entry, f"the file has {size} bytes, not the {entry.size} that were committed")
+            return
+        if digest_stretches(file, outside(size, entry.row_groups)) != entry.frame:
+            yield _fault(entry, "header or footer differ from what was committed")
+            return
+        try:
             parquet = pq.ParquetFile(file)
             table.check(parquet.schema_arrow)
-            for at, extent in enumerate(entry.row_groups):
-                if digest_stretches(file, iter(((extent.offset, extent.length),))) != extent.digest:
-                    yield fault("the row group differs from what was committed", at)
-                    continue
-                yield parquet.read_row_group(at, use_threads=False)  # as in `results.read_groups`
-    except FileNotFoundError:
-        yield fault("the file is missing")
-    except SchemaError as error:
-        yield fault(str(error))
-    except (OSError, pa.ArrowException) as error:
-        yield fault(f"unreadable: {type(error).__name__}")
+            _check_shape(parquet.metadata, entry)
+        except SchemaError as error:
+            yield _fault(entry, str(error))
+            return
+        except pa.ArrowException as error:
+            yield _fault(entry, f"unreadable: {type(error).__name__}")
+            return
+        for at in range(after, len(entry.row_groups)):
+            extent = entry.row_groups[at]
+            if digest_stretches(file, iter(((extent.offset, extent.length),))) != extent.digest:
+                yield _fault(entry, "the row group differs from what was committed", at)
+                continue
+            try:
+                group = parquet.read_row_group(at, use_threads=False)  # as in `results.read_groups`
+                group.validate(full=True)
+            except pa.ArrowException as error:
+                yield _fault(entry, f"unreadable: {type(error).__name__}", at)
+            else:
+                yield group
+
+
+def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
+    """Raises `SchemaError` for a footer that says otherwise than the manifest, or that unpacks without bound."""
+    if metadata.num_row_groups != len(entry.row_groups):
+        raise SchemaError(f"the file has {metadata.num_row_groups} row groups, its manifest {len(entry.row_groups)}")
+    if metadata.num_rows != entry.rows:
+        raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {entry.rows}")
+    for at in range(metadata.num_row_groups):
+        if metadata.row_group(at).total_byte_size > MOST_UNPACKED:
+            raise SchemaError(f"row group {at} unpacks to more than {MOST_UNPACKED} bytes")
+
+
+def _fault(entry: FileEntry, error: str, row_group: int | None = None, *, passing: bool = False) -> Fault:
+    return Fault(entry.path, error, row_group, entry.network, entry.chain, entry.segment, passing=passing)
 
 
 def check_file(history: History, entry: FileEntry) -> list[Fault]:
@@ -151,16 +203,8 @@ def check_file(history: History, entry: FileEntry) -> list[Fault]:
     return [unit for unit in history.read(entry) if isinstance(unit, Fault)]
 
 
-def count_uncommitted(root: Path, history: History) -> int:
-    """Data files that no manifest names: left by a writer that was killed, and no part of the history."""
+def count_uncommitted(found: dict[str, Any], history: History) -> int:
+    """Data files, of those found, that no manifest names: left by a killed writer, and no part of the history."""
     named = {entry.path for commit in history.commits for entry in commit.files}
-    return sum(
-        path.relative_to(root).as_posix() not in named
-        for table in HISTORY_TABLES
-        for path in (root / table).rglob("*.parquet")
-    )
-
-
-def describe(value: object) -> str:
-    """A value as one line of JSON, bytes as hex: for details and reports."""
-    return json.dumps(value, sort_keys=True, default=lambda item: item.hex() if isinstance(item, bytes) else str(item))
+    tables = tuple(f"{table}/" for table in HISTORY_TABLES)
+    return sum(path.endswith(".parquet") and path.startswith(tables) and path not in named for path in found)

@@ -121,9 +121,14 @@ def subscription_row(network: str, record: SubscriptionRecord) -> Row:
         "network": network,
         "chain": record.chain,
         "from_block": record.from_block,
-        "hash": blake2_256(_items.encode(items)),
+        "hash": blake2_256(encode_items(items)),
         "items": [{"publisher": para, "keys": keys} for para, keys in items.items()],
     }
+
+
+def encode_items(items: Mapping[int, list[bytes]]) -> bytes:
+    """SCALE of subscriptions, publishers ascending: what their hash is over."""
+    return _items.encode(dict(items))
 
 
 def checkpoint_row(network: str, record: CheckpointRecord, position: int) -> Row:

@@ -1,7 +1,6 @@
 """The history writer: an observer of a network that turns its records into committed segments."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -15,7 +14,9 @@ from pubsub_emulator.emulator.network.records import (
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import Commit, CommitError, Part, check_name, committed, write_commit
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.manifest import Commit, CommitError, check_name, committed
 from pubsub_emulator.spark_audit.history.rows import (
     NodeTable,
     Row,
@@ -29,6 +30,7 @@ from pubsub_emulator.spark_audit.history.rows import (
     subscription_row,
     truth_row,
 )
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 _CODE: Final = b":code"
 _NODES_PER_GROUP: Final = 4096
@@ -42,9 +44,9 @@ class HistoryWriter:
     told the same account once more, from its start, and leaves what is committed of it as it is. Raises `CommitError`.
     """
 
-    def __init__(self, path: Path, network: str = "emulator", *, resume: bool = False) -> None:
+    def __init__(self, path: Address | Store, network: str = "emulator", *, resume: bool = False) -> None:
         check_name(network)
-        self.path = path
+        self.store = open_store(path)
         self.network = network
         self.commits: list[Commit] = []
         self._segment: int | None = None
@@ -61,11 +63,10 @@ class HistoryWriter:
         self._nodes = NodeTable()
         self._truth: list[Row] = []
         self._chains: dict[int, _Chain] = {}
-        path.mkdir(parents=True, exist_ok=True)
-        self._committed = {commit.segment: commit for commit in committed(path, network)}
+        self._committed = {commit.segment: commit for commit in committed(self.store, network)}
         if self._committed and not resume:
             raise CommitError(
-                f"the history at {self.path} already holds {network} up to segment {max(self._committed)}; "
+                f"the history at {self.store} already holds {network} up to segment {max(self._committed)}; "
                 "write to another place or under another network name"
             )
 
@@ -178,7 +179,8 @@ class HistoryWriter:
         commit = self._committed.get(segment)
         if commit is None:
             parts = [part for part in parts if part.rows]
-            commit = write_commit(self.path, self.network, segment, parts, positions)
+            before = self.commits[-1] if self.commits else None
+            commit = write_commit(self.store, self.network, segment, parts, positions, before)
         self.commits.append(commit)
         for rows in (self._relay, self._authorities, self._subscriptions, self._events, self._truth):
             rows.clear()

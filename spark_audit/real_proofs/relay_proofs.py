@@ -21,9 +21,12 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import COMMITS, Part, check_name, write_commit
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, check_name
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import NodeTable
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.attribution import attribute
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is_channel_of
@@ -69,8 +72,8 @@ class Imported:
     networks: tuple[str, ...]
 
 
-def import_relay_proofs(files: Iterable[Path], out: Path) -> Imported:
-    """Add the proofs of `files` (directories mean their `*.json`) to the history at `out`, made if need be.
+def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Imported:
+    """Add the proofs of `files` (directories mean their `*.json`) to the history at `address`, made if need be.
 
     A block that is there already, by network, chain, number and relay root, is left alone. All files are checked before
     anything is written. Raises `ImportRefused`, `CommitError`.
@@ -78,7 +81,8 @@ def import_relay_proofs(files: Iterable[Path], out: Path) -> Imported:
     proofs = [read_relay_proof(path) for path in _expand(files)]
     if not proofs:
         raise ImportRefused("there are no files to import")
-    known, segments, positions = _present(out)
+    out = open_store(address)
+    known, newest, positions = _present(out)
     fresh: dict[tuple[str, int, int, bytes], RelayProof] = {}
     for proof in proofs:
         place = (proof.network, int(proof.chain), proof.number, bytes(proof.relay_root))
@@ -89,7 +93,7 @@ def import_relay_proofs(files: Iterable[Path], out: Path) -> Imported:
         by_network.setdefault(place[0], []).append(fresh[place])
     count = 0
     for network, group in by_network.items():
-        count += _commit(out, segments.get(network, 0), group, positions)
+        count += _commit(out, newest.get(network), group, positions)
     return Imported(len(fresh), len(proofs) - len(fresh), count, tuple(by_network))
 
 
@@ -167,13 +171,14 @@ def _agrees(fields: "_Fields", field: str, read: dict[str, Any], found: bytes | 
 
 
 def _commit(
-    out: Path,
-    segment: int,
+    out: Store,
+    before: Commit | None,
     group: list[RelayProof],
     positions: dict[tuple[str, int], int],
 ) -> int:
     """Write the proofs of one network and say how many nodes they have."""
     network = group[0].network
+    segment = 0 if before is None else before.segment + 1
     nodes = NodeTable()
     headers: dict[tuple[int, bytes], dict[str, Any]] = {}
     blocks: dict[int, list[dict[str, Any]]] = {}
@@ -193,7 +198,7 @@ def _commit(
     parts += [Part(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
     parts.append(Part(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
     after = {chain: at for (where, chain), at in positions.items() if where == network}
-    write_commit(out, network, segment, parts, after)
+    write_commit(out, network, segment, parts, after, before)
     return len(nodes)
 
 
@@ -226,10 +231,13 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
 
 
 def _present(
-    out: Path,
-) -> tuple[set[tuple[str, int, int, bytes]], dict[str, int], dict[tuple[str, int], int]]:
-    """The imported blocks that a history holds, its next segment by network, its next position by network and chain."""
-    if not (out / COMMITS).is_dir():
+    out: Store,
+) -> tuple[set[tuple[str, int, int, bytes]], dict[str, Commit], dict[tuple[str, int], int]]:
+    """The imported blocks of a history, its last commit by network, its next position by network and chain.
+
+    Raises `CommitError` when its manifests do not follow each other: nothing is added to what is damaged.
+    """
+    if not out.exists(COMMITS):
         return set(), {}, {}
     history = History.open(out)
     faults: list[Fault] = []
@@ -238,13 +246,15 @@ def _present(
         for row in history.rows(history.files(schema.BLOCKS), faults)
         if row["status"] == "imported"
     }
-    segments: dict[str, int] = {}
+    if history.faults:
+        raise CommitError(f"{out}: {history.faults[0].path}: {history.faults[0].error}")
+    newest: dict[str, Commit] = {}
     positions: dict[tuple[str, int], int] = {}
     for commit in history.commits:
-        segments[commit.network] = max(segments.get(commit.network, 0), commit.segment + 1)
+        newest[commit.network] = commit
         for chain, at in commit.next_positions.items():
             positions[commit.network, chain] = max(positions.get((commit.network, chain), 0), at)
-    return known, segments, positions
+    return known, newest, positions
 
 
 def _expand(files: Iterable[Path]) -> list[Path]:

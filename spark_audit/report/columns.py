@@ -1,13 +1,12 @@
 """The audit's tables by chain and by column: a long history is added up in Arrow, not row by row."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.audit.results import Results, network_of, read_groups
 from pubsub_emulator.spark_audit.history.schema import Table
 
 Chain = tuple[str, int]
@@ -19,14 +18,18 @@ Columns = Callable[[], Iterator[pa.Table]]
 
 def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) -> Columns:
     """Some columns of a chain's rows in a table. Going through them raises `ResultError`."""
-    paths = [path for path in results.files(table) if _chain_of(path) == chain]
-    return lambda: (group for path in paths for group in read_groups(path, table, names))
+    network, para = chain
+    paths = [path for path in results.files(table) if network_of(path) == network]
+    wanted = ["chain", *(name for name in names if name != "chain")]
 
+    def parts() -> Iterator[pa.Table]:
+        for path in paths:
+            for group in read_groups(results.store, path, table, wanted):
+                mine = group.filter(pc.equal(group["chain"], para))
+                if mine.num_rows:
+                    yield mine.select(list(names))
 
-def _chain_of(path: Path) -> Chain | None:
-    """The chain in whose folder a result file stands, see `pubsub_emulator.spark_audit.audit.results`."""
-    named = dict(part.split("=", 1) for part in path.parts if part.startswith(("network=", "chain=")))
-    return (named["network"], int(named["chain"])) if len(named) == 2 else None
+    return parts
 
 
 def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from heapq import nsmallest
 from typing import Any, Final
 
 from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.report.columns import Chain, columns, grouped
@@ -53,7 +53,7 @@ class Unread:
 
 def culprits(results: Results, chains: Iterable[Chain]) -> Culprits:
     """Raises `ResultError`."""
-    parts = (group for path in results.files(schema.FINDINGS) for group in read_groups(path, schema.FINDINGS, _SHOWN))
+    parts = results.groups(schema.FINDINGS, _SHOWN)
     worst: list[Row] = []
     total = 0
     codes: Counter[tuple[str, str]] = Counter()

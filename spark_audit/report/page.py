@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE, charts
 from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE
@@ -36,6 +37,7 @@ MOST_ROWS: Final = 200
 """Rows of a table of chains; the audit's own tables have all."""
 
 _HERE: Final = Path(__file__).parent
+_PLACE: Final = ["network", "chain"]
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
 
 
@@ -78,7 +80,7 @@ class ChainPart:
         return f"{self.row['network']} {self.row['chain']}"
 
 
-def write_report(audit: Path, folder: Path) -> list[Path]:
+def write_report(audit: Address, folder: Path) -> list[Path]:
     """Write the report of the audit at `audit` into an empty folder: the page, and its charts as SVG and PNG.
 
     The same audit gives the same page to the byte. Raises `ResultError` where there is no audit or its tables cannot be
@@ -122,11 +124,15 @@ def _place(row: Row) -> Chain:
 
 def _ranked(results: Results) -> list[Row]:
     """Chains that are not verified, then those whose bytes can be told apart, then the others; most bytes first."""
-    told = {path.parent.parent for table in _DRAWN_FIRST for path in results.files(table)}
+    told = {
+        _place(row)
+        for table in _DRAWN_FIRST
+        for part in results.groups(table, _PLACE)
+        for row in part.group_by(_PLACE).aggregate([]).to_pylist()
+    }
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
-        folder = results.out / "items" / f"network={row['network']}" / f"chain={row['chain']}"
-        return row["status"] != "not verified", folder not in told, -row["proof_bytes"], _place(row)
+        return row["status"] != "not verified", _place(row) not in told, -row["proof_bytes"], _place(row)
 
     return sorted(results.rows(schema.CHAINS), key=rank)
 

@@ -40,7 +40,7 @@ _FAVOURITES: Final = {
     _NODES: ("add-cached-node", "as-if-cached", "as-if-not-cached"),
     _TIGHT: ("as-if-cursor", "over-budget", "reorder-items"),
     _ORDERED: ("alter-message", "drop-message", "reorder-messages"),
-    _CALLED: ("alter-message", "drop-message", "empty-sender", "repeat-sender"),
+    _CALLED: ("alter-message", "drop-message", "empty-sender"),
 }
 """Cheats that only these chains give an opportunity to, or the best one: tried more often there."""
 

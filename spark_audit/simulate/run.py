@@ -1,11 +1,9 @@
 """A whole simulation: the networks that are not there yet, made by either engine, and what all of them came to."""
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.emulator.scenario.seeded import MILLION
@@ -13,7 +11,9 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.engine.engine import Mapper
-from pubsub_emulator.spark_audit.history.commit import COMMITS, STAGING, canonical_json, write_atomically
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, canonical_json
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.simulate.population import SEGMENT
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS, NetworkTask, receipt_path, simulate_unit
 
@@ -82,14 +82,15 @@ class Simulated:
 
 
 def simulate(
-    simulation: Simulation, out: Path, engine: Callable[[], Mapper], progress: OnProgress | None = None
+    simulation: Simulation, address: Address | Store, engine: Callable[[], Mapper], progress: OnProgress | None = None
 ) -> Simulated:
-    """Make the networks that are not whole at `out` yet; `engine` is opened only if there are any, and closed.
+    """Make the networks that are not whole at `address` yet; `engine` is opened only if there are any, and closed.
 
-    Raises `SimulationRefused` when `out` holds something else, and what the engine raises. One simulation at a time may
+    Raises `SimulationRefused` when it holds something else, and what the engine raises. One simulation at a time may
     write to a folder.
     """
     _check(simulation)
+    out = open_store(address)
     _prepare(simulation, out)
     tasks = simulation.tasks()
     known = [_receipt(out, task) for task in tasks]
@@ -102,7 +103,7 @@ def simulate(
         runner = engine()
         try:
             units = [task.to_json() for task in fresh]
-            made = runner.map(simulate_unit, units, out, lambda done: report(there + done, len(tasks)))
+            made = runner.map(simulate_unit, units, out.uri, lambda done: report(there + done, len(tasks)))
         finally:
             runner.close()
     new = iter(made)
@@ -118,32 +119,30 @@ def _check(simulation: Simulation) -> None:
         raise SimulationRefused("at most half of the turns can be cheats: half of the collators are honest")
 
 
-def _prepare(simulation: Simulation, out: Path) -> None:
+def _prepare(simulation: Simulation, out: Store) -> None:
     """Claim the folder for this simulation, and clear away what a killed one was about to write."""
-    path = out / RECEIPTS / PLAN
+    path = f"{RECEIPTS}/{PLAN}"
     plan = simulation.plan()
-    if path.is_file():
+    if out.stamp(path) is not None:
         try:
-            found = json.loads(path.read_bytes())
-        except ValueError:
-            raise SimulationRefused(f"{path}: not JSON; remove {out} and begin again") from None
+            found = json.loads(out.read(path))
+        except (ValueError, RecursionError):
+            raise SimulationRefused(f"{out}/{path}: not JSON; remove {out} and begin again") from None
         other = [name for name in plan if not isinstance(found, dict) or found.get(name) != plan[name]]
         if other:
             raise SimulationRefused(
                 f"{out} holds a simulation with another {', '.join(other)}; name another folder or remove it"
             )
-        shutil.rmtree(out / STAGING, ignore_errors=True)
         return
-    if (out / COMMITS).exists():
+    if out.exists(COMMITS):
         raise SimulationRefused(f"{out} holds a history that was not simulated; name another folder")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, canonical_json(plan))
+    out.put(path, canonical_json(plan))
 
 
-def _receipt(out: Path, task: NetworkTask) -> dict[str, Any] | None:
+def _receipt(out: Store, task: NetworkTask) -> dict[str, Any] | None:
     """The receipt of a network that is whole, none otherwise."""
     try:
-        receipt = json.loads(receipt_path(out, task).read_bytes())
+        receipt = json.loads(out.read(receipt_path(task)))
     except (OSError, ValueError):
         return None
     return receipt if isinstance(receipt, dict) and "digest" in receipt else None

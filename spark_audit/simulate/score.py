@@ -3,18 +3,24 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
+from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS
 
 _PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
 
 Charge = tuple[Any, ...]
 """Where a block stands, its hash, who answers for it, and the verdict."""
+
+
+class NoTruth(PubsubError):
+    """A history that does not say which cheats were planted."""
 
 
 @dataclass(slots=True)
@@ -43,11 +49,18 @@ class Score:
         return self.caught.total() / found if found else 1.0
 
 
-def score(history: Path, audit: Path) -> Score:
-    """Hold the findings of the audit at `audit` against the truth in `history`. Raises `CommitError`, `ResultError`."""
+def score(history: Address, audit: Address) -> Score:
+    """Hold the findings of the audit at `audit` against the truth in `history`.
+
+    Raises `NoTruth` for a history that does not say which cheats were planted, `CommitError`, `ResultError`.
+    """
     out = Score()
     due: dict[Charge, str] = {}
-    for row in _truth(History.open(history), out.faults):
+    opened = History.open(history)
+    out.faults += opened.faults
+    if not opened.files(schema.TRUTH) and not opened.root.exists(RECEIPTS):
+        raise NoTruth(f"{opened.root} has no table truth: it was not simulated, and nothing can be scored")
+    for row in _truth(opened, out.faults):
         due[_charge(row, row["verdict"])] = row["strategy"]
         out.planted[row["strategy"]] += 1
     for row in _findings(Results.open(audit)):
@@ -76,8 +89,7 @@ def _truth(history: History, faults: list[Fault]) -> Iterator[dict[str, Any]]:
 
 def _findings(results: Results) -> Iterator[dict[str, Any]]:
     columns = [*_PLACE, "code", "severity"]
-    for path in results.files(schema.FINDINGS):
-        for group in read_groups(path, schema.FINDINGS):
-            for row in group.select(columns).to_pylist():
-                if row["severity"] != Severity.INFO.value:
-                    yield row
+    for group in results.groups(schema.FINDINGS, columns):
+        for row in group.to_pylist():
+            if row["severity"] != Severity.INFO.value:
+                yield row

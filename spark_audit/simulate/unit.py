@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import (
@@ -24,7 +23,9 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.spark_audit.history.commit import canonical_json, write_atomically
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.manifest import canonical_json
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.simulate.population import Population
 
@@ -99,18 +100,19 @@ class Tally:
             self.pubsub.append(ledger.proof_bytes - ledger.static_bytes)
 
 
-def simulate_unit(text: str, history: Path) -> dict[str, Any]:
+def simulate_unit(text: str, history: str) -> dict[str, Any]:
     """`simulate_network` as engines run it."""
     return simulate_network(NetworkTask.from_json(text), history)
 
 
-def simulate_network(task: NetworkTask, history: Path, on_blocks: OnBlocks | None = None) -> dict[str, Any]:
+def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnBlocks | None = None) -> dict[str, Any]:
     """Make one network, add it to the history and return its receipt. Raises `CommitError`, `OSError`."""
     began = time.process_time()
     population = task.population
+    store = open_store(history)
     tally, digest = Tally(), RunDigest()
     network = population.network()
-    with _rare_collection(), HistoryWriter(history, population.name, resume=True) as writer:
+    with _rare_collection(), HistoryWriter(store, population.name, resume=True) as writer:
         for observer in (tally, digest, writer):
             network.observe(observer)
         while tally.candidates < task.blocks:
@@ -132,7 +134,7 @@ def simulate_network(task: NetworkTask, history: Path, on_blocks: OnBlocks | Non
         "digest": digest.value.hex(),
         "cpu_seconds": round(time.process_time() - began, 3),
     }
-    write_atomically(receipt_path(history, task), canonical_json(receipt))
+    store.put(receipt_path(task), canonical_json(receipt))
     return receipt
 
 
@@ -147,9 +149,9 @@ def _rare_collection() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def receipt_path(history: Path, task: NetworkTask) -> Path:
-    """Where the receipt of a network stands."""
-    return history / RECEIPTS / f"{task.population.name}.json"
+def receipt_path(task: NetworkTask) -> str:
+    """Where the receipt of a network is, below the history."""
+    return f"{RECEIPTS}/{task.population.name}.json"
 
 
 def _median(figures: list[int]) -> int:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import tempfile
 from typing import IO, Final
@@ -21,6 +22,10 @@ LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 Compiling for hours to come would double what that costs; `docs/audit.md` has the figures."""
 
+ATTEMPTS: Final = 4
+"""Of a task, in local mode as on a cluster."""
+
+_LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
 """Settings by which whoever submits brings the packages; see `ship`."""
@@ -48,7 +53,7 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         if submitted:
             SparkContext._ensure_initialized()  # noqa: SLF001  # a conf knows what was submitted once there is a gateway
         conf = SparkConf()
-        url = master or conf.get("spark.master", LOCAL) or LOCAL
+        url = _with_retries(master or conf.get("spark.master", LOCAL) or LOCAL)
         local = url.startswith("local")
         if local:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -78,6 +83,12 @@ def last_words() -> str:
     log.seek(0, os.SEEK_END)
     log.seek(max(log.tell() - _LAST_WORDS, 0))
     return log.read().decode(errors="replace").strip()
+
+
+def _with_retries(url: str) -> str:
+    """In local mode Spark gives a task one attempt unless the master says otherwise: a killed worker ends the job."""
+    found = _LOCAL_MASTER.fullmatch(url)
+    return url if found is None else f"local[{found.group(1) or '1'},{ATTEMPTS}]"
 
 
 def _settings(*, local: bool) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""Units of work over Spark: tasks go out as text, receipts come back as text; proofs never pass the JVM (AU-4).
+"""Units as Spark jobs: tasks go out as rows of a DataFrame, receipts come back; no proof passes the JVM (AU-4, AU-14).
 
-A worker opens the Parquet row groups that its task names with pyarrow and writes its result beside the others, so that
-an executor that dies costs the units it was at, and the JVM sees a few kilobytes a unit. History and output must be at
-the same path for driver and workers.
+A worker opens the Parquet row groups that its task names itself, with pyarrow, and writes its result beside the others,
+so that a worker that dies costs the units it was at, and the JVM sees a few kilobytes per unit. History and output are
+at addresses that driver and workers share.
 
-Tasks are the elements of an RDD: what is distributed is work and no rows, and a JVM that loads no SQL starts in half
-the time.
+Each task is a partition of its own and the heaviest come first, so all cores are at work to the end, however many there
+are and whenever they come. Retries are Spark's.
 """
 
 import json
@@ -13,25 +13,27 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import count
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
 
+import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
-from pubsub_emulator.spark_audit.engine.engine import Report, Unit
+from pubsub_emulator.spark_audit.engine.engine import Report, Unit, heaviest_first
 from pubsub_emulator.spark_audit.spark.context import SparkUnavailable, last_words, start_context
-from pubsub_emulator.spark_audit.spark.units import run_unit
+from pubsub_emulator.spark_audit.spark.units import ANSWER, run_units
 
 _POLL_SECONDS: Final = 0.5
-_MOST_PARTITIONS: Final = 4096
-_PARTITIONS_A_CORE: Final = 8
-"""A partition costs the JVM some 20 ms of CPU; this many for each core keep all cores at work to the end."""
-
 _GROUPS: Final = count(1)
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
+_ONE_ROW_A_PARTITION: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+}
+"""A table that comes from Arrow makes a partition of each batch, unless it is small enough to stay on the driver."""
 
 
 class SparkMapper:
@@ -44,25 +46,35 @@ class SparkMapper:
         self.context = running or start_context(master)
         self.mine = running is None
 
-    def map(self, unit: Unit, tasks: Sequence[str], out: Path, report: Report) -> list[dict[str, Any]]:
+    def map(
+        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+    ) -> list[dict[str, Any]]:
         """The receipts of all tasks, in their order. Raises `SparkUnavailable` when the job is lost."""
         if not tasks:
             return []
         # A group of its own: the tasks of an earlier batch of the same unit must not be counted again.
         group = f"{unit.__name__}-{next(_GROUPS)}"
-        partitions = min(len(tasks), _MOST_PARTITIONS, self.context.defaultParallelism * _PARTITIONS_A_CORE)
         done = Event()
-
-        def tell(finished: int) -> None:
-            report(len(tasks) * finished // partitions)
-
-        watcher = Thread(target=_watch, args=(self.context, group, done, tell), daemon=True)
+        watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
+        order = heaviest_first(len(tasks), weights)
+        size = f", {sum(weights):,} bytes to read" if weights is not None and unit.__name__ == "judge_segment" else ""
         try:
-            self.context.setJobGroup(group, f"pubsub: {unit.__name__}")
+            self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
             watcher.start()
-            # Nothing is shuffled: a lost executor loses what it is at, and units whose result is there end at once.
-            numbered = self.context.parallelize(list(enumerate(tasks)), partitions)
-            receipts = dict(numbered.map(partial(run_unit, unit, str(out.resolve()))).collect())
+            session = SparkSession(self.context)
+            before = {name: session.conf.get(name, None) for name in _ONE_ROW_A_PARTITION}
+            try:
+                for name, value in _ONE_ROW_A_PARTITION.items():
+                    session.conf.set(name, value)
+                table = pa.table({"number": order, "task": [tasks[at] for at in order]})
+                answers = session.createDataFrame(table).mapInArrow(partial(run_units, unit, out), ANSWER).collect()
+            finally:
+                for name, kept in before.items():
+                    if kept is None:
+                        session.conf.unset(name)
+                    else:
+                        session.conf.set(name, kept)
+            receipts = {answer["number"]: answer["receipt"] for answer in answers}
         except (PySparkException, Py4JError) as error:
             raise SparkUnavailable(f"the Spark job failed: {_reason(error)}") from error
         finally:

@@ -2,17 +2,25 @@
 
 import gc
 import json
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
 
 from pubsub_emulator.spark_audit.engine.engine import Unit
 
+ANSWER: Final = "number long, receipt string"
+"""The columns that come back, as Spark writes a schema."""
 
-def run_unit(unit: Unit, out: str, task: tuple[int, str]) -> tuple[int, str]:
-    """Run the unit on a numbered task, and hand back its number and its receipt as JSON."""
+
+def run_units(unit: Unit, out: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run the unit on each row of `number` and `task`, and hand back its number and its receipt as JSON."""
     _settle()
-    number, text = task
-    return number, json.dumps(unit(text, Path(out)))
+    for batch in batches:
+        for number, text in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            receipt = json.dumps(unit(text, out))
+            yield pa.RecordBatch.from_pydict({"number": [number], "receipt": [receipt]})
 
 
 @cache

@@ -26,6 +26,7 @@ from guard_attacks import (
     parent_state_is_left_alone,
     partially,
     proofs_of,
+    senders_out_of_order,
     stops_where_it_must,
     too_many_messages,
 )
@@ -66,7 +67,8 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "decreased relay parent": lambda: blocks_of("decreased-relay-parent"),
     "misreported weight": lambda: blocks_of("under-report-messages", "over-report-messages"),
     "too many messages": lambda: too_many_messages,
-    "senders": lambda: blocks_of("empty-sender", "repeat-sender"),
+    "senders": lambda: blocks_of("empty-sender"),
+    "order of senders": lambda: senders_out_of_order,
     "forged messages": lambda: blocks_of("drop-message", "alter-message", "forge-message"),
     "unknown relay parent": lambda: blocks_of("unknown-relay-parent"),
     "claimed root": lambda: blocks_of("claimed-root"),
@@ -144,7 +146,7 @@ GUARDS = [
         validate.check_messages_weight,
         "not all(a < b for a, b in pairwise(senders)) or ",
         "",
-        "senders",
+        "order of senders",
     ),
     Guard(
         "senders-speak",
@@ -199,7 +201,7 @@ GUARDS = [
     Guard("stop-at-a-slot", SlotCache._read, "self.meter.check()", "pass", "stops, slots"),
     Guard("stop-at-a-cached-node", NodeCache.lookup, "self.meter.check()", "pass", "stops, nodes"),
     # The walk
-    Guard("node-charged-once", _ChildTrie.child, "node = self.taken.get(reference)", "node = None", "charges"),
+    Guard("node-charged-once", _ChildTrie.node, "node = self.meter.taken.get(reference)", "node = None", "charges"),
     Guard("root-length", _Walk.top_path, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
     Guard("bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"),
     Guard("bad-entry", _ChildTrie.value, "except ScaleError", "except ZeroDivisionError", "no entries"),

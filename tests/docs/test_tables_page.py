@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
-from pubsub_emulator.spark_audit.history.reader import HISTORY_TABLES
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"

@@ -7,6 +7,7 @@ from typing import Any
 from pubsub_emulator.spark_audit.audit.results import Results, write_report, write_result
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import Row, empty_row
+from pubsub_emulator.spark_audit.history.storage import open_store
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'{{7*7}}<svg/onload=alert(2)>"
 
@@ -32,11 +33,12 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
     folders = {"summary/forged": tables}
     if items:
         row = items[schema.BLOCK_MEASURES][0]
-        folders[f"items/network={row['network']}/chain={row['chain']}/00000000-forged"] = items
+        folders[f"items/network={row['network']}/00000000-forged"] = items
+    place = open_store(out)
     for folder, held in folders.items():
-        receipt = write_result(out / folder, held, {})
-        for name in receipt["rows"]:
-            named.setdefault(name, []).append(f"{folder}/{name}.parquet")
+        receipt = write_result(place, folder, {table.name: (table, rows) for table, rows in held.items()}, {})
+        for name, (path, _size) in receipt["files"].items():
+            named.setdefault(name, []).append(path)
     plain = {
         "verifier": "0",
         "digest": "00",
@@ -45,11 +47,14 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
         "proof_bytes": 0,
         "candidates_per_second": None,
         "findings": {"error": 0, "info": 0, "warning": 0},
+        "head": "ab" * 32,
+        "complete_up_to": "head 0xab, as the history itself says",
+        "history": "history",
         "quarantined": len(tables.get(schema.QUARANTINE, ())),
         "tables": named,
         "folders": list(folders),
     }
-    write_report(out, {**plain, **report})
+    write_report(place, {**plain, **report})
     return out
 
 

@@ -157,9 +157,9 @@ def test_there_is_no_report_without_an_audit(tmp_path: Path) -> None:
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     audit = forge(tmp_path / "audit", {schema.CHAINS: [chain()]})
-    (audit / "summary/forged/chains.parquet").write_bytes(b"PAR1")
+    next((audit / "summary/forged").glob("chains-*.parquet")).write_bytes(b"PAR1")
     (tmp_path / "out").mkdir()
-    with pytest.raises(ResultError, match=r"chains\.parquet"):
+    with pytest.raises(ResultError, match=r"chains-\w+\.parquet"):
         write_report(audit, tmp_path / "out")
 
 

@@ -11,10 +11,11 @@ import pytest
 from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
 
 from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.results import REPORT, ResultError, Results
+from pubsub_emulator.spark_audit.audit.results import LEDGER, REPORT, ResultError, Results
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, Progress, audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import canonical_json
+from pubsub_emulator.spark_audit.history.manifest import canonical_json
+from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,7 @@ def test_a_second_run_judges_nothing_and_says_the_same(tmp_path: Path) -> None:
     assert (second.units_judged, second.units_skipped, second.engine) == (0, first.units_judged, None)
     assert (second.digest, second.chains, second.exit_code) == (first.digest, first.chains, first.exit_code)
     changed = {name for name, data in _contents(tmp_path / "out").items() if kept.get(name) != data}
-    assert changed == {REPORT}
+    assert changed <= {REPORT, LEDGER}
 
 
 def test_a_run_with_nothing_new_does_not_load_spark(tmp_path: Path) -> None:
@@ -65,8 +66,8 @@ def test_new_segments_cost_only_themselves(tmp_path: Path) -> None:
             judged.append((result.units_judged, result.units_skipped))
         network.finish()
     grown = audit(tmp_path / "history", tmp_path / "out", engine="python")
-    assert [new + old for new, old in judged] == [3, 6, 9]
-    assert all(new == 3 for new, _old in judged)
+    assert [new + old for new, old in judged] == [1, 2, 3]
+    assert all(new == 1 for new, _old in judged)
     assert grown.digest == audit(tmp_path / "history", tmp_path / "whole", engine="python").digest
 
 
@@ -83,7 +84,8 @@ def test_a_damaged_receipt_is_made_again(tmp_path: Path) -> None:
     first = audit(history, tmp_path / "out", engine="python")
     receipts = sorted((tmp_path / "out" / "items").rglob("receipt.json"))
     receipts[0].write_bytes(b"{")
-    (receipts[1].parent / "block_measures.parquet").unlink()
+    next(receipts[1].parent.glob("block_measures-*.parquet")).unlink()
+    (tmp_path / "out" / LEDGER).unlink()
     again = audit(history, tmp_path / "out", engine="python")
     assert (again.units_judged, again.digest) == (2, first.digest)
 
@@ -92,6 +94,7 @@ def test_results_that_no_report_names_are_removed(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 5)
     stale = tmp_path / "out" / "items" / "network=dev" / "chain=2000" / "00000000-stale"
     stale.mkdir(parents=True)
+    (stale / "receipt.json").write_bytes(b"{}")
     result = audit(history, tmp_path / "out", engine="python")
     assert not stale.exists()
     assert all((tmp_path / "out" / folder).is_dir() for folder in result.report["folders"])
@@ -147,6 +150,7 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
     result = audit(history, tmp_path / "out", engine="python", progress=seen.append)
     report = json.loads((tmp_path / "out" / REPORT).read_bytes())
     assert report == json.loads(canonical_json(result.report))
+    assert report["complete_up_to"] == f"head 0x{History.open(history).head}, as the history itself says"
     expected: dict[str, Any] = {
         "exit_code": 1,
         "digest": result.digest,
@@ -155,11 +159,11 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
         "judged": result.candidates,
         "codes": {"Equivocation": 1, "OmittedBelowBudget": 1},
         "quarantined": 0,
-        "units": {"judged": 6, "skipped": 0},
+        "units": {"judged": 2, "skipped": 0},
     }
     assert {name: report[name] for name in expected} == expected
     assert {progress.phase for progress in seen} == {"verify", "chains", "summary"}
-    assert Progress("verify", 6, 6) in seen
+    assert Progress("verify", 2, 2) in seen
     assert Results.open(tmp_path / "out").report == report
 
 

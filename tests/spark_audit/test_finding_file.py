@@ -49,8 +49,9 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def findings(audited: Path) -> list[Finding]:
     report = json.loads((audited / "run_report.json").read_bytes())
     from pubsub_emulator.spark_audit.audit.results import Results  # noqa: PLC0415  # what is tested must not need it
+    from pubsub_emulator.spark_audit.history.storage import open_store  # noqa: PLC0415  # the same
 
-    return list(Results(audited, report).rows(schema.FINDINGS))
+    return list(Results(open_store(audited), report).rows(schema.FINDINGS))
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, read_rows
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
-from pubsub_emulator.spark_audit.history.commit import write_parquet
+from pubsub_emulator.spark_audit.history.commit import encode_parquet
+from pubsub_emulator.spark_audit.history.manifest import digest_of
 from pubsub_emulator.spark_audit.history.reader import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
+from pubsub_emulator.spark_audit.history.storage import open_store
 
 TABLES = {**HISTORY_TABLES, **RESULT_TABLES}
 
@@ -53,9 +55,11 @@ def test_rows_come_back_from_a_file_as_they_were_written(
 ) -> None:
     table = TABLES[name]
     rows = data.draw(_rows(table))
-    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
-    write_parquet(path, table, rows)
-    back = list(read_rows(path, table))
+    store = open_store(tmp_path_factory.mktemp("rows"))
+    content = encode_parquet(table, rows)
+    path = f"rows-{digest_of(content)[:32]}.parquet"
+    store.put(path, content)
+    back = list(read_rows(store, path, table))
 
     def ordered(some: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return sorted(some, key=lambda row: encode_row(table, row))
@@ -117,7 +121,7 @@ def test_a_row_that_does_not_fit_is_refused_before_anything_is_written(change: d
 def test_files_are_zstd_compressed_and_carry_page_checksums(tmp_path: Any) -> None:
     path = tmp_path / "nodes.parquet"
     row = {"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"x"}
-    write_parquet(path, schema.NODES, [row])
+    path.write_bytes(encode_parquet(schema.NODES, [row]))
     assert pq.read_metadata(path).row_group(0).column(4).compression == "ZSTD"
 
 

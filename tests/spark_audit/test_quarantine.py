@@ -1,6 +1,5 @@
 """What cannot be read is named with its place and reason; everything else is still read and judged (AU-5)."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from audit_support import write_history
+from history_forgery import load, rewrite_manifests, store
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import COMMITS, Part, canonical_json, digest_of, write_commit
+from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
 from pubsub_emulator.spark_audit.history.schema import Table
 
@@ -119,11 +120,10 @@ def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
     ]
 
 
-def test_an_unknown_table_is_quarantined(history: Path) -> None:
-    entry = replace(History.open(history).files(schema.BLOCKS)[0], table="riddles")
-    units = list(read_file(history, entry))
-    assert isinstance(units[0], Fault)
-    assert "'riddles' is not known" in units[0].error
+def test_a_manifest_that_names_an_unknown_table_is_quarantined(history: Path) -> None:
+    rewrite_manifests(history, lambda body: body["files"][0].update(table="riddles"))
+    faults = History.open(history).faults
+    assert {fault.error for fault in faults} == {"a table named 'riddles' is not known"}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_an_unknown_table_is_quarantined(history: Path) -> None:
     [
         (lambda path: path.write_bytes(b"{"), "not JSON"),
         (lambda path: path.write_bytes(b"[]"), "manifest format None"),
-        (lambda path: path.write_bytes(path.read_bytes().replace(b'"segment":1', b'"segment":2')), "digest"),
-        (lambda path: path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":9')), "format 9"),
+        (lambda path: path.write_bytes(path.read_bytes().replace(b'"segment":1', b'"segment":3')), "digest"),
+        (lambda path: path.write_bytes(path.read_bytes().replace(b'"format":2', b'"format":9')), "format 9"),
     ],
 )
 def test_a_damaged_manifest_is_quarantined_and_its_segment_is_missing(
@@ -149,27 +149,20 @@ def test_a_damaged_manifest_is_quarantined_and_its_segment_is_missing(
 
 
 def test_a_manifest_without_its_fields_is_quarantined(history: Path) -> None:
-    path = next((history / COMMITS).glob("dev-00000001-*.json"))
-    body = json.loads(path.read_bytes())
-    del body["files"], body["digest"]
-    path.write_bytes(canonical_json({**body, "digest": digest_of(canonical_json(body))}))
-    faults = History.open(history).faults
-    assert [(fault.path, fault.error) for fault in faults] == [
-        (f"{COMMITS}/{path.name}", "the manifest lacks or misstates 'files'")
-    ]
+    rewrite_manifests(history, lambda body: body.pop("files"))
+    assert {fault.error for fault in History.open(history).faults} == {"the manifest lacks or does not know 'files'"}
 
 
-def test_rows_of_an_unknown_chain_are_quarantined(history: Path) -> None:
+def test_rows_of_an_unknown_chain_are_quarantined(history: Path, tmp_path: Path) -> None:
     """Blocks of a chain that no checkpoint starts cannot be judged, and stop nothing else."""
-    opened = History.open(history)
-    rows = [{**row, "chain": 4000} for row in opened.rows(opened.files(schema.BLOCKS, "dev", 2000, 0), [])]
-    write_commit(history, "dev", 0, [Part(schema.BLOCKS, rows, "stray", 4000)], {})
-    result = _audit(history)
+    segments = load(history)
+    segments[0].parts["blocks", 4000] = [{**row, "chain": 4000} for row in segments[0].parts["blocks", 2000]]
+    result = _audit(store(segments, tmp_path / "forged"))
     assert result.exit_code == 3
     assert _statuses(result)[4000] == "not verified"
     assert _statuses(result)[2000] == "verified"
-    found = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
-    assert found == ["the segment's checkpoint is not in the history"]
+    found = {row["error"] for row in result.results.rows(schema.QUARANTINE) if row["segment"] == 0}
+    assert found == {"the segment's checkpoint is not in the history"}
 
 
 def test_a_file_is_judged_again_once_it_is_mended(history: Path, pristine: Path) -> None:
@@ -189,13 +182,13 @@ def test_files_that_no_manifest_names_are_no_part_of_the_history(history: Path) 
     assert result.report["uncommitted_files"] == 1
 
 
-def test_two_nodes_of_one_number_are_neither(history: Path) -> None:
+def test_two_nodes_of_one_number_are_neither(history: Path, tmp_path: Path) -> None:
     """A second table of a segment would change which node a proof means."""
-    opened = History.open(history)
-    rows = list(opened.rows(opened.files(schema.NODES, "dev", None, 1), []))
+    segments = load(history)
+    rows = segments[1].parts["nodes", None]
     swapped = [{**row, "number": (row["number"] + 1) % len(rows)} for row in rows]
-    write_commit(history, "dev", 1, [Part(schema.NODES, swapped, "second")], {})
-    result = _audit(history)
+    segments[1].extra.append(Part(schema.NODES, swapped, "second"))
+    result = _audit(store(segments, tmp_path / "forged"))
     assert result.exit_code == 3
     assert any("there are two nodes" in row["error"] for row in result.results.rows(schema.QUARANTINE))
     assert not result.codes, "nobody is accused"

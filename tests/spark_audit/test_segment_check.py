@@ -148,7 +148,7 @@ def test_the_verifier_and_nobody_else_is_believed_about_an_included_block(tmp_pa
     result = _run(tmp_path, cheats={3: include_invalid})
     rows = _findings(result)
     assert [(row["code"], row["severity"]) for row in rows] == [("StateRootMismatch", "error")]
-    assert (result.exit_code, _status(result), _status(result, 1000)) == (1, "not verified", "verified")
+    assert (result.exit_code, _status(result), _status(result, 1000)) == (5, "not verified", "verified")
     chain = next(row for row in result.chains if row["chain"] == SUBSCRIBER)
     assert "segment 0 was not judged to its end" in chain["reasons"]
     assert chain["judged"] == chain["candidates"] - 1, "block 4 of segment 0 stands on a state that nobody vouches for"
@@ -230,7 +230,7 @@ def test_a_checkpoint_without_the_root_of_its_header_starts_nothing(tmp_path: Pa
         return replace(record, state=state)
 
     result = _run(tmp_path, checkpoints=forge)
-    assert result.exit_code == 1, "the seam before it is broken too"
+    assert result.exit_code == 5, "the seam before it is broken too"
     errors = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
     assert errors == ["the checkpoint's state does not have the root that its header commits to"]
 

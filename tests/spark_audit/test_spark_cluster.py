@@ -192,7 +192,7 @@ def test_a_submitted_job_whose_executors_are_killed_gives_the_digest_of_an_undis
             stderr=log,
         )
         try:
-            committed = lambda: len(list(out.glob(f"items/*/*/*/{RECEIPT}")))  # noqa: E731  # read where it is waited for
+            committed = lambda: len(list(out.glob(f"items/*/*/{RECEIPT}")))  # noqa: E731  # read where it is waited for
             total = plain.units_judged
             _await(lambda: job.poll() is not None or committed() == total - 1, "all parts but one")
             assert job.poll() is None, (tmp_path / "submit.log").read_text()

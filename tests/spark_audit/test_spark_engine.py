@@ -9,11 +9,11 @@ from pyspark import SparkContext
 
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, Progress, audit
+from pubsub_emulator.spark_audit.engine import segment_task
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
-from pubsub_emulator.spark_audit.spark import job
 from pubsub_emulator.spark_audit.spark.job import SparkMapper
 from pubsub_emulator.spark_audit.spark.ship import PACKAGE, build_archive
 
@@ -45,15 +45,24 @@ def _rows(result: AuditResult) -> dict[str, list[bytes]]:
     }
 
 
-@pytest.mark.parametrize("partitions", [1, 4096])
-def test_every_row_is_the_plain_paths_however_the_work_is_cut(
-    spark: SparkContext, history: Path, plain: AuditResult, partitions: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("engine", ["spark", "pool"])
+@pytest.mark.parametrize("large", [segment_task.LARGE, 1])
+def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917  # fixtures and two parameters
+    spark: SparkContext,
+    history: Path,
+    plain: AuditResult,
+    engine: str,
+    large: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
+    """AU-4, AU-14: three engines, one task a segment or two, the same rows."""
     del spark
-    monkeypatch.setattr(job, "_PARTITIONS_A_CORE", partitions)
+    monkeypatch.setattr(segment_task, "LARGE", large)
     seen: list[Progress] = []
-    result = audit(history, history.with_name(f"spark-{partitions}"), progress=seen.append)
-    assert result.engine == "spark"
+    result = audit(history, tmp_path / "out", engine=engine, progress=seen.append)
+    assert result.engine == engine
+    assert result.units_judged > plain.units_judged or large > 1
     assert _rows(result) == _rows(plain)
     assert (result.digest, result.exit_code, result.chains) == (plain.digest, plain.exit_code, plain.chains)
     assert seen[-1].done == seen[-1].total
@@ -63,7 +72,7 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(
 
 def test_what_one_engine_judged_the_other_takes_over(spark: SparkContext, history: Path, plain: AuditResult) -> None:
     del spark
-    again = audit(history, plain.out)
+    again = audit(history, plain.out, engine="spark")
     assert (again.units_judged, again.engine, again.digest) == (0, None, plain.digest)
 
 
@@ -73,7 +82,7 @@ def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
     del spark
     (tmp_path / "items").write_text("in the way")
     with pytest.raises(AuditFailed, match="the Spark job failed") as failure:
-        audit(history, tmp_path)
+        audit(history, tmp_path, engine="spark")
     assert failure.value.exit_code == 4
 
 

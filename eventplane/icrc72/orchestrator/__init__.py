@@ -1,1 +1,0 @@
-"""The orchestrator: registers publications and subscriptions, assigns broadcasters, coordinates replays."""

@@ -1,0 +1,91 @@
+"""`DryRunApi`: what a call would do in the next block, with nothing kept.
+
+Result< { Result<PostDispatchInfo, { PostDispatchInfo, DispatchError }>, Vec<event>, Option<message>,
+          Vec<(destination, Vec<message>)> }, Error >
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pubsub_emulator.emulator.network.parachain import pack
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.accounts.apply import BASE_WEIGHT
+from pubsub_emulator.runtime.accounts.chain import ChainRuntime, begin
+from pubsub_emulator.runtime.accounts.publisher import published
+from pubsub_emulator.runtime.accounts.utility import origin_caller
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.calls import CallReader
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, PostDispatchInfo, encode_weight
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
+from pubsub_emulator.runtime.relay.dmp import QUEUES
+from pubsub_emulator.xcm import Location, Parachain, Publish
+from pubsub_emulator.xcm.location import PARENT
+
+XCM_VERSION: Final = 5
+_VERSION_NOT_KNOWN: Final = b"\x01\x01"
+"""`Err(VersionedConversionFailed)`."""
+
+__all__ = ["BASE_WEIGHT", "dry_run_call"]
+
+
+def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Reader) -> bytes:
+    """What `dry_run_call(origin, call, version)` answers; `reader` is at its arguments. Raises `ScaleError`."""
+    arguments = CallReader(reader.data, runtime.calls, reader.pos)
+    origin, call = origin_caller.read(arguments), runtime.calls.read(arguments)
+    version = arguments.uint(4)
+    reader.pos = arguments.pos
+    if version != XCM_VERSION:
+        return _VERSION_NOT_KNOWN
+    storage = begin(state, header)
+    system.note_extrinsic(storage, 0)
+    before = dict(QUEUES.items(storage))
+    try:
+        with storage.transaction():
+            outcome = runtime.calls.dispatch(storage, origin, call)
+    except PubsubError:  # in a block, it would make its extrinsic invalid
+        outcome = DispatchOutcome(PostDispatchInfo(runtime.calls.weight(call)), Other())
+    emitted = [event.encode() for event in events.events(storage)]
+    forwarded = [*_downward(before, dict(QUEUES.items(storage))), *_upward(storage)]
+    return b"".join(
+        (
+            b"\x00",
+            _encode_outcome(outcome),
+            encode_compact(len(emitted)),
+            *emitted,
+            b"\x00",
+            encode_compact(len(forwarded)),
+            *forwarded,
+        )
+    )
+
+
+def _encode_outcome(outcome: DispatchOutcome) -> bytes:
+    info = b"\x01" + encode_weight(outcome.info.weight) + b"\x00"
+    return b"\x00" + info if outcome.error is None else b"\x01" + info + outcome.error.encode()
+
+
+def _destination(location: Location, messages: Iterable[bytes]) -> bytes:
+    listed = list(messages)
+    return bytes((XCM_VERSION,)) + Location.codec.encode(location) + encode_compact(len(listed)) + b"".join(listed)
+
+
+def _downward(
+    before: Mapping[ParaId, list[InboundDownwardMessage]], after: Mapping[ParaId, list[InboundDownwardMessage]]
+) -> list[bytes]:
+    """What was queued for parachains."""
+    out = []
+    for para, queue in after.items():
+        new = queue[len(before.get(para, ())) :]
+        if new:
+            out.append(_destination(Location(0, (Parachain(para),)), (message.msg for message in new)))
+    return out
+
+
+def _upward(storage: Storage) -> list[bytes]:
+    """What would be sent to the relay chain."""
+    publishes = [Publish(entry.key, entry.value, entry.ttl) for entry in published(storage)]
+    return [_destination(PARENT, pack(publishes))] if publishes else []

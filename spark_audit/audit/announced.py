@@ -1,0 +1,76 @@
+"""The tables of collator sets and subscriptions, held against the states that the chain's blocks lead to."""
+
+from collections.abc import Iterator, Sequence
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.spark_audit.history.rows import Row, encode_items
+
+
+class Announced:
+    """One segment's rows of `authorities` and `subscriptions` about one chain.
+
+    A row says what holds from a block on, so it is compared with the state before that block. Every change within the
+    segment needs its row, and at genesis both tables do; rows about blocks before the segment cannot be checked here.
+    """
+
+    def __init__(self, rows: Sequence[Row] | None, start: Header, state: State, *, genesis: bool) -> None:
+        self._silent = rows is None
+        rows = rows or ()
+        self._keys = {row["from_block"]: row for row in rows if "keys" in row}
+        self._items = {row["from_block"]: row for row in rows if "items" in row}
+        self._errors = [f"two rows say what holds from a block on ({len(rows)} rows)"] * (
+            len(self._keys) + len(self._items) != len(rows)
+        )
+        self._start = start.number
+        self._last = start.number
+        self._code, self._authorities = _code(state), AUTHORITIES.get(Storage(state))
+        self._compare(start.number + 1, state, changed=genesis, new_keys=genesis)
+
+    def reach(self, header: Header, state: State) -> None:
+        """The chain is at another block, or at the same after a refused one."""
+        if header.number == self._last:
+            return
+        self._last = header.number
+        code, keys = _code(state), AUTHORITIES.get(Storage(state))
+        changed = code != self._code and _subscriptions(code) != _subscriptions(self._code)
+        if changed or keys != self._authorities or header.number + 1 in self._keys or header.number + 1 in self._items:
+            self._compare(header.number + 1, state, changed=changed, new_keys=keys != self._authorities)
+        self._code, self._authorities = code, keys
+
+    def errors(self) -> Iterator[str]:
+        """What the tables say wrongly, once the segment is at its end."""
+        if self._silent:  # not all rows could be read, which is told elsewhere
+            return
+        yield from self._errors
+        for number in sorted({*self._keys, *self._items}):
+            if not self._start < number:
+                continue  # told before the segment began
+            yield f"a row says what holds from block {number} on, which the segment does not reach"
+
+    def _compare(self, number: int, state: State, *, changed: bool, new_keys: bool) -> None:
+        keys, items = self._keys.pop(number, None), self._items.pop(number, None)
+        if keys is None and new_keys:
+            self._errors.append(f"no row of authorities says who authors from block {number} on")
+        if keys is not None and keys["keys"] != AUTHORITIES.get(Storage(state)):
+            self._errors.append(f"authorities says that others author from block {number} on than the state does")
+        subscribed = _subscriptions(_code(state))
+        if items is None and changed:
+            self._errors.append(f"no row of subscriptions says what holds from block {number} on")
+        if items is not None:
+            stated = {row["publisher"]: row["keys"] for row in items["items"]}
+            right = stated == subscribed and list(stated) == list(subscribed) and len(stated) == len(items["items"])
+            if not right or items["hash"] != blake2_256(encode_items(subscribed)):
+                self._errors.append(f"subscriptions says otherwise than the state from block {number} on")
+
+
+def _code(state: State) -> bytes:
+    return state.top.get(CODE) or b""
+
+
+def _subscriptions(code: bytes) -> dict[int, list[bytes]]:
+    return {int(para): list(keys) for para, keys in decode_spec(code).subscriptions.items()}

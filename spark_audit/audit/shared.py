@@ -1,0 +1,126 @@
+"""What the chains of a segment share, read once: proof nodes, relay headers, changes of collators and subscriptions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.engine.segment_task import Task, files_before
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.manifest import FileEntry
+from pubsub_emulator.spark_audit.history.reader import Fault, read_file
+from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
+
+RelayBlock = tuple[Hash, int | None]
+"""Storage root, and the slot that no candidate judged there may exceed."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """One segment's common files; faults are noted once, and `passing` says whether one may be gone next time."""
+
+    task: Task
+    store: Store
+    faults: list[Fault] = field(default_factory=list)
+    _nodes: dict[int, bytes] | None = None
+    _relay: dict[int, RelayBlock] = field(default_factory=dict)
+    _roots: dict[int, set[bytes]] = field(default_factory=dict)
+    _older_read: bool = False
+    _changes: dict[int, list[Row]] | None = None
+    _changes_whole: bool = True
+
+    @staticmethod
+    def of(task: Task) -> "Shared":
+        """What a task's chains share; the relay headers are read at once, the rest when it is asked for."""
+        out = Shared(task, open_store(task.root))
+        out._read_relay(task.relay)
+        return out
+
+    @property
+    def passing(self) -> bool:
+        """Whether a read failed that may succeed another time."""
+        return any(fault.passing for fault in self.faults)
+
+    @property
+    def readable(self) -> bool:
+        """Whether everything could be read."""
+        return not self.faults
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether the history names relay headers of this very segment."""
+        return any(entry.segment == self.task.segment for entry in self.task.relay)
+
+    def nodes(self) -> Mapping[int, bytes]:
+        """The nodes of the segment by number, each checked against its hash; no number has two."""
+        if self._nodes is None:
+            self._nodes = self._read_nodes()
+        return self._nodes
+
+    def relay(self, number: int) -> RelayBlock | None:
+        """What the relay headers say of a relay block, `None` when they do not know it."""
+        if number not in self._relay and not self._older_read:
+            self._older_read = True
+            read = {entry.path for entry in self.task.relay}
+            older = files_before(self.task.root, self.task.network, self.task.segment)
+            headers = (entry for entry in older if entry.table == schema.RELAY_HEADERS.name)
+            self._read_relay(tuple(entry for entry in headers if entry.path not in read))
+        return self._relay.get(number)
+
+    def relay_roots(self, number: int) -> set[bytes]:
+        """Every storage root that the headers give a relay block."""
+        return self._roots.get(number, set())
+
+    def changes(self, chain: int) -> list[Row] | None:
+        """The rows of `authorities` and `subscriptions` about a chain, `None` when not all could be read."""
+        if self._changes is None:
+            self._changes = {}
+            before = len(self.faults)
+            for entry in self.task.changes:
+                for row in self._rows(entry):
+                    self._changes.setdefault(row["chain"], []).append(row)
+            self._changes_whole = len(self.faults) == before
+        return self._changes.get(chain, []) if self._changes_whole else None
+
+    def _rows(self, entry: FileEntry) -> list[Row]:
+        rows: list[Row] = []
+        for unit in read_file(self.store, entry):
+            if isinstance(unit, Fault):
+                self.faults.append(unit)
+                continue
+            for row in unit.to_pylist():
+                if row["network"] != self.task.network or row.get("segment", self.task.segment) != self.task.segment:
+                    self._fault(entry, "a row of another network or segment stands here")
+                else:
+                    rows.append(row)
+        return rows
+
+    def _read_nodes(self) -> dict[int, bytes]:
+        out: dict[int, bytes] = {}
+        twice: set[int] = set()
+        for entry in self.task.nodes:
+            for row in self._rows(entry):
+                number, data = row["number"], row["data"]
+                if blake2_256(data) != row["hash"]:
+                    self._fault(entry, f"node {row['hash'].hex()} does not have that hash")
+                elif out.setdefault(number, data) != data:
+                    self._fault(entry, f"there are two nodes {number} in the segment")
+                    twice.add(number)
+        return {number: data for number, data in out.items() if number not in twice}
+
+    def _read_relay(self, entries: tuple[FileEntry, ...]) -> None:
+        """A number that two rows give different roots or slots is damage: neither is believed."""
+        twice: set[int] = set()
+        for entry in entries:
+            for row in self._rows(entry):
+                number, found = row["number"], (Hash(row["storage_root"]), row["slot"])
+                self._roots.setdefault(number, set()).add(row["storage_root"])
+                if self._relay.setdefault(number, found) != found and row["hash"] is not None:
+                    self._fault(entry, f"relay block {number} has two storage roots or slots")
+                    twice.add(number)
+        for number in twice:
+            del self._relay[number]
+
+    def _fault(self, entry: FileEntry, error: str) -> None:
+        self.faults.append(Fault(entry.path, error, None, entry.network, None, entry.segment))

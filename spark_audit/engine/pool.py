@@ -1,0 +1,188 @@
+"""Units on processes of this machine: each is a Python of its own that reads tasks from a pipe and answers on another.
+
+The workers import this program and nothing of the program that started them, so a script needs no main guard. One that
+dies is replaced and its unit given out again, up to `ATTEMPTS` times.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Any, Final
+
+import pubsub_emulator
+from pubsub_emulator.spark_audit.engine.engine import EngineLost, Report, Unit, heaviest_first, usable_cores
+
+ATTEMPTS: Final = 4
+"""As many as Spark makes by default."""
+
+
+class PoolMapper:
+    """Units over processes; started with the first tasks and kept until `close`."""
+
+    name = "pool"
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._most = workers or usable_cores()
+        self._workers: list[_Worker] = []
+
+    def map(
+        self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
+    ) -> list[dict[str, Any]]:
+        """The receipts of all tasks, in their order. Raises `EngineLost`."""
+        while len(self._workers) < min(self._most, len(tasks)):
+            self._workers.append(_Worker())
+        batch = _Batch(f"{unit.__module__}:{unit.__qualname__}", tasks, out, heaviest_first(len(tasks), weights))
+        threads = [Thread(target=batch.serve, args=(worker,), daemon=True) for worker in self._workers]
+        for thread in threads:
+            thread.start()
+        try:
+            batch.wait(report)
+        except BaseException as error:
+            batch.stop(f"stopped by {type(error).__name__}")
+            self.close()  # what the workers are at is dropped with them
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+        return batch.receipts()
+
+    def close(self) -> None:
+        """Stop the workers."""
+        for worker in self._workers:
+            worker.stop()
+        self._workers.clear()
+
+
+class _Batch:
+    """The tasks of one call, and what came of them."""
+
+    def __init__(self, unit: str, tasks: Sequence[str], out: str, order: Sequence[int]) -> None:
+        self._unit = unit
+        self._tasks = tasks
+        self._out = out
+        self._waiting = deque((at, 1) for at in order)
+        self._done: dict[int, dict[str, Any]] = {}
+        self._error: str | None = None
+        self._changed = Condition()
+
+    def serve(self, worker: "_Worker") -> None:
+        """Have a worker do tasks until there are none."""
+        while (taken := self._take()) is not None:
+            at, attempt = taken
+            try:
+                answer = worker.ask({"unit": self._unit, "task": self._tasks[at], "out": self._out})
+            except (OSError, ValueError, EOFError):
+                if self._error is not None:
+                    return
+                self._lost(at, attempt, worker.restart())
+                continue
+            self._answered(at, answer)
+
+    def wait(self, report: Report) -> None:
+        """Wait until all is done. Raises `EngineLost`."""
+        told = 0
+        while True:
+            with self._changed:
+                while len(self._done) == told and self._error is None:
+                    self._changed.wait()
+                told = len(self._done)
+                error = self._error
+            if error is not None:
+                raise EngineLost(error)
+            report(told)
+            if told == len(self._tasks):
+                return
+
+    def stop(self, why: str) -> None:
+        """Give out nothing more."""
+        with self._changed:
+            self._error = self._error or why
+            self._changed.notify_all()
+
+    def receipts(self) -> list[dict[str, Any]]:
+        """What all tasks came to, in their order."""
+        return [self._done[at] for at in range(len(self._tasks))]
+
+    def _take(self) -> tuple[int, int] | None:
+        """A task that nobody has; waits while one that is under way may come back."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._error is not None or self._all_given())
+            if self._error is not None or not self._waiting:
+                return None
+            return self._waiting.popleft()
+
+    def _all_given(self) -> bool:
+        return len(self._done) == len(self._tasks)
+
+    def _answered(self, at: int, answer: dict[str, Any]) -> None:
+        with self._changed:
+            if "error" in answer:
+                self._error = self._error or answer["error"]
+            else:
+                self._done[at] = answer["receipt"]
+            self._changed.notify_all()
+
+    def _lost(self, at: int, attempt: int, code: int | None) -> None:
+        with self._changed:
+            if attempt >= ATTEMPTS:
+                self._error = f"a unit of work was lost {ATTEMPTS} times with its worker process (exit code {code})"
+            else:
+                self._waiting.appendleft((at, attempt + 1))
+            self._changed.notify_all()
+
+
+class _Worker:
+    """One process and its two pipes."""
+
+    def __init__(self) -> None:
+        self._process = _start()
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Have one task done. Raises `OSError`, `ValueError` or `EOFError` when the process is gone."""
+        pipes = self._process.stdin, self._process.stdout
+        if pipes[0] is None or pipes[1] is None:
+            raise EOFError
+        pipes[0].write(json.dumps(request) + "\n")
+        pipes[0].flush()
+        line = pipes[1].readline()
+        if not line.endswith("\n"):
+            raise EOFError
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def restart(self) -> int | None:
+        """Start another process in its place, and give the exit code of the old one."""
+        self._process.kill()
+        code = self._process.wait()
+        self._process = _start()
+        return code
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+        self._process.wait()
+
+
+def _start() -> subprocess.Popen[str]:
+    root = str(Path(pubsub_emulator.__file__).absolute().parents[1])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pubsub_emulator.spark_audit.engine.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+        encoding="utf-8",
+    )

@@ -1,0 +1,289 @@
+"""Manifests: what joined a network's history together, each naming the one before it by digest (AU-13).
+
+    <history>/_commits/<network>-<segment>-<first 16 digits of digest>.json
+
+    {"format": 2, "network": …, "segment": …, "previous": digest of the manifest before, null for the first,
+     "files": [{"table", "version", "path", "network", "chain", "segment", "rows", "size", "frame", "row_groups"}],
+     "next_positions": {chain: position of its next candidate}, "digest": blake2b-256 of all else, canonical}
+
+A manifest is read as a stranger's: names, types, ranges and paths are checked before anything is done with them, and a
+path says nothing that the table, network, chain and segment beside it do not say. The head of a history is one digest
+over the last manifest of every network: who knows it knows that nothing was left out.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final, TypeVar
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.storage import Store
+
+FORMAT: Final = 2
+COMMITS: Final = "_commits"
+MOST_BYTES: Final = 64 * 1_048_576
+"""Of a manifest; some 200,000 files."""
+
+HISTORY_TABLES: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        schema.RELAY_HEADERS,
+        schema.AUTHORITIES,
+        schema.SUBSCRIPTIONS,
+        schema.CHECKPOINTS,
+        schema.BLOCKS,
+        schema.DELIVERIES,
+        schema.EVENTS,
+        schema.NODES,
+        schema.TRUTH,
+    )
+}
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_FILE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,149}\.parquet")
+_I64_MAX: Final = 2**63 - 1
+_MOST_SHOWN: Final = 60
+
+T = TypeVar("T", str, int)
+
+
+class CommitError(PubsubError):
+    """A manifest that cannot be used, or a commit that did not happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The bytes of one row group: where they start, how many, their blake2b-256 in hex."""
+
+    offset: int
+    length: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of a commit; `path` is relative to the history, `frame` the digest of all bytes outside row groups."""
+
+    table: str
+    version: int
+    path: str
+    network: str
+    chain: int | None
+    segment: int
+    rows: int
+    size: int
+    frame: str
+    row_groups: tuple[Extent, ...]
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> "FileEntry":
+        """The entry that `asdict` took apart; one from a manifest goes through `read_manifest`."""
+        groups = tuple(Extent(**extent) for extent in data["row_groups"])
+        return FileEntry(**{**data, "row_groups": groups})
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One manifest; `next_positions` by chain, for the next writer; `previous` is the digest of the one before."""
+
+    network: str
+    segment: int
+    files: tuple[FileEntry, ...]
+    next_positions: Mapping[int, int]
+    previous: str | None
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """Its file's name: that of its content."""
+        return manifest_name(self.network, self.segment, self.digest)
+
+
+def manifest_name(network: str, segment: int, digest: str) -> str:
+    """What the file of a manifest is called."""
+    return f"{network}-{segment:08d}-{digest[:16]}.json"
+
+
+def digest_of(data: bytes) -> str:
+    """blake2b-256 in hex."""
+    return blake2b(data, digest_size=32).hexdigest()
+
+
+def canonical_json(body: object) -> bytes:
+    """JSON with sorted keys and no spare space: equal values, equal bytes."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def check_name(network: str) -> None:
+    """Raises `CommitError` for a network name that cannot be part of a path."""
+    if _NAME.fullmatch(network) is None:
+        raise CommitError(f"a network's name is 1 to 100 letters, digits, '-', '_' and '.': {_shown(network)}")
+
+
+def folders_of(table: Table, network: str, chain: int | None, segment: int) -> str:
+    """Where files of a table are, below a history."""
+    values = {"network": network, "chain": chain, "segment": segment}
+    return "/".join((table.name, *(f"{name}={values[name]}" for name in table.partitions)))
+
+
+def head_of(last: Mapping[str, str]) -> str:
+    """The head of a history, from the digest of each network's last manifest."""
+    return digest_of(canonical_json([[network, last[network]] for network in sorted(last)]))
+
+
+def read_manifest(store: Store, name: str) -> Commit:
+    """The commit that a file below `_commits` states. Raises `CommitError` when it cannot be used, `OSError`."""
+    data = store.read(f"{COMMITS}/{name}", MOST_BYTES)
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        raise CommitError("the manifest is not JSON") from None
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        known = body.get("format") if isinstance(body, dict) else None
+        raise CommitError(f"manifest format {_shown(known)} is not known, only format {FORMAT} is")
+    stated = body.pop("digest", None)
+    if stated != digest_of(canonical_json(body)) or data != canonical_json({**body, "digest": stated}):
+        raise CommitError("the manifest does not have the digest it states")
+    commit = _commit(body, stated)
+    if commit.name != name:
+        raise CommitError(f"the manifest is not called what its content is, {commit.name}")
+    return commit
+
+
+def committed(store: Store, network: str) -> list[Commit]:
+    """The commits of one network, by segment; a manifest that cannot be read raises `CommitError`, `OSError`."""
+    names = [name for name in store.names(COMMITS) if name.rsplit("-", 2)[0] == network and name.endswith(".json")]
+    return sorted((read_manifest(store, name) for name in names), key=lambda commit: commit.segment)
+
+
+def unlinked(commits: Iterable[Commit]) -> list[tuple[Commit, str]]:
+    """What is wrong with how the commits of one network, by segment, follow each other: nothing, or where and why."""
+    out: list[tuple[Commit, str]] = []
+    before: Commit | None = None
+    for commit in commits:
+        if before is None:
+            if commit.previous is not None:
+                out.append((commit, "the manifest before it is not in the history"))
+        elif commit.segment == before.segment:
+            out.append((commit, f"{before.name} is of the same segment: two writers, or two histories in one"))
+            continue
+        elif commit.previous != before.digest:
+            out.append((commit, f"it does not follow {before.name}: a manifest between them is missing"))
+        elif commit.segment != before.segment + 1:
+            out.append((commit, f"segment {commit.segment} follows segment {before.segment}"))
+        before = commit
+    return out
+
+
+def _commit(body: dict[str, Any], digest: str) -> Commit:
+    _same_keys("the manifest", body, {"format", "network", "segment", "previous", "files", "next_positions"})
+    network = _text(body, "network")
+    check_name(network)
+    segment = _whole(body, "segment", U32_MAX)
+    previous = body["previous"]
+    if previous is not None and (not isinstance(previous, str) or _DIGEST.fullmatch(previous) is None):
+        raise CommitError(f"previous is no digest: {_shown(previous)}")
+    files = body["files"]
+    if not isinstance(files, list):
+        raise CommitError("files is no list")
+    entries = tuple(_file(data, network, segment) for data in files)
+    if len({entry.path for entry in entries}) != len(entries):
+        raise CommitError("a file is named twice")
+    return Commit(network, segment, entries, _positions(body["next_positions"]), previous, digest)
+
+
+def _file(data: object, network: str, segment: int) -> FileEntry:
+    if not isinstance(data, dict):
+        raise CommitError("a file is no object")
+    _same_keys("a file", data, set(FileEntry.__dataclass_fields__))
+    table = HISTORY_TABLES.get(_text(data, "table"))
+    if table is None:
+        raise CommitError(f"a table named {_shown(data['table'])} is not known")
+    chain = data["chain"]
+    if ("chain" in table.partitions) != (chain is not None):
+        raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
+    if chain is not None:
+        _whole(data, "chain", U32_MAX)
+    if (data["network"], data["segment"]) != (network, segment) or isinstance(data["segment"], bool):
+        raise CommitError("a file is of another network or segment than its manifest")
+    path = _text(data, "path")
+    folder, _, name = path.rpartition("/")
+    if folder != folders_of(table, network, chain, segment) or _FILE.fullmatch(name) is None:
+        raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
+    size = _whole(data, "size", _I64_MAX)
+    return FileEntry(
+        table=table.name,
+        version=_whole(data, "version", U32_MAX),
+        path=path,
+        network=network,
+        chain=chain,
+        segment=segment,
+        rows=_whole(data, "rows", _I64_MAX),
+        size=size,
+        frame=_digest(data, "frame"),
+        row_groups=_extents(data["row_groups"], size),
+    )
+
+
+def _extents(data: object, size: int) -> tuple[Extent, ...]:
+    if not isinstance(data, list):
+        raise CommitError("row_groups is no list")
+    out: list[Extent] = []
+    at = 0
+    for each in data:
+        if not isinstance(each, dict):
+            raise CommitError("a row group is no object")
+        _same_keys("a row group", each, set(Extent.__dataclass_fields__))
+        extent = Extent(_whole(each, "offset", size), _whole(each, "length", size), _digest(each, "digest"))
+        if extent.offset < at or extent.offset + extent.length > size:
+            raise CommitError("row groups overlap, or reach beyond their file")
+        at = extent.offset + extent.length
+        out.append(extent)
+    return tuple(out)
+
+
+def _positions(data: object) -> dict[int, int]:
+    if not isinstance(data, dict):
+        raise CommitError("next_positions is no object")
+    out: dict[int, int] = {}
+    for chain in data:
+        if not (chain.isascii() and chain.isdigit() and len(chain) <= 10 and int(chain) <= U32_MAX):
+            raise CommitError(f"next_positions names the chain {_shown(chain)}")
+        out[int(chain)] = _whole(data, chain, U64_MAX)
+    return out
+
+
+def _same_keys(what: str, data: Mapping[str, Any], wanted: set[str]) -> None:
+    odd = sorted(data.keys() ^ wanted)
+    if odd:
+        raise CommitError(f"{what} lacks or does not know {_shown(odd[0])}")
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    return _checked(data, name, str, lambda value: len(value) <= 1000)
+
+
+def _digest(data: Mapping[str, Any], name: str) -> str:
+    return _checked(data, name, str, lambda value: _DIGEST.fullmatch(value) is not None)
+
+
+def _whole(data: Mapping[str, Any], name: str, most: int) -> int:
+    return _checked(data, name, int, lambda value: not isinstance(value, bool) and 0 <= value <= most)
+
+
+def _checked(data: Mapping[str, Any], name: str, kind: type[T], fits: Callable[[T], bool]) -> T:
+    value = data[name]
+    if not isinstance(value, kind) or not fits(value):
+        raise CommitError(f"{name} is {_shown(value)}")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
