@@ -22,6 +22,9 @@ COMMANDS: Final = (
     "step",
     "explore",
     "serve",
+    "log",
+    "events",
+    "distributor",
     "simulate",
     "audit",
     "report",
@@ -37,6 +40,7 @@ COMMANDS: Final = (
     "import-relay-proofs",
     "open-proof",
     "proof-snapshot",
+    "vectors",
     "completion",
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
@@ -44,6 +48,7 @@ COMMANDS: Final = (
 _EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
+    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
 }
 """Which extra brings a package."""
@@ -113,7 +118,8 @@ def main() -> None:
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
     except PubsubError as error:
-        _fail(str(error), INFRASTRUCTURE if _is_machines(error.__cause__) else USAGE)
+        of_the_machine = error.of_the_machine or _is_machines(error.__cause__)
+        _fail(str(error), INFRASTRUCTURE if of_the_machine else USAGE)
     except ModuleNotFoundError as error:
         if error.name not in _EXTRAS:
             raise

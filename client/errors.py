@@ -10,6 +10,8 @@ class ClientError(PubsubError):
 class NodeUnavailable(ClientError):
     """No answer: the node is not there, or the connection was lost. Asking again may succeed."""
 
+    of_the_machine = True
+
 
 class NodeRefused(ClientError):
     """The node answered with a JSON-RPC error."""

@@ -47,6 +47,8 @@ class StoreError(EventPlaneError):
 class StoreUnavailable(StoreError):
     """A database does not answer now; what was committed is safe, and asking again may succeed."""
 
+    of_the_machine = True
+
 
 class SourceError(EventPlaneError):
     """A source gave something that is no chain's answer."""

@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-from pubsub_emulator.emulator.observers.metrics import Metrics
-from pubsub_emulator.emulator.scenario import CollatorSettings
-from pubsub_emulator.emulator.scenario.file import load_scenario
-from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator import CollatorSettings, Metrics, ParaId, Simulation, load_scenario
 
 EXCHANGE = ParaId(3000)
 

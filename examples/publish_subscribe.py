@@ -1,7 +1,6 @@
 """A parachain publishes a price, another one is told: the whole path in ten lines."""
 
-from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator import Network, key_from_data
 
 price = key_from_data(b"DOT/USD")
 network = Network.of(publishers=[1000], subscribers={2000: {1000: [price]}})

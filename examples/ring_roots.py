@@ -3,8 +3,7 @@
 from pathlib import Path
 from statistics import median
 
-from pubsub_emulator.emulator.scenario.file import load_scenario
-from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator import Simulation, load_scenario
 
 scenario = load_scenario(Path(__file__).with_suffix(".toml"))
 simulation = Simulation(scenario)

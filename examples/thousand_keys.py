@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.scenario.file import load_scenario
-from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator import Scenario, Simulation, load_scenario
 
 
 def read(scenario: Scenario) -> None:

@@ -61,4 +61,4 @@ def metadata(at: At, version: int) -> bytes:
     """The metadata of a chain at a block, prefix included. Raises `UnknownMetadataVersion`."""
     if version not in METADATA_VERSIONS:
         raise UnknownMetadataVersion(f"there is no metadata of version {version}")
-    return runtime_metadata.metadata(version, at.runtime.definition, type_names())
+    return runtime_metadata.metadata(version, at.runtime.definition, type_names)

@@ -5,9 +5,14 @@ Four families never mix: a call that failed (`runtime.dispatch.DispatchError`), 
 (`DefensiveFailure`).
 """
 
+from typing import ClassVar
+
 
 class PubsubError(Exception):
     """Root of every failure that a caller is expected to handle."""
+
+    of_the_machine: ClassVar[bool] = False
+    """Whether something outside of the request failed: a disk, a database, a node that does not answer."""
 
 
 class ScaleError(PubsubError):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.testing.actors import Cheats, Collators
+    from pubsub_emulator.testing.canisters import Canisters
     from pubsub_emulator.testing.networks import Frozen, Networks
     from pubsub_emulator.testing.snapshot import ProofSnapshot
 
@@ -160,3 +161,11 @@ def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
 
     test = f"{request.path.stem}-{request.node.name}"
     return ProofSnapshot(request.path.parent, test, bool(request.config.getoption(UPDATE)))
+
+
+@pytest.fixture
+def pubsub_canisters() -> "type[Canisters]":
+    """Makes subnets with an orchestrator and broadcasters: `pubsub_canisters(subnets=2, broadcasters=(0, 1))`."""
+    from pubsub_emulator.testing.canisters import Canisters
+
+    return Canisters

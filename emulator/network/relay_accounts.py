@@ -100,7 +100,7 @@ class RelayAccounts:
 
     def code(self) -> bytes:
         """What is stored under `:code`: it names this runtime, for clients that compare its hash."""
-        of_metadata = blake2_256(metadata(16, self.definition, type_names()))
+        of_metadata = blake2_256(metadata(16, self.definition, type_names))
         return encode_bytes(SPEC_NAME.encode()) + u32.encode(SPEC_VERSION) + of_metadata
 
     def genesis(self, storage: Storage) -> None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError, global_id
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 MOST_TYPE: Final = 255
 MOST_METADATA: Final = 32
@@ -60,7 +60,8 @@ class Event(NamedTuple):
 class Notice(NamedTuple):
     """An event in the log of a network.
 
-    `id` is the global id, `None` where there is none (`fault` says why). `time` is the block's, in seconds.
+    `number` is its place, from 1: a network's own `id`, which counts from 0, and one. `id` is the global id, `None`
+    where there is none (`fault` says why). `time` is the block's, in seconds.
     """
 
     number: int
@@ -76,7 +77,7 @@ class Notice(NamedTuple):
         fields["entityIDHash"] = fields.pop("entityId")
         publisher = fields.pop("iss", None)
         return {
-            "id": self.number,
+            "id": self.number - 1,
             "timestamp": self.time,
             **fields,
             "publisherAddress": publisher or "",
@@ -172,7 +173,7 @@ def _notice(fields: Mapping[str, Any], time: int) -> Notice:
         _hash(fields, "previousEntityHash"),
         iss,
     )
-    number = _number(fields, "id", MOST_NUMBER)
+    number = _number(fields, "id", MOST_NUMBER) + 1
     address = signer if isinstance(signer, str) and _ADDRESS.fullmatch(signer) else ""
     try:
         return Notice(number, time, event, global_id(location), address)

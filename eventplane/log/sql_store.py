@@ -9,9 +9,10 @@
 import secrets
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock, StoreError
 from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
 from pubsub_emulator.eventplane.filters.sql import Dialect
 from pubsub_emulator.eventplane.filters.sql import where as compile_where
@@ -132,6 +133,12 @@ class SqlStore:
             least: int | None = found[0][0]
             return least
 
+    def epochs(self) -> list[tuple[int, int]]:
+        """Every rewind as (epoch that it began, last `seq` that it left)."""
+        with self.database.transaction() as session:
+            found = session.run(f"SELECT epoch, common FROM {self._prefix}_epochs ORDER BY epoch")
+        return [(epoch, common) for epoch, common in found]
+
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         """See `Store.read`."""
         with self.database.transaction() as session:
@@ -178,6 +185,28 @@ class SqlStore:
             return None
         found = session.run(f"SELECT hash FROM {self._prefix}_blocks WHERE anchor = ?", (anchor,))
         return found[0][0] if found else None
+
+
+def existing_store(place: str, *, prefix: str = "log") -> SqlStore:
+    """The log that is at a path or URL, whatever its network. Raises `StoreError` when there is none."""
+    if "://" not in place and not Path(place).is_file():
+        raise StoreError(f"{place}: there is no log; `pubsub log follow` makes one")
+    database = open_database(place)
+    try:
+        return SqlStore(database, _network_at(database, check_prefix(prefix)), prefix=prefix)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _network_at(database: Database, prefix: str) -> str:
+    migrate(database, prefix, _migrations(prefix))
+    with database.transaction() as session:
+        found = session.run(f"SELECT network FROM {prefix}_meta")
+    if not found:
+        raise StoreError(f"{database.place}: there is no log; `pubsub log follow` makes one")
+    name: str = found[0][0]
+    return name
 
 
 def open_store(place: str, network: str, *, prefix: str = "log") -> SqlStore:

@@ -4,6 +4,7 @@ Handlers are registered by name, with the messages of the generated module: no u
 """
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final, NoReturn
 
 import grpc
@@ -26,6 +27,7 @@ from pubsub_emulator.eventplane.subscriptions.hub import Message
 from pubsub_emulator.eventplane.subscriptions.service import Ended, EventService
 
 NAME: Final = "pubsub.events.v1.Events"
+_GRACE_SECONDS: Final = 2.0
 
 _STATUS: Final[dict[type[Exception], grpc.StatusCode]] = {
     BadFilter: grpc.StatusCode.INVALID_ARGUMENT,
@@ -104,6 +106,22 @@ class RpcFront:
             status = _STATUS.get(type(error), grpc.StatusCode.INVALID_ARGUMENT)
         await context.abort(status, str(error))
         raise error  # abort has raised
+
+
+@asynccontextmanager
+async def serve_grpc(service: EventService, host: str, port: int) -> AsyncIterator[int]:
+    """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
+    server = grpc.aio.server()
+    RpcFront(service).add_to(server)
+    try:
+        found = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        raise OSError(f"cannot listen on {host}:{port}") from error
+    await server.start()
+    try:
+        yield found
+    finally:
+        await server.stop(_GRACE_SECONDS)
 
 
 def encode_event(row: Row) -> pb.Event:

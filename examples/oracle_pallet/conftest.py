@@ -3,8 +3,7 @@
 import pytest
 from market import FEEDS, Market, market
 
-from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.testing.networks import Frozen, Networks
+from pubsub_emulator import Frozen, Network, Networks
 
 
 @pytest.fixture(scope="session")

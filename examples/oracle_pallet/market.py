@@ -2,14 +2,18 @@
 
 import oracle
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.network.parachain import Pace
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
-from pubsub_emulator.primitives.pubsub import key_from_data
-from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator import (
+    Network,
+    NetworkConfig,
+    Pace,
+    ParachainConfig,
+    ParaId,
+    RelayConfig,
+    RuntimeSpec,
+    Storage,
+    key_from_data,
+)
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 FEEDS = (1000, 1001, 1002)
 CHAIN = 3000

@@ -9,14 +9,24 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Final
 
+from pubsub_emulator import (
+    Codec,
+    HandlerContext,
+    HandlerError,
+    ParaId,
+    PubsubKey,
+    Reader,
+    Storage,
+    StorageDoubleMap,
+    TimedOut,
+    TtlState,
+    Twox64Concat,
+    ValidFor,
+    Weight,
+    register_handler,
+)
 from pubsub_emulator.primitives import scale
-from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
-from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey
-from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, Twox64Concat
-from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError, register_handler
+from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT, para_id, pubsub_key
 
 HANDLER: Final = "oracle"

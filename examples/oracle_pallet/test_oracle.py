@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from market import CHAIN, FEEDS, PAIR, Market, market, quote
 
-from pubsub_emulator.primitives.pubsub import TimedOut, key_from_data
-from pubsub_emulator.testing.actors import Cheats
-from pubsub_emulator.testing.networks import Networks
-from pubsub_emulator.testing.proof_sizes import ProofSizes
-from pubsub_emulator.testing.snapshot import ProofSnapshot
+from pubsub_emulator import Cheats, Networks, ProofSizes, ProofSnapshot, TimedOut, key_from_data
 from pubsub_emulator.testing.strategies import ttls
 
 

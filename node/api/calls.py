@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.node.api import dry_run
+from pubsub_emulator.node.api import dry_runs
 from pubsub_emulator.node.at import METADATA_VERSIONS, At, metadata, runtime_version
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO
+from pubsub_emulator.runtime.accounts.apply import BASE_WEIGHT
 from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, UndecodableExtrinsic, decode
 from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, Fee, fee_of, weight_fee
@@ -107,7 +108,7 @@ def _query_info(at: At, reader: Reader) -> bytes:
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
     weight = at.runtime.calls.weight(extrinsic.call)
     partial = fee_of(length, weight).total
-    return encode_weight(dry_run.BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(partial)
+    return encode_weight(BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(partial)
 
 
 def _query_fee_details(at: At, reader: Reader) -> bytes:
@@ -134,7 +135,7 @@ def _query_length_to_fee(at: At, reader: Reader) -> bytes:
 
 
 def _dry_run_call(at: At, reader: Reader) -> bytes:
-    return dry_run.dry_run_call(at.runtime, at.state, at.header, reader)
+    return dry_runs.dry_run_call(at.runtime, at.state, at.header, reader)
 
 
 _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {

@@ -139,6 +139,17 @@ class Pool:
             except refusals.Refused:
                 self._tell(name, "invalid")
 
+    def reject(self, at: At, extrinsics: Iterable[bytes]) -> None:
+        """Drop these: a block that took them could not be built."""
+        accounts: dict[AccountId, None] = {}
+        for raw in extrinsics:
+            entry = self._entries.get(hash_of(raw))
+            if entry is not None:
+                self._remove(entry)
+                self._tell(entry.hash, "invalid")
+                accounts[entry.account] = None
+        self._sort_out(NextBlock(at.runtime, at.state, at.header), accounts)
+
     # Inside
 
     def _take(self, block: NextBlock, raw: bytes) -> Hash:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.pool import Refused
 from pubsub_emulator.node.rpc.encode import hexed
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
 from pubsub_emulator.node.rpc.legacy_state import KEYS
@@ -114,7 +115,7 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     if not 1 <= count <= MOST_BLOCKS:
         raise _refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
     todo = list(_inputs(call, wanted))
-    await submit_all(call, wanted.transactions)
+    submit_all(call, wanted.transactions)
     if call.chain is RELAY:
         for at in range(count):
             await attempt(call.node.control.build(todo if at == 0 else ()))
@@ -125,10 +126,17 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     return hexed(call.view.best.hash)
 
 
-async def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
-    """Put extrinsics into the chain's pool: all of them, or none where one is invalid."""
-    if transactions:
-        raise _refuse(f"{len(transactions)} transactions: chain {call.chain} takes none")
+def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
+    """Put extrinsics into the chain's pool: all of them, or none where one is invalid. Raises `RpcError`."""
+    pool, at = call.node.pools[call.chain], call.node.runtimes.at(call.view.best)
+    trial = pool.copy()
+    for taken in (trial, pool):
+        for extrinsic in transactions:
+            try:
+                taken.submit(at, extrinsic)
+            except Refused as error:
+                raise development(error) from error
+    call.node.tell_pooled(call.chain)
 
 
 async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> None:
@@ -274,7 +282,7 @@ def snapshot(call: Call) -> Json:
     """Keep this moment; returns its name."""
     node = call.node
     node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
-        node.timeline.newest, node.control.asked()
+        node.timeline.newest, node.control.asked(), {chain: pool.copy() for chain, pool in node.pools.items()}
     )
     return name
 
@@ -287,6 +295,7 @@ async def revert(call: Call, name: str) -> Json:
     if kept is None:
         return False
     await attempt(node.control.rewind(kept.moment, kept.asked))
+    node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
     names = list(node.snapshots)
     for each in names[names.index(name) :]:
         del node.snapshots[each]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pubsub_emulator.node.rpc import (
     archive,
+    author,
     chain_head,
     chain_spec,
     dev,
@@ -12,6 +13,7 @@ from pubsub_emulator.node.rpc import (
     legacy_state,
     pubsub_act,
     pubsub_read,
+    transaction,
 )
 from pubsub_emulator.node.rpc.method import Method, table
 
@@ -23,6 +25,8 @@ def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
         legacy_chain.methods,
         legacy_state.methods,
         legacy_childstate.methods,
+        author.methods,
+        transaction.methods,
         archive.methods,
         chain_head.methods,
         pubsub_read.methods,

@@ -1,6 +1,6 @@
 """The node that methods work on: kept blocks, runtimes, what may change the network, and who listens."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -9,9 +9,19 @@ from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
-from pubsub_emulator.node.types import At, RuntimeVersion, metadata, runtime_version
+from pubsub_emulator.node.rpc.transactions import Watches
+from pubsub_emulator.node.types import (
+    At,
+    BadValue,
+    RuntimeVersion,
+    StorageEntry,
+    metadata,
+    runtime_version,
+    storage_entry,
+)
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 
@@ -73,16 +83,53 @@ class Runtimes:
         return api.call(self.at(block), name, data)
 
     def storage_pairs(self, block: Block, values: Mapping[str, Any]) -> list[tuple[bytes, bytes | None]]:
-        """Keys and values that `{Pallet: {Item: value}}` stands for. Raises `PubsubError`."""
-        raise api.UnknownFunction(f"storage by name of block {block.number}: {', '.join(values)}")
+        """Keys and values that `{Pallet: {Item: value}}` stands for.
+
+        The value of a map is a list of `[keys, value]`; `null` removes, and `$removePrefix` lists items to empty.
+        Raises `PubsubError`.
+        """
+        at = self.at(block)
+        pairs: dict[bytes, bytes | None] = {}
+        for pallet, items in values.items():
+            if not isinstance(items, Mapping):
+                raise BadValue(f"{pallet}: an object of items is wanted")
+            emptied = items.get("$removePrefix", ())
+            if not isinstance(emptied, list | tuple):
+                raise BadValue(f"{pallet}.$removePrefix: a list of items is wanted")
+            for name in emptied:
+                pairs.update(dict.fromkeys(block.state.top.keys(_entry(at, pallet, name).key(()))))
+            for name, value in items.items():
+                if name != "$removePrefix":
+                    pairs.update(_rows(_entry(at, pallet, name), value))
+        return list(pairs.items())
+
+
+def _entry(at: At, pallet: str, item: object) -> StorageEntry:
+    found = storage_entry(at, pallet, item) if isinstance(item, str) else None
+    if found is None:
+        raise BadValue(f"this chain has no item {pallet}.{item}")
+    return found
+
+
+def _rows(entry: StorageEntry, value: Any) -> Iterator[tuple[bytes, bytes | None]]:
+    if not entry.keys:
+        yield entry.key(()), None if value is None else entry.encode(value)
+        return
+    if not isinstance(value, list):
+        raise BadValue(f"{entry.pallet}.{entry.name}: a list of [keys, value] is wanted")
+    for row in value:
+        if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], list):
+            raise BadValue(f"{entry.pallet}.{entry.name}: [keys, value] is wanted, not {row!r}")
+        yield entry.key(row[0]), None if row[1] is None else entry.encode(row[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What `dev_snapshot` keeps: a moment, and what was asked for since then."""
+    """What `dev_snapshot` keeps: a moment, what was asked for since then, and the pools."""
 
     moment: Moment
     asked: tuple[Action, ...]
+    pools: Mapping[Chain, Pool]
 
 
 @dataclass(slots=True)
@@ -94,6 +141,8 @@ class Node:
     network: Network
     runtimes: Runtimes
     control: Control
+    pools: dict[Chain, Pool]
+    watches: Watches
     methods: Mapping[str, Method] = field(default_factory=dict)
     dev: bool = False
     floor: int = 0
@@ -105,9 +154,29 @@ class Node:
     version: str = VERSION
 
     def announce(self, advance: Advance) -> None:
-        """Tell every connection of a step or a rewind."""
+        """Bring the pools up to date and tell every connection of a step or a rewind."""
+        left = self.watches.retractable(advance) if advance.rewound else {}
+        for chain, pool in self.pools.items():
+            change = advance.chains[chain]
+            at = self.runtimes.at(change.view.best)
+            if advance.rewound:
+                pool.retract(at, left[chain])
+            elif change.new:
+                pool.advance(at, (extrinsic for block in change.new for extrinsic in block.body))
+        self.watches.advanced(advance)
+        for chain in self.pools:
+            self.tell_pooled(chain)
         for session in list(self.sessions):
             session.advanced(advance)
+
+    def reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
+        """Drop extrinsics that a block could not be built with."""
+        self.pools[chain].reject(self.runtimes.at(self.timeline.views[chain].best), extrinsics)
+        self.tell_pooled(chain)
+
+    def tell_pooled(self, chain: Chain) -> None:
+        """Tell whoever watches an extrinsic what the pool of its chain says."""
+        self.watches.pooled(chain, self.pools[chain].take_changes())
 
     def chain_name(self, chain: Chain) -> str:
         """What a chain calls itself."""

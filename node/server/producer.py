@@ -6,19 +6,21 @@ never see half of it (ND-3).
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar
 
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
-from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.journal import BadJournal, Journal
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, CannotRewind, Timeline
+from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.errors import INTERNAL_ERROR, RpcError
 from pubsub_emulator.node.server.options import BadOption, Build, Options
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import ParaId
 
 T = TypeVar("T")
 
@@ -28,6 +30,10 @@ _BREATH: Final = 0.010
 _FIRST_BLOCKS: Final = 64
 
 log: Final = logging.getLogger("pubsub.node")
+
+
+def _chain(offer: actions.Offer) -> Chain:
+    return None if offer.chain is None else ParaId(offer.chain)
 
 
 class Writer(Protocol):
@@ -53,6 +59,9 @@ class Producer:
         timeline: Timeline,
         options: Options,
         announce: Callable[[Advance], None],
+        pools: Mapping[Chain, Pool],
+        *,
+        reject: Callable[[Chain, Iterable[bytes]], None],
         journal: Writer | None = None,
     ) -> None:
         self.live = live
@@ -64,6 +73,8 @@ class Producer:
         """Why no step can be built until a rewind."""
         self._options = options
         self._announce = announce
+        self._pools = pools
+        self._reject = reject
         self._journal = journal
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -184,7 +195,7 @@ class Producer:
 
     def _ready(self) -> bool:
         """Whether extrinsics wait that a step could take."""
-        return False
+        return any(pool.ready_count for pool in self._pools.values())
 
     # What methods ask for
 
@@ -269,12 +280,15 @@ class Producer:
         if self.broken is not None:
             raise RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
         failed: Exception | None = None
+        offers = self._offers()
         try:
-            moment = await self._in_thread(self.live.step)
-        except Exception as error:  # root can make any state senseless
+            moment = await self._in_thread(lambda: self._stepped(offers))
+        except Exception as error:
             log.exception("a step failed and is made again without %d requests", len(self._asked))
             failed, self._asked = error, []
             moment = await self._again()
+            for offer in offers:
+                self._reject(_chain(offer), offer.extrinsics)
         asked, self._asked = self._asked, []
         if self._journal is not None:
             for action in asked:
@@ -284,6 +298,17 @@ class Producer:
         if failed is not None:
             raise StepFailed(f"the step failed and was made without what was asked for: {failed}")
         return moment
+
+    def _offers(self) -> list[actions.Offer]:
+        """What the pools have ready, for the blocks of the next step."""
+        most = 1 if self.mode is Build.SINGLE else None
+        ready = ((chain, pool.ready()[:most]) for chain, pool in self._pools.items() if pool.ready_count)
+        return [actions.Offer(chain=chain, extrinsics=extrinsics) for chain, extrinsics in ready]
+
+    def _stepped(self, offers: Iterable[Action]) -> Moment:
+        for offer in offers:
+            self._apply(offer)
+        return self.live.step()
 
     async def _again(self) -> Moment:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -12,11 +12,13 @@ from aiohttp import WSCloseCode, web
 from pubsub_emulator.node.chain.block import RELAY, Chain
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
 from pubsub_emulator.node.rpc.errors import REQUEST_TOO_BIG, RpcError
 from pubsub_emulator.node.rpc.methods import all_methods
 from pubsub_emulator.node.rpc.node import Node, Runtimes
 from pubsub_emulator.node.rpc.session import compact
+from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.server.connection import Connection
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.producer import Producer, Writer
@@ -56,13 +58,18 @@ class Server:
         self.options = options
         self.live = live
         self.timeline = Timeline(live.genesis, options.history, options.finality)
-        self.producer = Producer(live, self.timeline, options, self._announce, journal)
+        pools: dict[Chain, Pool] = {chain: Pool() for chain in live.genesis.heads}
+        self.producer = Producer(
+            live, self.timeline, options, self._announce, pools, reject=self._reject, journal=journal
+        )
         self.node = Node(
             live.simulation.scenario.name,
             self.timeline,
             live.network,
             Runtimes(live.network, live.genesis.heads),
             self.producer,
+            pools,
+            Watches(pools),
             all_methods(unsafe=options.dev),
             options.dev,
         )
@@ -130,6 +137,9 @@ class Server:
 
     def _announce(self, advance: Advance) -> None:
         self.node.announce(advance)
+
+    def _reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
+        self.node.reject(chain, extrinsics)
 
     async def _speak(self) -> None:
         """Now and then: follows that were silent for long."""

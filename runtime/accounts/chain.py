@@ -9,6 +9,7 @@ from pubsub_emulator.runtime.accounts.apply import Signing
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import CallTable
 from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import Room, ValidTransaction
 
@@ -57,3 +58,11 @@ class NextBlock:
     def nonce(self, who: AccountId) -> int:
         """The nonce of the account's next extrinsic."""
         return system.account(self._storage, who).nonce
+
+    def apply(self, raw: bytes) -> DispatchOutcome:
+        """Run an extrinsic as the block's first; what it does stays in this block.
+
+        Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
+        """
+        apply.check(self._signing, self._storage, raw, self._room)
+        return apply.apply_signed(self._signing, self._storage, 0, raw, self._room)

@@ -127,9 +127,9 @@ RUNTIME_VERSION: Final = type_info.struct(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RuntimeDefinition:
-    """A whole runtime; `crate` names its outer types."""
+    """A whole runtime; `crate` names its outer types. Equal to itself alone, for it is what caches are kept by."""
 
     crate: str
     version: RuntimeVersion

@@ -29,6 +29,7 @@ PALLET_INDEX: Final[dict[str, int]] = {
     "Publisher": 103,
     "Consumer": 104,
     "ParachainInfo": 105,
+    "DomeEvents": 106,
     "Sudo": 255,
 }
 """u8 index by pallet name."""

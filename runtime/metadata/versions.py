@@ -60,35 +60,19 @@ _KEPT: Final = 32
 """Metadata of so many runtimes and versions is remembered."""
 
 
-class _ById:
-    """A definition as a key of a cache: equal to itself alone, for it may be large."""
-
-    __slots__ = ("definition", "names")
-
-    def __init__(self, definition: RuntimeDefinition, names: Mapping[str, TypeInfo]) -> None:
-        self.definition = definition
-        self.names = names
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and self.definition is other.definition
-
-    def __hash__(self) -> int:
-        return id(self.definition)
-
-
 @lru_cache(maxsize=_KEPT)
-def _metadata(version: int, key: _ById) -> bytes:
-    return _WRITERS[version](_Writer(key.definition, version, key.names))
+def _metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
+    return _WRITERS[version](_Writer(runtime, version, names()))
 
 
-def metadata(version: int, runtime: RuntimeDefinition, names: Mapping[str, TypeInfo]) -> bytes:
+def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
     """The metadata of a runtime, prefix included; built once for each definition.
 
-    `names` says what the named types of other rooms are, those of XCM. Raises `ValueError` for an unknown version.
+    `names()` says what the named types of other rooms are, those of XCM. Raises `ValueError` for an unknown version.
     """
     if version not in VERSIONS:
         raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
-    return _metadata(version, _ById(runtime, names))
+    return _metadata(version, runtime, names)
 
 
 class _Writer:

@@ -202,25 +202,44 @@ _NO_LIMIT: Final = 1 << 32
 class _ChildTrie(Descent):
     """The way down one publisher's child trie: where its nodes come from, and where the way may end early."""
 
-    __slots__ = ("cache", "changes", "delivered", "entered", "known", "meter", "most_nodes", "publisher", "remembers")
+    __slots__ = (
+        "alone_from",
+        "cache",
+        "changes",
+        "delivered",
+        "entered",
+        "known",
+        "meter",
+        "most_nodes",
+        "places",
+        "publisher",
+        "taken",
+        "walked",
+    )
 
     def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
         super().__init__(publisher.root or EMPTY_TRIE_ROOT, publisher.keys, _shared_with_next(publisher.keys), {})
         self.meter = meter
+        self.taken = meter.taken
         self.changes = changes
         self.publisher = publisher
+        self.walked = publisher.walked
         self.cache = publisher.cache
-        self.remembers = publisher.cache.keeps_references
         self.delivered = view.delivered(meter, publisher.para, publisher.keys)
         self.most_nodes = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
-        self.known = 0
         self.entered = False
+        # Of the item at hand: where the cache is to be asked, and how many items it has settled.
+        self.places: Mapping[int, int] = {}
+        self.alone_from = _NO_LIMIT
+        self.known = 0
 
     def enter(self, at: int) -> None:
         """Read the root node on the way to `keys[at]`, once. The root of an empty trie need not be read."""
         if not self.entered:
             self.at = at
-            self.start(EMPTY_NODE if self.root == EMPTY_TRIE_ROOT else self.node(self.root, 0))
+            node = EMPTY_NODE if self.root == EMPTY_TRIE_ROOT else self.child(self.root, 0, 0)
+            if node is not None:
+                self.start(node)
             self.entered = True
 
     def resolve(self, at: int) -> int:
@@ -228,9 +247,11 @@ class _ChildTrie(Descent):
 
         Raises `Stopped`, `Cut`, `Disabled`, `BadNode`.
         """
-        self.known = 0
+        remembers = self.cache.keeps_references
+        if remembers:
+            self.places, self.alone_from, self.known = self.cache.places[at], self.cache.alone_from[at], 0
         kind, payload, depth = self.find(at)
-        if self.remembers:
+        if remembers:
             if kind == ABSENT:
                 self.known = self.cache.covers_absence(at, depth)
             if self.known:
@@ -243,56 +264,59 @@ class _ChildTrie(Descent):
         else:
             entry_hash: Hash = payload if kind == DETACHED else blake2_256(payload)  # type: ignore[assignment]
             if row is None or row.entry_hash != entry_hash:
-                self.value(at, entry_hash, payload if kind == VALUE else self.meter.taken.get(entry_hash))
-        if self.remembers:
+                self.value(at, entry_hash, payload if kind == VALUE else self.taken.get(entry_hash))
+        if remembers:
             self.cache.resolved.append(at)
         self.publisher.resolved += 1
         return 1
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
-        """The child node, unless the path is too long (PS-68) or nothing changed below it (PS-69)."""
+        """The child node: free if taken already, else from the cache, else from the proof (PS-43).
+
+        `None` when nothing changed below it (PS-69). Raises `Disabled` when the path is too long (PS-68).
+        """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        if self.remembers and self.is_known(reference, depth):
+        if (depth >= self.alone_from or depth in self.places) and self.is_known(reference, depth):
             return None
-        return self.node(reference, depth)
+        node = self.taken.get(reference)
+        if node is None and self.cache.keeps_nodes:
+            node = self.cached(reference)
+        if node is None:
+            node = self.meter.read(reference, self.keys[self.at], depth)
+        self.walked[reference] = node
+        return node
 
     def inline(self, node: bytes, depth: int, above: int) -> bool:
         """As `child`; the reference of an inline node is its hash."""
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        if self.remembers and depth in self.cache.places[self.at]:
-            self.known = self.cache.covers(self.at, self.cache.places[self.at][depth], blake2_256(node))
+        if depth in self.places:
+            self.known = self.cache.covers(self.at, self.places[depth], blake2_256(node))
         return not self.known
 
     def is_known(self, reference: Hash, depth: int) -> bool:
         """Whether nothing changed below `reference`: its slot holds it, or it is the leaf last delivered (PS-69)."""
-        at, cache = self.at, self.cache
-        places = cache.places[at]
-        if depth in places:
-            self.known = cache.covers(at, places[depth], reference)
+        if depth in self.places:
+            self.known = self.cache.covers(self.at, self.places[depth], reference)
             if self.known:
                 return True
-        if depth >= cache.alone_from[at]:
-            row = self.delivered.read(at)
-            if row is not None and leaf_reference(self.keys[at], depth, row.entry_hash) == reference:
-                cache.resolved.append(at)
+        if depth >= self.alone_from:
+            row = self.delivered.read(self.at)
+            if row is None:
+                self.alone_from = _NO_LIMIT
+            elif leaf_reference(self.keys[self.at], depth, row.entry_hash) == reference:
+                self.cache.resolved.append(self.at)
                 self.known = 1
                 return True
         return False
 
-    def node(self, reference: Hash, depth: int) -> bytes:
-        """The node of a hash: free when taken or visited before, else from the cache, else from the proof (PS-43)."""
-        walked = self.publisher.walked
-        node = self.meter.taken.get(reference)
-        if node is None and self.cache.keeps_nodes:
-            node = walked.get(reference)
-            if node is None:
-                self.meter.check()
-                node = self.cache.lookup(reference)
+    def cached(self, reference: Hash) -> bytes | None:
+        """A node that this walk visited before, for free; else one that the cache has, charged."""
+        node = self.walked.get(reference)
         if node is None:
-            node = self.meter.read(reference, self.keys[self.at], depth)
-        walked[reference] = node
+            self.meter.check()
+            node = self.cache.lookup(reference)
         return node
 
     def value(self, at: int, entry_hash: Hash, data: bytes | None) -> None:

@@ -201,7 +201,7 @@ GUARDS = [
     Guard("stop-at-a-slot", SlotCache._read, "self.meter.check()", "pass", "stops, slots"),
     Guard("stop-at-a-cached-node", NodeCache.lookup, "self.meter.check()", "pass", "stops, nodes"),
     # The walk
-    Guard("node-charged-once", _ChildTrie.node, "node = self.meter.taken.get(reference)", "node = None", "charges"),
+    Guard("node-charged-once", _ChildTrie.child, "node = self.taken.get(reference)", "node = None", "charges"),
     Guard("root-length", _Walk.top_path, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
     Guard("bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"),
     Guard("bad-entry", _ChildTrie.value, "except ScaleError", "except ZeroDivisionError", "no entries"),

@@ -1,16 +1,12 @@
 """The sdist and the wheel made of it: what is in them, and that they work from elsewhere with and without Arrow."""
 
 import os
-import shutil
-import subprocess
-import sys
-import sysconfig
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging_support import SCENARIO, run
 
 from pubsub_emulator.primitives.version import VERSION
 
@@ -19,65 +15,12 @@ ROOMS = (
     *("primitives", "trie", "xcm", "runtime", "collator", "emulator"),
     *("client", "laboratory", "spark_audit", "node", "eventplane", "testing", "explorer", "cli"),
 )
-NOT_SOURCE = (".*", "build", "dist", "out", "_build", "__pycache__", "*.egg-info", "vectors")
 NEEDED_LATER = {".pyc", ".md"}
 """Endings of files in a room's folder that nothing needs at run time."""
 
-SCENARIO = """
-name = "short"
-seed = "short"
-relay_blocks = 8
-[[publishers]]
-paras = [1000]
-keys = 3
-update_rate = 1.0
-[[subscribers]]
-para = 2000
-subscribe = [{ publishers = [1000] }]
-collators = [{ strategies = ["omit-node"] }, {}]
-"""
 WITHOUT_ARROW = "import sys; sys.modules.update(dict.fromkeys(('pyarrow', 'pandas', 'pyspark')))\n"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
-
-
-def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment["PUBSUB_PURE"] = "1"
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sdist")
-    source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
-    run(sys.executable, "-c", f"from setuptools import build_meta as b; b.build_sdist({str(folder)!r})", cwd=source)
-    (made,) = folder.glob("*.tar.gz")
-    return made
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
-    run(*pip, "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", ".", sdist.name, cwd=sdist.parent)
-    (made,) = sdist.parent.glob("*.whl")
-    return made
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a fresh environment with the wheel, and the packages that this one has, but not the project."""
-    home = tmp_path_factory.mktemp("environment")
-    venv.create(home, with_pip=False)
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check")
-    run(*pip, "--no-index", "--no-deps", wheel, cwd=home)
-    places = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home)
-    Path(places.strip(), "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    return python.parent
 
 
 def sources() -> set[str]:

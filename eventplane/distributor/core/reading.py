@@ -193,6 +193,8 @@ class _Page:
     def take(self) -> None:
         """Take the page in one transaction with the cursor."""
         first = max(self.cursor.verified, 1)
+        if not self.cursor.last and self.notices:  # a log begins where it begins
+            first = self.notices[0].number
         history = rows.get_state(self.turn.tx, self.network) is State.HISTORY
         expected = first
         for notice in self.notices:

@@ -155,7 +155,7 @@ class HttpAdapter:
         """GET `/events?all=true&after=…`, or by time."""
         if self._profile.legacy:
             return await self._by_time(since, int(time.time()) + AROUND)
-        rows = await self._rows({"all": "true", "after": str(after), "limit": str(limit)})
+        rows = await self._rows({"all": "true", "limit": str(limit), **_after(after)})
         if rows is None:
             return None
         notices = self._notices(rows)
@@ -185,7 +185,7 @@ class HttpAdapter:
         if asked.environment is not None:
             parameters["envM"] = asked.environment
         if not self._profile.legacy:
-            parameters |= {"after": str(asked.after), "limit": str(asked.limit)}
+            parameters |= {"limit": str(asked.limit), **_after(asked.after)}
             parameters |= {"all": "true"} if asked.all else {}
         rows = await self._rows(parameters)
         notices = None if rows is None else self._notices(rows)
@@ -232,6 +232,11 @@ class HttpAdapter:
         """The session belongs to whoever made it."""
 
 
+def _after(number: int) -> dict[str, str]:
+    """The parameter `after`: the last `id` that is not wanted, none for the whole log."""
+    return {"after": str(number - 1)} if number else {}
+
+
 class _Answer(NamedTuple):
     status: int
     kind: str
@@ -253,4 +258,4 @@ def _quarantined_row(row: object) -> Notice | None:
         number = row.get("id") if isinstance(row, dict) else None
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             return None
-        return Notice(number, 0, Event("", "", (), "", ""), None, "", f"malformed: {error}"[:200])
+        return Notice(number + 1, 0, Event("", "", (), "", ""), None, "", f"malformed: {error}"[:200])

@@ -9,8 +9,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from pubsub_emulator.eventplane.distributor.event import BadEventError
-from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError
 from pubsub_emulator.eventplane.once import StoreError
+from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError
 
 log = logging.getLogger("pubsub.distributor")
 

@@ -1,10 +1,13 @@
 """Emulated networks with their adapters, and emulated subscribers: what stands around a distributor."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError, global_id
+from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
+
+if TYPE_CHECKING:
+    from pubsub_emulator.eventplane.distributor.simulation.world import World
 
 SIGNER: Final = "0x" + "eb" * 20
 PUBLISHER: Final = "0x" + "43" * 32
@@ -35,6 +38,8 @@ class Network:
     hooks: dict[str, str] = field(default_factory=dict)
     unlisted: dict[str, str] = field(default_factory=dict)
     hooks_made: int = 0
+    distributors: list["World"] = field(default_factory=list, repr=False)
+    """Who hears of what enters the log."""
 
     def has(self, event_id: str) -> bool:
         """Whether the log has the id."""

@@ -7,11 +7,11 @@ from typing import Any, Final
 from pubsub_emulator.eventplane.distributor.core import rows
 from pubsub_emulator.eventplane.distributor.core.rules import Rules
 from pubsub_emulator.eventplane.distributor.event import Event, legacy_notice, parse_notification, parse_publication
-from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError
 from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
 from pubsub_emulator.eventplane.distributor.simulation.network import PUBLISHER, SIGNER, Network
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import PUBLIC, Request, World
+from pubsub_emulator.eventplane.distributor.simulation.world import Request, World, run_together
+from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError
 
 DESMOS: Final = "https://desmos.example/dlt"
 
@@ -513,7 +513,9 @@ def _equal(stage: Stage) -> None:
 def _forged(stage: Stage) -> None:
     world = stage.set()
     world.networks["a"].append(stage.event(1)[1], world.now)
-    code = world.deliver(f"{PUBLIC}/internal/eventNotification/a/{'0' * 32}", world.networks["a"].log[0])
+    code = world.deliver(
+        f"{world.rules.public_url}/internal/eventNotification/a/{'0' * 32}", world.networks["a"].log[0]
+    )
     stage.that(code == "unauthorized", f"answered {code!r}")
     stage.calls(0)
 
@@ -546,14 +548,12 @@ def _emptied(stage: Stage) -> None:
 def _strangers(stage: Stage) -> None:
     shared, far = Network("b"), Network("c")
     world = stage.set(Network("a"), shared)
-    other = World(stage.seed + 1, {"b": shared, "c": far})
+    other = World(stage.seed + 1, {"b": shared, "c": far}, name="other")
     other.now = world.now
     other.start()
+    run_together((world, other), 500)
     stage.stranger("a", 1)
-    for _ in range(200):
-        world.run(500)
-        other.now = max(other.now, world.now - 500)
-        other.run(500)
+    run_together((world, other), 100_000)
     counts = [network.count(event_of(1)[0]) for network in (world.networks["a"], shared, far)]
     stage.that(counts == [1, 1, 1], f"on a, b, c: {counts}")
     stage.failures += surprises(other, stage.originals)
@@ -564,7 +564,7 @@ def _legacy(stage: Stage) -> None:
     world = stage.set()
     event_id, event = stage.event(1)
     sent = {
-        "id": 1,
+        "id": 0,
         "timestamp": world.now // 1000,
         "eventType": event.event_type,
         "dataLocation": event.data_location,

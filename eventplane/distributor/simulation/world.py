@@ -8,7 +8,7 @@ import hashlib
 import heapq
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
@@ -57,7 +57,8 @@ from pubsub_emulator.eventplane.once import MemoryStore, StoreError, Transaction
 
 BEGIN: Final = 1_700_000_000_000
 ANSWER_WITHIN: Final = 30_000
-PUBLIC: Final = "http://ied.example"
+PUBLIC: Final = "http://{}.example"
+"""What webhooks of a distributor of that name begin with."""
 MOST_STEPS: Final = 200_000
 
 
@@ -110,6 +111,7 @@ class World:
     replicas: int = 1
     faults: Faults = field(default_factory=Faults)
     rules: Rules = field(default_factory=lambda: Rules(("a", "b"), ""))
+    name: str = "ied"
     down_for: int = 3_000
     """How long a killed process is away."""
     kill_at: int = -1
@@ -121,7 +123,7 @@ class World:
         self.rules = replace(
             self.rules,
             networks=tuple(self.networks),
-            public_url=PUBLIC,
+            public_url=PUBLIC.format(self.name),
             legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
         )
         self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
@@ -133,6 +135,8 @@ class World:
         self.subscriptions: dict[str, str] = {}
         self.requests: list[Request] = []
         self.notes: Counter[str] = Counter()
+        self.happened: Counter[str] = Counter()
+        """Faults by kind."""
         self.calls: Counter[tuple[str, str]] = Counter()
         self.timely: Counter[tuple[str, str]] = Counter()
         """Calls that ended with a yes or no taken in by who made them."""
@@ -150,6 +154,8 @@ class World:
         self._poll_at = 0
         self._hash = hashlib.blake2b(digest_size=32)
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
+        for network in self.networks.values():
+            network.distributors.append(self)
 
     # time
 
@@ -169,9 +175,18 @@ class World:
             if not self._events or self._events[0][0] > end:
                 self.now = end
                 return enough()
-            self.now, _, what = heapq.heappop(self._events)
-            what()
+            self.next()
         return True
+
+    def next(self) -> None:
+        """Let the next thing happen."""
+        self.now, _, what = heapq.heappop(self._events)
+        what()
+
+    @property
+    def next_at(self) -> int | None:
+        """When the next thing happens, `None` if nothing will."""
+        return self._events[0][0] if self._events else None
 
     def chance(self, thousandths: int) -> bool:
         """Whether something happens that happens so often."""
@@ -207,6 +222,7 @@ class World:
     def kill(self, process: Process, *, back: bool = True) -> None:
         """End a process at once; what it was about to do does not happen."""
         self.record("kill", process.name)
+        self.happened["processes killed"] += 1
         process.alive = False
         if back:
             self.later(self.down_for, lambda: self.begin(process))
@@ -316,6 +332,7 @@ class World:
         self.calls[effect.network, effect.id] += 1
         self.record("call", effect.network, effect.id)
         if not network.up or self.chance(self.faults.call_fails):
+            self.happened["calls that reached nobody"] += 1
             answer(Unknown("unreachable"), 5)
             return
         if network.refuses:
@@ -324,24 +341,29 @@ class World:
         delay = network.delay + self._latency()
         if network.lies or self.chance(self.faults.lie):
             self.lied.add((effect.network, effect.id))
+            self.happened["yes without a deed"] += 1
             self.record("lie", effect.network, effect.id)
             answer(Yes(self.now // 1000), delay)
             return
         self.later(delay, lambda: self.deed(effect.network, effect.event))
         silent = network.mute or self.chance(self.faults.answer_lost)
+        self.happened["deeds without an answer"] += silent
         answer(Yes((self.now + delay) // 1000), self.rules.call_timeout + 1 if silent else delay + self._latency())
 
     def publish_on(self, name: str, event: Event) -> None:
         """A stranger publishes."""
         notice = self.networks[name].append(event, self.now)
         if notice is not None:
-            self.strangers[name, notice.id or ""] += 1
+            for each in self.networks[name].distributors:
+                each.strangers[name, notice.id or ""] += 1
             self._tell_of(name, notice)
 
     def deed(self, name: str, event: Event) -> None:
         """An event enters a network's log because this distributor called."""
         notice = self.networks[name].append(event, self.now)
         if notice is not None:
+            for other in self.networks[name].distributors:
+                other.strangers[name, notice.id or ""] += other is not self
             self._tell_of(name, notice)
 
     def _tell_of(self, name: str, notice: Notice) -> None:
@@ -351,10 +373,15 @@ class World:
             self.notify(endpoint, notice)
 
     def notify(self, endpoint: str, notice: Notice) -> None:
-        """Send a notification, as well as it goes."""
-        if self.chance(self.faults.lost):
+        """Send a notification to this distributor, as well as it goes; what is addressed to others is theirs."""
+        if not endpoint.startswith(f"{self.rules.public_url}/"):
             return
-        for _ in range(2 if self.chance(self.faults.doubled) else 1):
+        if self.chance(self.faults.lost):
+            self.happened["notifications lost"] += 1
+            return
+        doubled = self.chance(self.faults.doubled)
+        self.happened["notifications doubled"] += doubled
+        for _ in range(1 + doubled):
             self.later(self._latency(), lambda: self._delivered(endpoint, notice))
 
     def _delivered(self, endpoint: str, notice: Notice) -> None:
@@ -362,7 +389,7 @@ class World:
 
     def deliver(self, endpoint: str, notice: Notice) -> str | None:
         """A notification arrives at any process; returns the code of its answer, `None` where nobody answers."""
-        kind, network, *rest = endpoint.removeprefix(f"{PUBLIC}/internal/").split("/")
+        kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split("/")
         subscription = rest[0] if kind == "desmosNotification" else None
         found = self.tell(self.any_process(), Noticed(network, rest[-1], notice, subscription))
         if found is None:
@@ -414,6 +441,7 @@ class World:
             return
         self.posts[effect.subscription, effect.id] += 1
         if self.chance(self.faults.post_fails):
+            self.happened["notifications of subscribers failed"] += 1
             self._answer(process, run, told, 5)
             return
         status = self.endpoints[effect.endpoint].post(effect.webhook, effect.id)
@@ -494,6 +522,7 @@ class World:
     def cut(self, name: str, to: int) -> None:
         """A network's log is taken back."""
         self.record("cut", name, to)
+        self.happened["logs taken back"] += 1
         del self.networks[name].log[to:]
 
     def heal(self) -> None:
@@ -519,3 +548,18 @@ class World:
         """Let time pass until nothing is left to do; returns whether it came to that."""
         self.run(2 * self.rules.silence)
         return self.run_until(self.quiet, most)
+
+
+def run_together(worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False) -> bool:
+    """Let time pass in worlds that share networks, in one order of time; returns whether `enough` came to hold."""
+    end = max(world.now for world in worlds) + duration
+    while not enough():
+        ahead = min(worlds, key=lambda world: end + 1 if world.next_at is None else world.next_at)
+        if ahead.next_at is None or ahead.next_at > end:
+            for world in worlds:
+                world.now = end
+            return enough()
+        for world in worlds:
+            world.now = max(world.now, ahead.next_at)
+        ahead.next()
+    return True

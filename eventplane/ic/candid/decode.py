@@ -50,7 +50,9 @@ class Decoder:
     def decode(self, data: bytes) -> tuple[Any, ...]:
         """The values of a message, one per expected type. Raises `CandidError` and nothing else."""
         reader = Reader(data)
-        reads = self._known(reader) or self._prepare(reader)
+        reads = self._known(reader)
+        if reads is None:
+            reads = self._prepare(reader)
         try:
             found = [read(reader) for read in reads]
         except RecursionError as error:

@@ -63,6 +63,11 @@ class RpcSource:
     ) -> None:
         await self._stack.aclose()
 
+    async def reach(self) -> None:
+        """Ask every node for something. Raises `NodeUnavailable` for the first that does not answer."""
+        for node in (self._node, *self._paras.values()):
+            await node.genesis_hash()
+
     async def follow(self, store: Store, first: int | None = None, *, until: int | None = None) -> None:
         """Append every finalised block, from `first` on where the log is empty (its default is the newest one).
 

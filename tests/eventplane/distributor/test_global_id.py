@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.distributor.global_id import NoGlobalIdError, global_id
+from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "ied" / "global_ids.json"
 CASES = json.loads(VECTORS.read_text(encoding="utf-8"))["cases"]

@@ -54,7 +54,7 @@ def test_scenario_11_26_30_a_stranger_s_event_is_replicated_and_notified_once(tm
         await asyncio.sleep(0.3)
         assert len(made.inbox.got) == 1
         headers, told = made.inbox.got[0]
-        assert (told["id"], told["entityIDHash"], told["publisherAddress"]) == (1, event.entity, event.iss)
+        assert (told["id"], told["entityIDHash"], told["publisherAddress"]) == (0, event.entity, event.iss)
         assert "network" not in told
         assert headers["webhook-id"].startswith("msg_")
         assert headers["webhook-signature"].startswith("v1,")
@@ -64,7 +64,7 @@ def test_scenario_11_26_30_a_stranger_s_event_is_replicated_and_notified_once(tm
         assert (status, [each["subscriptionId"] for each in found]) == (200, [body["subscriptionId"]])
         assert "secret" not in json.dumps(found)
         status, found, headers = await made.ask("GET", "/api/v2/events", params={"all": "true"})
-        assert (status, [each["id"] for each in found]) == (200, [1])
+        assert (status, [each["id"] for each in found]) == (200, [0])
         status, found, _ = await made.ask("GET", "/api/v2/events", params={"all": "true", "after": headers["IED-Next"]})
         assert (status, found) == (200, [])
         assert (await made.ask("DELETE", f"/api/v2/subscribe/{body['subscriptionId']}"))[0] == 204

@@ -8,18 +8,25 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pubsub_emulator.emulator.network.parachain import pack
+from pubsub_emulator.node.at import At
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.accounts.apply import BASE_WEIGHT
-from pubsub_emulator.runtime.accounts.chain import ChainRuntime, begin
+from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
 from pubsub_emulator.runtime.accounts.publisher import published
 from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.calls import CallReader
-from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, PostDispatchInfo, encode_weight
+from pubsub_emulator.runtime.framework.dispatch import (
+    DispatchOutcome,
+    Other,
+    PostDispatchInfo,
+    dispatch_result,
+    encode_weight,
+)
 from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
 from pubsub_emulator.runtime.relay.dmp import QUEUES
 from pubsub_emulator.xcm import Location, Parachain, Publish
@@ -28,8 +35,6 @@ from pubsub_emulator.xcm.location import PARENT
 XCM_VERSION: Final = 5
 _VERSION_NOT_KNOWN: Final = b"\x01\x01"
 """`Err(VersionedConversionFailed)`."""
-
-__all__ = ["BASE_WEIGHT", "dry_run_call"]
 
 
 def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Reader) -> bytes:
@@ -61,6 +66,18 @@ def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Re
             *forwarded,
         )
     )
+
+
+def dry_run(at: At, extrinsic: bytes) -> bytes:
+    """`ApplyExtrinsicResult` of an extrinsic, length included, in the next block; nothing is kept.
+
+    Raises `UndecodableExtrinsic`.
+    """
+    try:
+        outcome = NextBlock(at.runtime, at.state, at.header).apply(extrinsic)
+    except InvalidTransaction as error:
+        return b"\x01" + error.encode()
+    return b"\x00" + dispatch_result.encode(outcome.error)
 
 
 def _encode_outcome(outcome: DispatchOutcome) -> bytes:

@@ -1,0 +1,82 @@
+"""`pubsub log`: its commands, their arguments and help."""
+
+import click
+
+from pubsub_emulator.cli import options
+
+place = click.option(
+    "--log", "place", required=True, metavar="PLACE", help="Where the log is: a file (SQLite) or a postgresql:// URL."
+)
+
+
+@click.group("log")
+def command() -> None:
+    """Keep the ordered, gap-free log of what a chain or network did, and read it."""
+
+
+@command.command(
+    "follow",
+    epilog="\b\nExamples:\n  pubsub log follow wss://rpc.polkadot.io --log polkadot.db --network polkadot\n"
+    "  pubsub log follow ws://127.0.0.1:9944 --para 2000=ws://127.0.0.1:9944/2000 --log events.db\n"
+    "  pubsub log follow out/demo/history --log events.db\n  pubsub log follow node --until 50 --log events.db\n"
+    "\n\b\nExit codes:\n  0 --until is reached or the source ends, 2 the log is another network's, 4 no answer\n",
+)
+@click.argument("source", shell_complete=options.complete_scenario)
+@place
+@click.option("--network", default="network", show_default=True, help="Name of the network: one log holds one.")
+@click.option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; may be given repeatedly.")
+@click.option("--from", "first", type=click.IntRange(0), help="Leading block to begin at; else the newest final one.")
+@click.option("--until", type=click.IntRange(0), help="Leading block to end with; else go on until Ctrl-C.")
+def follow(  # noqa: PLR0917  # click passes each option by name
+    source: str, place: str, network: str, paras: tuple[str, ...], first: int | None, until: int | None
+) -> None:
+    """Append what SOURCE did, and go on where the log ends.
+
+    SOURCE is a node's ws:// or http:// URL, the folder of a written history, or a scenario to run. Of a node only
+    finalised blocks are taken. Blocks that a node took back are taken back in the log, too.
+    """
+    from pubsub_emulator.cli.event_log import follow_source
+
+    follow_source(source, place, network, paras, first, until)
+
+
+@command.command(
+    "read",
+    epilog="\b\nExamples:\n  pubsub log read --log events.db --kind 'Broadcaster.*' --limit 20\n"
+    "  pubsub log read --log events.db --chain 2000 --after 1000 --wait\n"
+    """  pubsub log read --log events.db --filter '{"kind": "Balances.*"}'\n""",
+)
+@place
+@click.option("--after", type=click.IntRange(0), default=0, show_default=True, help="Begin behind this seq.")
+@click.option("--limit", type=click.IntRange(1), help="Rows to print at most.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Pallet.Event or Pallet.*; any of those given.")
+@click.option("--chain", metavar="ID", help="A para id, or `leading` for the leading chain.")
+@click.option("--filter", "text", metavar="JSON", help="A filter, see docs/events.md.")
+@click.option("--wait", is_flag=True, help="Go on printing what comes, until Ctrl-C.")
+def read(  # noqa: PLR0917  # as above
+    place: str,
+    after: int,
+    limit: int | None,
+    kinds: tuple[str, ...],
+    chain: str | None,
+    text: str | None,
+    *,
+    wait: bool,
+) -> None:
+    """Print rows of a log, one JSON object a line."""
+    from pubsub_emulator.cli.event_log import read_log
+
+    read_log(place, after, limit, kinds, chain, text, wait=wait)
+
+
+@command.command("rewind", epilog="\b\nExample:\n  pubsub log rewind 1200 --log events.db\n")
+@click.argument("block", type=click.IntRange(0))
+@place
+def rewind(block: int, place: str) -> None:
+    """Take back every leading block after BLOCK.
+
+    Clients that have seen more are told so: their cursors are refused with the last event that is left.
+    """
+    from pubsub_emulator.cli.event_log import rewind_log
+
+    rewind_log(place, block)

@@ -1,0 +1,32 @@
+"""`pubsub vectors`: its command, its arguments and help."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.exits import FINDINGS
+
+
+@click.group("vectors")
+def command() -> None:
+    """Golden vectors: for people who implement these systems elsewhere."""
+
+
+@command.command(
+    "check",
+    epilog="\b\nExamples:\n  pubsub vectors check tests/vectors/tries\n  pubsub vectors check my-vectors.json --json\n"
+    "\n\b\nExit codes:\n  0 every case holds, 1 one does not, 2 a file is of no known format\n",
+)
+@click.argument("paths", type=options.ANY, nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output.")
+def check(paths: tuple[Path, ...], *, as_json: bool) -> None:
+    """Compute every case of the vector files at PATHS again, and say how many hold.
+
+    A folder stands for the .json files in it. What a format states and nothing here computes is named.
+    """
+    from pubsub_emulator.cli.vectors import check_paths
+
+    if not check_paths(paths, as_json=as_json):
+        sys.exit(FINDINGS)

@@ -1,0 +1,139 @@
+"""`pubsub log`: following a source, reading and rewinding a log."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import click
+
+from pubsub_emulator.cli.run import find_scenario
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.eventplane.errors import BadFilter, SourceError
+from pubsub_emulator.eventplane.filters.algebra import ANY, All, Chain, Filter, Kind, OneOf, check_limits
+from pubsub_emulator.eventplane.filters.codec import parse_filters
+from pubsub_emulator.eventplane.log.follow import copy_all
+from pubsub_emulator.eventplane.log.present import row_json
+from pubsub_emulator.eventplane.log.sources.network import NetworkLog
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, existing_store, open_store
+
+_PAGE: Final = 1_000
+_URLS: Final = ("ws://", "wss://", "http://", "https://")
+
+
+def follow_source(  # noqa: PLR0917  # the options of the command
+    source: str, place: str, network: str, paras: Sequence[str], first: int | None, until: int | None
+) -> None:
+    """The command. Raises `PubsubError`."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    if not source.startswith(_URLS) and (paras or first is not None):
+        raise click.UsageError("--para and --from go with a node's URL")
+    urls = dict(map(_para, paras))
+    with closing(open_store(place, network)) as store:
+        before = store.head().seq
+        try:
+            if source.startswith(_URLS):
+                _follow_node(source, urls, store, first, until)
+            elif (Path(source) / "_commits").is_dir():
+                _copy_history(Path(source), store, until)
+            else:
+                _run_scenario(source, store, until)
+        finally:
+            head = store.head()
+            said = "empty" if head.anchor is None else f"block {head.anchor}, seq {head.seq}, epoch {head.epoch}"
+            say(f"{place}: {said}; {head.seq - before:+,} events")
+
+
+def _follow_node(url: str, paras: dict[int, str], store: SqlStore, first: int | None, until: int | None) -> None:
+    from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
+
+    async def run() -> None:
+        async with RpcSource(url, paras) as source:
+            await source.reach()
+            await source.follow(store, first, until=until)
+
+    asyncio.run(run())
+
+
+def _copy_history(root: Path, store: SqlStore, until: int | None) -> None:
+    from pubsub_emulator.eventplane.log.sources.history import history_blocks, history_networks
+
+    networks = history_networks(root)
+    if len(networks) != 1 and store.network not in networks:
+        raise SourceError(f"{root} holds the networks {', '.join(networks)}: say which with --network")
+    name = store.network if store.network in networks else networks[0]
+    blocks = history_blocks(root, name)
+    copy_all(store, (block for block in blocks if until is None or block.number <= until))
+
+
+def _run_scenario(name: str, store: SqlStore, until: int | None) -> None:
+    scenario = find_scenario(name)
+    simulation = Simulation(scenario)
+    with NetworkLog(simulation.network, store):
+        while simulation.network.number < (scenario.relay_blocks if until is None else until):
+            simulation.step()
+
+
+def read_log(  # noqa: PLR0917  # the options of the command
+    place: str,
+    after: int,
+    limit: int | None,
+    kinds: Sequence[str],
+    chain: str | None,
+    text: str | None,
+    *,
+    wait: bool,
+) -> None:
+    """The command. Raises `PubsubError`."""
+    where = _where(kinds, chain, text)
+    with closing(existing_store(place)) as store:
+        left = limit
+        epoch = store.head().epoch
+        while left is None or left > 0:
+            page = store.read(after, _PAGE if left is None else min(left, _PAGE), where)
+            if page.head.epoch != epoch:
+                common = store.common(epoch)
+                epoch = page.head.epoch
+                if common is not None and after > common:
+                    say(f"events after seq {common} were taken back; going on from there")
+                    after = common
+                    continue
+            for row in page.rows:
+                click.echo(row_json(row))
+            after = page.through
+            left = None if left is None else left - len(page.rows)
+            if page.is_last:
+                if not wait:
+                    return
+                store.wait(page.head, 1.0)
+
+
+def rewind_log(place: str, block: int) -> None:
+    """The command. Raises `PubsubError`."""
+    with closing(existing_store(place)) as store:
+        head = store.rewind(block)
+        say(f"{place}: block {head.anchor}, seq {head.seq}, epoch {head.epoch}")
+
+
+def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:
+    parts: list[Filter] = []
+    if kinds:
+        parts.append(OneOf(*map(Kind, kinds)))
+    if chain is not None:
+        if chain != "leading" and not chain.isdecimal():
+            raise BadFilter(f"--chain {chain}: a para id, or `leading`")
+        parts.append(Chain(None if chain == "leading" else int(chain)))
+    if text is not None:
+        parts += parse_filters(text if text.lstrip().startswith("[") else f"[{text}]")
+    check_limits(parts)
+    return All(*parts) if parts else ANY
+
+
+def _para(text: str) -> tuple[int, str]:
+    para, found, url = text.partition("=")
+    if not found or not para.isdecimal() or not url.startswith(_URLS):
+        raise click.UsageError(f"--para {text}: write it as 2000=ws://host:port")
+    return int(para), url

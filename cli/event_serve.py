@@ -1,0 +1,66 @@
+"""`pubsub events serve`: the fronts of a log, until the program is asked to end."""
+
+import asyncio
+import logging
+import signal
+import sys
+from contextlib import AsyncExitStack, ExitStack, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pubsub_emulator.cli.exits import INTERRUPTED
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, existing_store
+from pubsub_emulator.eventplane.subscriptions.registry import SqlRegistry
+from pubsub_emulator.eventplane.subscriptions.service import EventService, Limits, Recorder
+from pubsub_emulator.eventplane.subscriptions.sse import serve_http
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """What the command was given."""
+
+    place: str
+    host: str
+    port: int
+    grpc_port: int | None
+    streams: int
+    streams_per_client: int
+    subscriptions_per_client: int
+    heartbeat: float
+    deliveries: Path | None
+
+
+def serve_events(given: Serve) -> None:
+    """The command; ends with exit code 130. Raises `PubsubError`, `OSError`."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(existing_store(given.place)))
+        recorder = None
+        if given.deliveries is not None:
+            from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder
+
+            recorder = stack.enter_context(DeliveryRecorder(given.deliveries, store.network))
+        asyncio.run(_serve(given, store, recorder))
+    sys.exit(INTERRUPTED)
+
+
+async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> None:
+    limits = Limits(given.streams_per_client, given.streams, heartbeat_seconds=given.heartbeat)
+    registry = SqlRegistry(store.database, per_client=given.subscriptions_per_client)
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(EventService(store, registry, limits, recorder))
+        host, port = await stack.enter_async_context(serve_http(service, given.host, given.port))
+        say(f"http://{host}:{port}: events of {store.network}, {store.head().seq:,} so far; Ctrl-C ends it")
+        if given.grpc_port is not None:
+            from pubsub_emulator.eventplane.subscriptions.rpc import serve_grpc
+
+            found = await stack.enter_async_context(serve_grpc(service, given.host, given.grpc_port))
+            say(f"grpc://{given.host}:{found}")
+        sys.stdout.flush()
+        await ended.wait()
+        service.stop()

@@ -1,0 +1,69 @@
+"""What a cheating broadcaster does to the events that it owes a client, as named objects (EV-41).
+
+Each takes what an honest one would have delivered in one stream, and gives what this one delivers; `found_as` is what
+`spark_audit.spark.deliveries` must say of it. The systems on this plane have cheats of their own in their rooms.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pubsub_emulator.eventplane.log.rows import Row, event_id
+
+
+@dataclass(frozen=True, slots=True)
+class Cheat:
+    """One way to cheat. `change` gets the rows due, and rows that were not; there are at least three due."""
+
+    name: str
+    words: str
+    found_as: str
+    change: Callable[[Sequence[Row], Sequence[Row]], list[Row]]
+
+
+def _drop(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    return [*due[:1], *due[2:]]
+
+
+def _repeat(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    return [*due[:2], due[1], *due[2:]]
+
+
+def _reorder(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    return [due[1], due[0], *due[2:]]
+
+
+def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    made_up = due[1]._replace(id=event_id(due[1].id, 0), body='{"invented":true}')
+    return [due[0], due[1], made_up, *due[2:]]
+
+
+def _alter(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    return [due[0], due[1]._replace(body='{"altered":true}'), *due[2:]]
+
+
+def _alter_kind(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    return [due[0], due[1]._replace(kind="Made.Up"), *due[2:]]
+
+
+def _replay(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
+    return [*due, *due]
+
+
+def _add(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    return sorted([*due, *others[:1]], key=lambda row: row.seq)
+
+
+CHEATS: Final = {
+    cheat.name: cheat
+    for cheat in (
+        Cheat("drop", "leaves an event out", "missing", _drop),
+        Cheat("repeat", "delivers an event twice", "doubled", _repeat),
+        Cheat("reorder", "swaps two events", "out of order", _reorder),
+        Cheat("invent", "delivers an event that never was", "invented", _invent),
+        Cheat("alter", "changes an event's fields", "altered", _alter),
+        Cheat("rename", "changes an event's kind", "altered", _alter_kind),
+        Cheat("loop", "delivers everything again", "doubled", _replay),
+        Cheat("push", "delivers what was not asked for", "not asked for", _add),
+    )
+}

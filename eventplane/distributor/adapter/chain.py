@@ -1,0 +1,135 @@
+"""An emulated chain with pallet `DomeEvents`, and the ledger that it is to an adapter (ID-50)."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
+from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
+from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.eventplane.distributor.service.adapters import Page
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.accounts.timestamp import NOW
+from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError
+from pubsub_emulator.runtime.framework.executive import Block, Executive, Extrinsic, extrinsics_root
+from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1, Publication
+from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
+
+AUTHOR: Final = AccountId(blake2_256(b"DomeEvents adapter"))
+"""The account that an adapter signs with unless it is given another."""
+
+
+class DomeChain:
+    """A chain of one pallet that builds a block for each call; its final blocks are all its blocks."""
+
+    def __init__(self, network: str, *, unique: bool = True) -> None:
+        self._executive = Executive((DomeEvents(network, unique=unique),))
+        self._executive.integrity_test()
+        storage = Storage(State())
+        DomeEvents(network, unique=unique).genesis(storage)
+        root = storage.commit()
+        self._state = storage.state
+        self.header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), ())
+
+    def call(self, author: AccountId, publication: Publication, now: int) -> Block:
+        """Build the next block with one call of `emit_new_event`; `now` is its time in ms."""
+        storage = Storage(self._state.fork())
+        NOW.put(storage, now)
+        call = Call(PALLET, "emit_new_event", tuple(publication))
+        block = self._executive.build_block(
+            storage,
+            self.header.number + 1,
+            self.header.hash(),
+            extrinsics=(Extrinsic(Signed(author), call),),
+        )
+        self._state = storage.state
+        self.header = block.header
+        return block
+
+
+def publication_of(event: Event, network: str) -> Publication:
+    """An event as the call's arguments."""
+    return Publication(
+        event.event_type.encode(),
+        event.data_location.encode(),
+        [each.encode() for each in event.metadata],
+        bytes.fromhex(event.entity[2:]),
+        bytes.fromhex(event.previous[2:]),
+        None if event.iss is None else bytes.fromhex(event.iss[2:]),
+        network.encode(),
+    )
+
+
+def notice_of(found: EventDOMEv1, now: int) -> Notice:
+    """A notice of the pallet's event in a block of that time, ms. The last 20 bytes of the author are its address."""
+    event = Event(
+        found.event_type.decode(errors="replace"),
+        found.data_location.decode(errors="replace"),
+        tuple(each.decode(errors="replace") for each in found.relevant_metadata),
+        "0x" + found.entity_id.hex(),
+        "0x" + found.previous_entity_hash.hex(),
+        "0x" + (found.iss if found.iss is not None else bytes(found.author)).hex(),
+    )
+    signer = "0x" + bytes(found.author)[-20:].hex()
+    try:
+        return Notice(found.index + 1, now // 1000, event, global_id(event.data_location), signer)
+    except NoGlobalIdError as error:
+        return Notice(found.index + 1, now // 1000, event, None, signer, str(error))
+
+
+class ChainLedger:
+    """The ledger of a chain in this process."""
+
+    def __init__(
+        self,
+        network: str,
+        *,
+        unique: bool = True,
+        author: AccountId = AUTHOR,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._network = network
+        self._author = author
+        self._clock = clock
+        self.chain = DomeChain(network, unique=unique)
+        self._log: list[Notice] = []
+        self._grown = asyncio.Event()
+
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Build a block with the call."""
+        now = int(self._clock() * 1000)
+        block = self.chain.call(self._author, publication_of(event, self._network), now)
+        error = block.outcomes[0].error if block.outcomes else None
+        if error == ModuleError(PALLET, Error.AlreadyPublished):
+            return Published(self._time_of(event), new=False)
+        if error is not None:
+            return No(str(error))
+        self._log += [notice_of(record.event, now) for record in block.events if isinstance(record.event, EventDOMEv1)]
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
+        return Published(now // 1000, new=True)
+
+    def _time_of(self, event: Event) -> int:
+        wanted = global_id(event.data_location)
+        return next((notice.time for notice in self._log if notice.id == wanted), 0)
+
+    async def read(self, after: int, limit: int) -> Page | None:
+        """Notices after a number."""
+        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Return when the log has grown."""
+        grown = self._grown
+        if len(self._log) <= after:
+            try:
+                await asyncio.wait_for(grown.wait(), seconds)
+            except TimeoutError:
+                return
+
+    async def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,130 @@
+"""The demonstration: three networks, two distributors with different subsets of them, and faults of every kind."""
+
+import hashlib
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, NamedTuple
+
+from pubsub_emulator.eventplane.distributor.event import Event
+from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.distributor.simulation.world import Faults, World, run_together
+
+FAULTS: Final = Faults(
+    lost=200,
+    doubled=150,
+    late=60,
+    call_fails=100,
+    answer_lost=100,
+    lie=40,
+    read_fails=100,
+    post_fails=150,
+    killed=8,
+)
+ROUNDS: Final = 600
+SETTLE: Final = 6 * 3_600_000
+SUBSCRIBERS: Final = ("https://desmos.example/everything", "https://desmos.example/production")
+
+
+class Demonstration(NamedTuple):
+    """What became of it."""
+
+    events: int
+    on_networks: dict[str, int]
+    happened: dict[str, int]
+    acknowledged: dict[str, int]
+    settled: bool
+    surprises: list[str]
+    digest: str
+
+
+@dataclass
+class _Play:
+    seed: int
+    originals: dict[str, list[Event]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)  # noqa: S311  # the demonstration is a function of its seed
+        shared = Network("hashnet")
+        self.worlds = (
+            World(self.seed, {"alastria": Network("alastria"), "hashnet": shared}, 2, name="operator"),
+            World(self.seed + 1, {"hashnet": shared, "fabric": Network("fabric")}, 1, name="access-node"),
+        )
+
+    def fresh(self) -> tuple[str, Event]:
+        number = len(self.originals) + 1
+        name, event = event_of(number, number % 7, environment=self.random.choice(("sbx", "prd")))
+        self.originals[name] = [event]
+        return name, event
+
+    def round(self) -> None:
+        """One thing happens somewhere, then some time passes."""
+        world = self.random.choice(self.worlds)
+        name = self.random.choice(sorted(world.networks))
+        kind = self.random.randrange(12)
+        if kind < 6:
+            world.publish(*self.fresh())
+        elif kind < 9:
+            world.publish_on(name, self.fresh()[1])
+        elif kind == 9:
+            world.networks[name].up = not world.networks[name].up
+        elif kind == 10:
+            world.store_up = not world.store_up
+        elif world.networks[name].log and self.random.randrange(4) == 0:
+            world.cut(name, len(world.networks[name].log) - 1)
+        run_together(self.worlds, self.random.choice((50, 500, 5_000, 20_000)))
+
+
+def demonstrate(seed: int = 0) -> Demonstration:
+    """Run it; everything in it follows from the seed."""
+    play = _Play(seed)
+    operator, node = play.worlds
+    for world in play.worlds:
+        world.start()
+    run_together(play.worlds, 1_000)
+    operator.subscribe(SUBSCRIBERS[0])
+    node.subscribe(SUBSCRIBERS[1], ("*",), ("prd",))
+    for world in play.worlds:
+        world.faults = FAULTS
+    for _ in range(ROUNDS):
+        play.round()
+    for world in play.worlds:
+        world.heal()
+    settled = _settle(play.worlds)
+    found = [f"{world.name}: {each}" for world in play.worlds for each in surprises(world, play.originals)]
+    networks = {**operator.networks, **node.networks}
+    found += [
+        f"1: {event_id} is not on {name}"
+        for event_id in sorted({notice.id or "" for network in networks.values() for notice in network.log})
+        for name, network in networks.items()
+        if not network.has(event_id)
+    ]
+    digest = hashlib.blake2b("".join(world.digest() for world in play.worlds).encode(), digest_size=32)
+    return Demonstration(
+        len(play.originals),
+        {name: len(network.log) for name, network in networks.items()},
+        _happened(play.worlds),
+        {url: _acknowledged(world, url) for world, url in zip(play.worlds, SUBSCRIBERS, strict=True)},
+        settled,
+        found,
+        "0x" + digest.hexdigest(),
+    )
+
+
+def _settle(worlds: tuple[World, ...]) -> bool:
+    run_together(worlds, 120_000)
+    return run_together(worlds, SETTLE, lambda: all(world.quiet() for world in worlds))
+
+
+def _acknowledged(world: World, url: str) -> int:
+    return sum(answer == 200 for _, _, answer in world.endpoints[url].got)
+
+
+def _happened(worlds: tuple[World, ...]) -> dict[str, int]:
+    """How often what was survived."""
+    counts: dict[str, int] = {}
+    for world in worlds:
+        for name, count in world.happened.items():
+            counts[name] = counts.get(name, 0) + count
+    return counts

@@ -1,0 +1,188 @@
+"""What a canister is to the network: how it is executed, and what an execution may do (IC-4).
+
+An execution gets a `Context`: caller and time go in, at most one response, calls and a timer come out. It may raise
+`Trap`; then nothing of it has happened.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, Final, NamedTuple, Protocol
+
+from pubsub_emulator.eventplane.ic.errors import Trap
+from pubsub_emulator.eventplane.ic.principal import Principal
+
+SECOND: Final = 10**9
+"""Nanoseconds of a round."""
+
+SYS_FATAL: Final = 1
+SYS_TRANSIENT: Final = 2
+DESTINATION_INVALID: Final = 3
+CANISTER_REJECT: Final = 4
+CANISTER_ERROR: Final = 5
+SYS_UNKNOWN: Final = 6
+
+GUARANTEED: Final = "guaranteed"
+BOUNDED: Final = "bounded"
+ONE_WAY: Final = "one-way"
+
+STOPPING: Final = "IC0508: the canister is stopping or stopped"
+"""The text of reject 5 when the callee is not running."""
+
+
+class Answer(NamedTuple):
+    """How a call ended: `code` 0 with data, or a reject."""
+
+    data: bytes
+    code: int = 0
+    message: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """True when the callee replied."""
+        return self.code == 0
+
+
+Then = Callable[["Context", Answer], None]
+"""What is executed with the answer of a call."""
+
+
+class Host(Protocol):
+    """What a context needs of the network."""
+
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes a request or response may have."""
+
+
+class Outgoing(NamedTuple):
+    """A call that an execution makes."""
+
+    receiver: Principal
+    method: str
+    arg: bytes
+    kind: str
+    then: Then | None
+
+
+class Context:
+    """One execution: what it was given, and what it does."""
+
+    __slots__ = ("_host", "answer", "answered", "caller", "calls", "me", "payload", "time", "timer", "timer_set")
+
+    def __init__(self, host: Host, me: Principal, caller: Principal, time: int, *, answered: bool = True) -> None:
+        self._host = host
+        self.me = me
+        self.caller = caller
+        self.time = time
+        self.answered = answered
+        self.answer: Answer | None = None
+        self.calls: list[Outgoing] = []
+        self.timer_set = False
+        self.timer: int | None = None
+
+    @property
+    def now(self) -> int:
+        """The time of this subnet in whole rounds."""
+        return self.time // SECOND
+
+    def reply(self, data: bytes) -> None:
+        """Answer the call that this execution belongs to; once."""
+        self._bound(data)
+        self._respond(Answer(data))
+
+    def reject(self, message: str) -> None:
+        """Reject the call that this execution belongs to; once."""
+        self._respond(Answer(b"", CANISTER_REJECT, message))
+
+    def call(
+        self, receiver: Principal, method: str, arg: bytes, then: Then | None = None, *, kind: str = GUARANTEED
+    ) -> None:
+        """Call a method; `then` is executed with the answer. A one-way call has none."""
+        self._bound(arg)
+        self.calls.append(Outgoing(receiver, method, arg, kind, then))
+
+    def set_timer(self, time: int | None) -> None:
+        """Be woken once in the first round that has reached `time` (ns); `None` turns the timer off."""
+        self.timer_set = True
+        self.timer = time
+
+    def _respond(self, answer: Answer) -> None:
+        if self.answered:
+            raise Trap("there is no call to answer, or it was answered")
+        self.answered = True
+        self.answer = answer
+
+    def _bound(self, data: bytes) -> None:
+        if len(data) > self._host.most_bytes:
+            raise Trap(f"a message has at most {self._host.most_bytes} bytes, not {len(data)}")
+
+
+class Canister:
+    """A program with state. The state is what the instance holds; by default all of it is copied to undo a trap."""
+
+    heartbeat: bool = False
+    """True when `on_heartbeat` is executed each round."""
+
+    def init(self, ctx: Context) -> None:
+        """Executed when the canister is installed."""
+
+    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+        """True when a user's request is let in (IC-10)."""
+        del method, caller, arg
+        return True
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Execute a request. Raises `Trap`."""
+        del ctx, arg
+        raise Trap(f"there is no method {method}")
+
+    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+        """Answer a query without changing anything. Raises `Trap`."""
+        del caller, time, arg
+        raise Trap(f"there is no query {method}")
+
+    def on_timer(self, ctx: Context) -> None:
+        """Executed when the timer has come."""
+
+    def on_heartbeat(self, ctx: Context) -> None:
+        """Executed each round when `heartbeat` is true."""
+
+    def pre_upgrade(self) -> bytes:
+        """What is kept over an upgrade. Raises `Trap`."""
+        return b""
+
+    def post_upgrade(self, ctx: Context, kept: bytes) -> None:
+        """Make the new state of what was kept. Raises `Trap`."""
+        del kept
+        self.init(ctx)
+
+    def snapshot(self) -> Any:
+        """What `restore` needs to undo an execution."""
+        return deepcopy(self.__dict__)
+
+    def restore(self, snapshot: Any) -> None:
+        """Undo what was done since `snapshot`."""
+        self.__dict__.clear()
+        self.__dict__.update(snapshot)
+
+    def state_bytes(self) -> bytes:
+        """The state as bytes, for comparison."""
+        return self.pre_upgrade()
+
+
+__all__ = [
+    "BOUNDED",
+    "CANISTER_ERROR",
+    "CANISTER_REJECT",
+    "DESTINATION_INVALID",
+    "GUARANTEED",
+    "ONE_WAY",
+    "SECOND",
+    "STOPPING",
+    "SYS_TRANSIENT",
+    "SYS_UNKNOWN",
+    "Answer",
+    "Canister",
+    "Context",
+    "Then",
+]

@@ -1,0 +1,548 @@
+"""Subnets and canisters, stepped in rounds (IC-1 to IC-10).
+
+`step` runs one round on each subnet in order: heartbeats, timers that are due, then messages that have arrived, in the
+order (arrival, sending subnet, number) or as the schedule draws. A round in which nothing is due costs as much as there
+are subnets, however many canisters they have.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pubsub_emulator.eventplane.ic.canister import (
+    BOUNDED,
+    CANISTER_ERROR,
+    CANISTER_REJECT,
+    DESTINATION_INVALID,
+    GUARANTEED,
+    SECOND,
+    STOPPING,
+    SYS_TRANSIENT,
+    SYS_UNKNOWN,
+    Answer,
+    Canister,
+    Context,
+    Then,
+)
+from pubsub_emulator.eventplane.ic.errors import CandidError, IcError, Trap
+from pubsub_emulator.eventplane.ic.principal import (
+    CANISTERS_OF_A_SUBNET,
+    MANAGEMENT,
+    Principal,
+    canister_id,
+    key_of,
+    self_authenticating,
+    subnet_of,
+)
+from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
+from pubsub_emulator.eventplane.ic.trace import Happening, Observer
+
+RUNNING: Final = "running"
+STOPPING_STATUS: Final = "stopping"
+STOPPED: Final = "stopped"
+EMPTY: Final = "empty"
+
+GENESIS: Final = 1_700_000_000 * SECOND
+
+
+class _Call:
+    """A request on its way, being served, or waiting for its response."""
+
+    __slots__ = ("arg", "context", "kind", "method", "number", "receiver", "sender", "then", "ticket")
+
+    def __init__(  # noqa: PLR0917 — one place makes calls
+        self, number: int, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str
+    ) -> None:
+        self.number = number
+        self.sender = sender
+        self.receiver = receiver
+        self.method = method
+        self.arg = arg
+        self.kind = kind
+        self.then: Then | None = None
+        self.context: _CallContext | None = None
+        self.ticket: Ticket | None = None
+
+
+class _CallContext:
+    """A message that is being served: what it still owes and waits for."""
+
+    __slots__ = ("call", "life", "owes", "waits")
+
+    def __init__(self, call: _Call | None, life: int) -> None:
+        self.call = call
+        self.owes = call is not None
+        self.waits = 0
+        self.life = life
+
+
+class Ticket:
+    """A user's request: `answer` is `None` until it ended."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+
+
+class _Host:
+    __slots__ = ("code", "due", "id", "inbox", "life", "most_bytes", "open", "ran", "round", "status", "subnet")
+
+    def __init__(self, identity: Principal, subnet: int, code: Canister, most_bytes: int) -> None:
+        self.id = identity
+        self.subnet = subnet
+        self.code: Canister | None = code
+        self.status = RUNNING
+        self.inbox: deque[tuple[_Key, _Call, Answer | None]] = deque()
+        self.open: set[_CallContext] = set()
+        self.due: int | None = None
+        self.round = -1
+        self.ran = 0
+        self.life = 0
+        self.most_bytes = most_bytes
+
+
+_Key = tuple[int, int, int]
+
+
+class _Subnet:
+    __slots__ = ("created", "heartbeats", "timers", "transit")
+
+    def __init__(self) -> None:
+        self.created = 0
+        self.heartbeats: list[_Host] = []
+        self.timers: list[tuple[int, int, Principal]] = []
+        self.transit: list[tuple[_Key, int, _Call, Answer | None]] = []
+
+
+class Network:
+    """An emulated Internet Computer."""
+
+    def __init__(
+        self,
+        subnets: int = 1,
+        *,
+        seed: bytes = b"",
+        genesis: int = GENESIS,
+        skew: Sequence[int] = (),
+        schedule: Schedule | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if subnets < 1 or (skew and len(skew) != subnets):
+            raise IcError("a network has at least one subnet, and one skew per subnet")
+        self.seed = seed
+        self.genesis = genesis
+        self.skew = tuple(skew) or (0,) * subnets
+        self.schedule = schedule or Schedule(seed)
+        self.limits = limits or Limits()
+        self.round = 0
+        self.observers: list[Observer] = []
+        self._subnets = [_Subnet() for _ in range(subnets)]
+        self._hosts: dict[Principal, _Host] = {}
+        self._number = 0
+        self._sequence = 0
+        self._pending: dict[int, _Call] = {}
+        self._timeouts: list[tuple[int, int]] = []
+        self._under_way: dict[tuple[Principal, Principal], int] = {}
+        self._last: dict[tuple[Principal, Principal], int] = {}
+        self._active: dict[int, list[tuple[_Key, Principal]]] = {}
+
+    # Who there is
+
+    @property
+    def subnets(self) -> int:
+        """How many subnets there are."""
+        return len(self._subnets)
+
+    def user(self, name: str) -> Principal:
+        """A user, whose key is drawn from the seed."""
+        return self_authenticating(key_of(self.seed, f"user {name}"))
+
+    def subnet_id(self, subnet: int) -> Principal:
+        """The principal of a subnet."""
+        return self_authenticating(key_of(self.seed, f"subnet {subnet}"))
+
+    def time(self, subnet: int) -> int:
+        """The time on a subnet in ns (IC-1)."""
+        return self.genesis + self.round * SECOND + self.skew[subnet]
+
+    def next_id(self, subnet: int) -> Principal:
+        """The id that the next canister of a subnet will have."""
+        return canister_id(subnet, self._subnets[subnet].created)
+
+    def create(self, subnet: int, code: Canister) -> Principal:
+        """Create and start a canister; its id is the subnet's next."""
+        place = self._subnets[subnet]
+        if place.created >= CANISTERS_OF_A_SUBNET:
+            raise IcError(f"subnet {subnet} has no canister ids left")
+        identity = canister_id(subnet, place.created)
+        place.created += 1
+        host = self._hosts[identity] = _Host(identity, subnet, code, self.limits.message_bytes)
+        self._tell("install", 0, MANAGEMENT, identity)
+        self._install(host)
+        self._execute(host, None, MANAGEMENT, code.init)
+        return identity
+
+    def canister(self, identity: Principal) -> Canister:
+        """The code and state of a canister. Raises `IcError` when there is none."""
+        host = self._hosts.get(identity)
+        if host is None or host.code is None:
+            raise IcError(f"there is no canister {identity.text}")
+        return host.code
+
+    def status(self, identity: Principal) -> str:
+        """`running`, `stopping`, `stopped` or `empty`."""
+        return self._host(identity).status
+
+    def is_idle(self) -> bool:
+        """True when no message is on its way or waits to be executed."""
+        return (
+            not self._pending and not any(place.transit for place in self._subnets) and not any(self._active.values())
+        )
+
+    # What users do
+
+    def submit(self, user: Principal, canister: Principal, method: str, arg: bytes) -> Ticket:
+        """A user's request; refused by the canister's `inspect`, it ends at once (IC-10)."""
+        ticket = Ticket()
+        host = self._hosts.get(canister)
+        self._tell("ingress", 0, user, canister, method, arg)
+        if host is None or host.code is None:
+            ticket.answer = Answer(b"", DESTINATION_INVALID, "there is no such canister")
+        elif not host.code.inspect(method, user, arg):
+            ticket.answer = Answer(b"", CANISTER_REJECT, "refused at inspect")
+        else:
+            call = self._new_call(user, canister, method, arg, GUARANTEED)
+            call.ticket = ticket
+            self._arrive(host.subnet, host.subnet, call, None, self.limits.own_subnet)
+        return ticket
+
+    def query(self, caller: Principal, canister: Principal, method: str, arg: bytes) -> Answer:
+        """Ask a canister something that changes nothing."""
+        host = self._hosts.get(canister)
+        if host is None or host.code is None:
+            return Answer(b"", DESTINATION_INVALID, "there is no such canister")
+        if host.status != RUNNING:
+            return Answer(b"", CANISTER_ERROR, STOPPING)
+        try:
+            return Answer(host.code.query(caller, self.time(host.subnet), method, arg))
+        except (Trap, CandidError) as error:
+            return Answer(b"", CANISTER_ERROR, f"IC0503: {error}")
+
+    # Life of a canister (IC-8)
+
+    def stop(self, identity: Principal) -> None:
+        """Begin to stop a canister; it is stopped when no call context is open."""
+        host = self._host(identity)
+        if host.status == RUNNING:
+            host.status = STOPPING_STATUS
+            self._tell("stop", 0, MANAGEMENT, identity)
+            self._settle(host)
+
+    def start(self, identity: Principal) -> None:
+        """Let a canister run again."""
+        host = self._host(identity)
+        if host.status in {STOPPING_STATUS, STOPPED}:
+            host.status = RUNNING
+            self._tell("start", 0, MANAGEMENT, identity)
+            self._enqueue_timer(host)
+
+    def upgrade(self, identity: Principal, code: Canister) -> bool:
+        """Give a stopped canister new code; false when it trapped, and then nothing has happened."""
+        host = self._host(identity)
+        if host.status != STOPPED or host.code is None:
+            raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
+        try:
+            kept = host.code.pre_upgrade()
+            ctx = Context(host, identity, MANAGEMENT, self.time(host.subnet))
+            code.post_upgrade(ctx, kept)
+        except (Trap, CandidError):
+            self._tell("trap", 0, MANAGEMENT, identity, "upgrade")
+            return False
+        host.code, host.due = code, None
+        host.life += 1
+        self._install(host)
+        self._tell("upgrade", 0, MANAGEMENT, identity, "", kept)
+        self._perform(host, None, ctx)
+        return True
+
+    def reinstall(self, identity: Principal, code: Canister) -> None:
+        """Give a canister new code and a new state; the old state is gone, as in death."""
+        host = self._host(identity)
+        self.uninstall(identity)
+        host.code, host.status = code, RUNNING
+        self._install(host)
+        self._tell("install", 0, MANAGEMENT, identity)
+        self._execute(host, None, MANAGEMENT, code.init)
+
+    def uninstall(self, identity: Principal) -> None:
+        """Death: open calls are rejected, the state is gone."""
+        host = self._host(identity)
+        open_, host.open = host.open, set()
+        host.code, host.status, host.due = None, EMPTY, None
+        host.life += 1
+        self._tell("uninstall", 0, MANAGEMENT, identity)
+        for context in sorted((each for each in open_ if each.owes), key=_number_of):
+            if context.call is not None:
+                self._respond(context.call, Answer(b"", CANISTER_REJECT, "the canister was removed"))
+
+    # One round
+
+    def step(self, rounds: int = 1) -> None:
+        """Run rounds on each subnet."""
+        for _ in range(rounds):
+            self.round += 1
+            self._time_out()
+            for number in range(len(self._subnets)):
+                self._run_subnet(number)
+
+    def _run_subnet(self, number: int) -> None:
+        place = self._subnets[number]
+        for host in place.heartbeats:
+            if host.status == RUNNING and host.code is not None and host.code.heartbeat:
+                self._tell("heartbeat", 0, MANAGEMENT, host.id)
+                self._execute(host, None, host.id, host.code.on_heartbeat)
+        now = self.time(number)
+        while place.timers and place.timers[0][0] <= now:
+            due, _, identity = heapq.heappop(place.timers)
+            host = self._hosts[identity]
+            if host.due == due and host.status == RUNNING and host.code is not None:
+                host.due = None
+                self._tell("timer", 0, MANAGEMENT, identity)
+                self._execute(host, None, identity, host.code.on_timer)
+        self._run_messages(number, place)
+
+    def _run_messages(self, number: int, place: _Subnet) -> None:
+        active = self._active.setdefault(number, [])
+        while place.transit and place.transit[0][0][0] <= self.round:
+            key, _, call, answer = heapq.heappop(place.transit)
+            host = self._hosts.get(call.receiver if answer is None else call.sender)
+            if host is None:
+                self._nobody(call, answer)
+                continue
+            if not host.inbox:
+                heapq.heappush(active, (key, host.id))
+            host.inbox.append((key, call, answer))
+        rest: list[tuple[_Key, Principal]] = []
+        while active:
+            _, identity = heapq.heappop(active)
+            host = self._hosts[identity]
+            if host.round != self.round:
+                host.round, host.ran = self.round, 0
+            if host.ran >= self.limits.messages_a_round:
+                rest.append((host.inbox[0][0], identity))
+                continue
+            host.ran += 1
+            _, call, answer = host.inbox.popleft()
+            if host.inbox:
+                heapq.heappush(active, (host.inbox[0][0], identity))
+            if answer is None:
+                self._serve(host, call)
+            else:
+                self._take_answer(host, call, answer)
+        active += rest
+        heapq.heapify(active)
+
+    def _nobody(self, call: _Call, answer: Answer | None) -> None:
+        if answer is None:
+            self._left(call)
+            self._respond(call, Answer(b"", DESTINATION_INVALID, "there is no such canister"))
+
+    def _serve(self, host: _Host, call: _Call) -> None:
+        self._left(call)
+        if host.code is None:
+            self._respond(call, Answer(b"", CANISTER_ERROR, "IC0537: the canister has no code"))
+        elif host.status != RUNNING:
+            self._respond(call, Answer(b"", CANISTER_ERROR, STOPPING))
+        elif call.sender != call.receiver and call.ticket is None and self.schedule.refuses(call.number):
+            self._tell("refuse", call.number, call.sender, call.receiver, call.method)
+            self._respond(call, Answer(b"", SYS_TRANSIENT, "the request was refused"))
+        else:
+            self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
+            code = host.code
+            context = _CallContext(call, host.life)
+            host.open.add(context)
+            self._execute(host, context, call.sender, lambda ctx: code.update(ctx, call.method, call.arg))
+
+    def _take_answer(self, host: _Host, call: _Call, answer: Answer) -> None:
+        if self._pending.pop(call.number, None) is None:
+            return  # it timed out before
+        context = call.context
+        if context is None or context.life != host.life or host.code is None:
+            return
+        context.waits -= 1
+        self._tell("answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
+        if call.then is not None:
+            then = call.then
+            self._execute(host, context, host.id, lambda ctx: then(ctx, answer))
+        else:
+            self._close(host, context)
+
+    # Executions
+
+    def _execute(
+        self, host: _Host, context: _CallContext | None, caller: Principal, run: Callable[[Context], None]
+    ) -> None:
+        code = host.code
+        if code is None:
+            return
+        own = context or _CallContext(None, host.life)
+        if context is None:
+            host.open.add(own)
+        ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
+        before = code.snapshot()
+        try:
+            run(ctx)
+        except (Trap, CandidError) as error:
+            code.restore(before)
+            self._tell("trap", own.call.number if own.call else 0, caller, host.id, "", str(error).encode())
+            if own.owes and not own.waits and own.call is not None:
+                own.owes = False
+                self._respond(own.call, Answer(b"", CANISTER_ERROR, f"IC0503: {error}"))
+            self._close(host, own)
+            return
+        self._perform(host, own, ctx)
+
+    def _perform(self, host: _Host, context: _CallContext | None, ctx: Context) -> None:
+        own = context or _CallContext(None, host.life)
+        if context is None:
+            host.open.add(own)
+        if ctx.timer_set:
+            host.due = ctx.timer
+            self._enqueue_timer(host)
+        if ctx.answer is not None and own.call is not None:
+            own.owes = False
+            self._respond(own.call, ctx.answer)
+        for out in ctx.calls:
+            call = self._new_call(host.id, out.receiver, out.method, out.arg, out.kind)
+            call.then, call.context = out.then, own
+            own.waits += 1
+            self._send(host, call)
+        if own.owes and not own.waits and own.call is not None:
+            own.owes = False
+            self._respond(own.call, Answer(b"", CANISTER_ERROR, "IC0506: the canister did not answer"))
+        self._close(host, own)
+
+    def _close(self, host: _Host, context: _CallContext) -> None:
+        if not context.waits and not context.owes:
+            host.open.discard(context)
+            self._settle(host)
+
+    def _settle(self, host: _Host) -> None:
+        if host.status == STOPPING_STATUS and not host.open:
+            host.status = STOPPED
+            self._tell("stopped", 0, MANAGEMENT, host.id)
+
+    # Messages on their way
+
+    def _new_call(self, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str) -> _Call:
+        self._number += 1
+        return _Call(self._number, sender, receiver, method, arg, kind)
+
+    def _send(self, host: _Host, call: _Call) -> None:
+        self._pending[call.number] = call
+        self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
+        if call.kind != GUARANTEED:
+            heapq.heappush(self._timeouts, (self.round + self.limits.timeout, call.number))
+        pair = (call.sender, call.receiver)
+        waiting = self._under_way.get(pair, 0)
+        target = self._hosts.get(call.receiver)
+        there = host.subnet if target is None else target.subnet
+        if target is None:
+            subnet = subnet_of(call.receiver)
+            there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
+        if waiting >= self.limits.under_way:
+            self._tell("refuse", call.number, call.sender, call.receiver, call.method)
+            full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
+            self._arrive(host.subnet, host.subnet, call, full, self.limits.own_subnet)
+            return
+        self._under_way[pair] = waiting + 1
+        self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
+
+    def _way(self, here: int, there: int) -> int:
+        return self.limits.own_subnet if here == there else self.limits.across
+
+    def _respond(self, call: _Call, answer: Answer) -> None:
+        self._tell("respond", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
+        if call.ticket is not None:
+            call.ticket.answer = answer
+            return
+        caller, callee = self._hosts[call.sender], self._hosts.get(call.receiver)
+        here = caller.subnet if callee is None else callee.subnet
+        self._arrive(here, caller.subnet, call, answer, self._way(here, caller.subnet))
+
+    def _arrive(self, here: int, there: int, call: _Call, answer: Answer | None, way: int) -> None:
+        """Put a request or a response on its way: requests of a pair never overtake each other (IC-6a)."""
+        self._sequence += 1
+        arrival = self.round + way
+        place, number = here, self._sequence
+        schedule = self.schedule
+        if schedule.delay or schedule.refuse:
+            if answer is None and call.sender != call.receiver:
+                pair = (call.sender, call.receiver)
+                arrival = max(arrival + schedule.late(self._sequence), self._last.get(pair, 0))
+                self._last[pair] = arrival
+                place = schedule.place(arrival, b"%b>%b" % pair)
+            elif answer is not None:
+                arrival += schedule.late(self._sequence)
+                place = schedule.place(arrival, b"%d" % self._sequence)
+        heapq.heappush(self._subnets[there].transit, ((arrival, place, number), number, call, answer))
+
+    def _left(self, call: _Call) -> None:
+        pair = (call.sender, call.receiver)
+        waiting = self._under_way.get(pair, 0)
+        if waiting > 1:
+            self._under_way[pair] = waiting - 1
+        else:
+            self._under_way.pop(pair, None)
+
+    def _time_out(self) -> None:
+        while self._timeouts and self._timeouts[0][0] <= self.round:
+            _, number = heapq.heappop(self._timeouts)
+            call = self._pending.get(number)
+            if call is not None:
+                host = self._hosts[call.sender]
+                self._arrive(host.subnet, host.subnet, call, Answer(b"", SYS_UNKNOWN, "no response in time"), 0)
+
+    # Small things
+
+    def _install(self, host: _Host) -> None:
+        heartbeats = self._subnets[host.subnet].heartbeats
+        if host in heartbeats:
+            heartbeats.remove(host)
+        if host.code is not None and host.code.heartbeat:
+            heartbeats.append(host)
+
+    def _enqueue_timer(self, host: _Host) -> None:
+        if host.due is not None:
+            self._number += 1
+            heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
+
+    def _host(self, identity: Principal) -> _Host:
+        host = self._hosts.get(identity)
+        if host is None:
+            raise IcError(f"there is no canister {identity.text}")
+        return host
+
+    def _tell(  # noqa: PLR0917 — the fields of a happening in order
+        self,
+        kind: str,
+        number: int,
+        sender: Principal,
+        receiver: Principal,
+        method: str = "",
+        data: bytes = b"",
+        code: int = 0,
+    ) -> None:
+        if self.observers:
+            happening = Happening(self.round, kind, number, sender, receiver, method, data, code)
+            for observer in self.observers:
+                observer.happened(happening)
+
+
+def _number_of(context: _CallContext) -> int:
+    return 0 if context.call is None else context.call.number
+
+
+__all__ = ["BOUNDED", "EMPTY", "GENESIS", "RUNNING", "STOPPED", "STOPPING_STATUS", "Network", "Ticket"]

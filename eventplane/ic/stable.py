@@ -1,0 +1,160 @@
+"""State as bytes and back: what a canister keeps over an upgrade, and what is compared when nothing may have changed.
+
+Integers, text, bytes, principals, None, bools, tuples, lists, dicts, sets and registered dataclasses and named tuples
+have one encoding each: a tag byte, a LEB128 length or count, the parts. Dicts keep their order; sets are sorted. Values
+are trees: an object that is met twice is written twice.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar
+
+from pubsub_emulator.eventplane.ic.candid.encode import leb128, sleb128
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.candid.wire import Reader
+from pubsub_emulator.eventplane.ic.errors import IcError
+from pubsub_emulator.eventplane.ic.principal import Principal
+
+C = TypeVar("C", bound=type)
+
+_CLASSES: Final[dict[str, type]] = {"Variant": Variant}
+
+
+class StableError(IcError):
+    """Bytes that are no state, or a value that cannot be part of one."""
+
+
+def stable(cls: C) -> C:
+    """Let instances of a dataclass or named tuple be part of a state."""
+    if _CLASSES.setdefault(cls.__name__, cls) is not cls:
+        raise StableError(f"two classes of states are called {cls.__name__}")
+    return cls
+
+
+def encode(value: Any) -> bytes:
+    """The bytes of a value. Raises `StableError`."""
+    out = bytearray()
+    _write(value, out)
+    return bytes(out)
+
+
+def decode(data: bytes) -> Any:
+    """The value of bytes that `encode` made. Raises `StableError`."""
+    reader = Reader(data)
+    value = _read(reader)
+    if reader.at != len(data):
+        raise StableError("bytes follow the state")
+    return value
+
+
+def _write(value: Any, out: bytearray) -> None:
+    kind = type(value)
+    simple = _WRITERS.get(kind)
+    if simple is not None:
+        simple(value, out)
+        return
+    name = kind.__name__
+    if _CLASSES.get(name) is not kind:
+        raise StableError(f"{name} cannot be part of a state")
+    parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else list(value)
+    out += b"R"
+    _raw(name.encode(), out)
+    _all(parts, out)
+
+
+def _raw(raw: bytes, out: bytearray) -> None:
+    leb128(len(raw), out)
+    out += raw
+
+
+def _all(parts: Any, out: bytearray) -> None:
+    leb128(len(parts), out)
+    for each in parts:
+        _write(each, out)
+
+
+def _tagged(tag: bytes, write: Callable[[Any, bytearray], None]) -> Callable[[Any, bytearray], None]:
+    def tagged(value: Any, out: bytearray) -> None:
+        out += tag
+        write(value, out)
+
+    return tagged
+
+
+def _dict(value: dict[Any, Any], out: bytearray) -> None:
+    leb128(len(value), out)
+    for key, each in value.items():
+        _write(key, out)
+        _write(each, out)
+
+
+def _set(value: Any, out: bytearray) -> None:
+    parts = sorted(encode(each) for each in value)
+    leb128(len(parts), out)
+    for each in parts:
+        out += each
+
+
+_WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
+    type(None): _tagged(b"N", lambda _value, _out: None),
+    bool: lambda value, out: out.extend(b"T" if value else b"F"),
+    int: _tagged(b"I", sleb128),
+    str: _tagged(b"S", lambda value, out: _raw(value.encode(), out)),
+    bytes: _tagged(b"B", _raw),
+    Principal: _tagged(b"P", _raw),
+    tuple: _tagged(b"t", _all),
+    list: _tagged(b"l", _all),
+    deque: _tagged(b"q", _all),
+    dict: _tagged(b"d", _dict),
+    set: _tagged(b"s", _set),
+    frozenset: _tagged(b"f", _set),
+}
+
+
+def _read(reader: Reader) -> Any:
+    tag = reader.take(1)
+    read = _READERS.get(tag)
+    if read is None:
+        raise StableError(f"{tag!r} begins no value of a state")
+    return read(reader)
+
+
+def _parts(reader: Reader) -> list[Any]:
+    return [_read(reader) for _ in range(reader.leb())]
+
+
+def _record(reader: Reader) -> Any:
+    name = reader.take(reader.leb()).decode()
+    parts = _parts(reader)
+    made: Any = _CLASSES.get(name)
+    if made is None:
+        raise StableError(f"there is no class {name} of states")
+    return _filled(made, parts) if is_dataclass(made) else made(*parts)
+
+
+def _filled(kind: Any, parts: list[Any]) -> Any:
+    made = kind.__new__(kind)
+    for each, part in zip(fields(kind), parts, strict=True):
+        object.__setattr__(made, each.name, part)
+    return made
+
+
+_READERS: Final[dict[bytes, Callable[[Reader], Any]]] = {
+    b"N": lambda _reader: None,
+    b"T": lambda _reader: True,
+    b"F": lambda _reader: False,
+    b"I": Reader.sleb,
+    b"S": lambda reader: reader.take(reader.leb()).decode(),
+    b"B": lambda reader: reader.take(reader.leb()),
+    b"P": lambda reader: Principal(reader.take(reader.leb())),
+    b"t": lambda reader: tuple(_parts(reader)),
+    b"l": _parts,
+    b"q": lambda reader: deque(_parts(reader)),
+    b"d": lambda reader: {_read(reader): _read(reader) for _ in range(reader.leb())},
+    b"s": lambda reader: set(_parts(reader)),
+    b"f": lambda reader: frozenset(_parts(reader)),
+    b"R": _record,
+}
+
+__all__ = ["StableError", "decode", "encode", "stable"]

@@ -1,0 +1,44 @@
+"""What happens on the network, as its observers are told (IC-12); canisters cannot see it."""
+
+from typing import NamedTuple, Protocol
+
+from pubsub_emulator.eventplane.ic.principal import Principal
+
+
+class Happening(NamedTuple):
+    """One thing that happened.
+
+    `kind` is `send`, `execute`, `answer` (a response is executed), `respond`, `refuse`, `reject`, `trap`, `timer`,
+    `heartbeat`, `install`, `stop`, `stopped`, `start`, `upgrade`, `uninstall` or `ingress`.
+    """
+
+    round: int
+    kind: str
+    number: int
+    """The call's number; 0 where there is none."""
+    sender: Principal
+    receiver: Principal
+    method: str
+    data: bytes
+    code: int = 0
+
+
+class Observer(Protocol):
+    """Who is told."""
+
+    def happened(self, happening: Happening) -> None:
+        """Called in order, for everything that happens."""
+
+
+class Recorder:
+    """An observer that keeps everything."""
+
+    def __init__(self) -> None:
+        self.happenings: list[Happening] = []
+
+    def happened(self, happening: Happening) -> None:
+        """Keep it."""
+        self.happenings.append(happening)
+
+
+__all__ = ["Happening", "Observer", "Recorder"]

@@ -1,0 +1,377 @@
+"""What a broadcaster accepts: who may bring an event, chains, room (IC-41, IC-42, RP-8)."""
+
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery
+from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
+    BroadcasterState,
+    Chain,
+    ChainKey,
+    Delivered,
+    Forward,
+    Forwarded,
+    Lane,
+    Note,
+    PublicationView,
+    Stored,
+)
+from pubsub_emulator.eventplane.icrc72.filters import Overrun, evaluate, parse
+from pubsub_emulator.eventplane.icrc72.identifiers import OWN, belongs_to
+from pubsub_emulator.eventplane.icrc72.messages import Event, GenericError
+from pubsub_emulator.eventplane.icrc72.namespaces import is_system
+from pubsub_emulator.eventplane.icrc72.services import type_codec
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.eventplane.icrc72.skip import Skip
+from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
+from pubsub_emulator.eventplane.icrc72.values import as_items, as_nat, as_principal, blob, first, nat
+
+BUSY: Final = Variant("Err", Variant("Busy"))
+UNAUTHORIZED: Final = Variant("Err", Variant("Unauthorized"))
+
+Match = tuple[int, int, Principal, str | None]
+
+
+def improper(detail: str) -> Variant:
+    """ImproperId with its reason."""
+    return Variant("Err", Variant("ImproperId", detail))
+
+
+def _code(code: int) -> Variant:
+    return Variant("Err", Variant("GenericError", GenericError(code, keys.CODES[code])))
+
+
+class Acceptance:
+    """Judges events and hands them on."""
+
+    def __init__(
+        self, state: BroadcasterState, settings: Settings, delivery: Delivery, orchestrator: Principal
+    ) -> None:
+        self.state = state
+        self.settings = settings
+        self.delivery = delivery
+        self.orchestrator = orchestrator
+
+    def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Variant, ...]:
+        """The answers to a batch of events."""
+        full: set[Any] = set()
+        results = [self._one(ctx, event, full) for event in events[: self.settings.batch_items]]
+        if len(events) > len(results):
+            most = f"at most {self.settings.batch_items} items are answered"
+            results.append(Variant("Err", Variant("GenericBatchError", most)))
+        return tuple(results)
+
+    def _one(self, ctx: Context, event: Event, full: set[Any]) -> Variant:
+        replay = as_nat(first(event.headers, keys.REPLAY_ID))
+        if is_system(event.namespace):
+            result = self._system(ctx, event)
+        elif replay is not None:
+            result = self._replayed(ctx, event, replay, full)
+        else:
+            result = self._live(ctx, event, full)
+        if result.tag == "Err":
+            self.delivery.count("busy" if result == BUSY else "refused")
+        return result
+
+    # System events (IC-38b)
+
+    def _system(self, ctx: Context, event: Event) -> Variant:
+        served = self.state.subscribers.get(event.namespace)
+        if not served or ctx.caller != self.orchestrator or event.source != ctx.caller:
+            return UNAUTHORIZED
+        if event.eventId <= self.state.system.get(event.namespace, 0):
+            return Variant("Ok", ())
+        (who,) = served
+        if self.delivery.queue_of(ctx, who).system >= self.settings.system_queue:
+            return BUSY
+        self.state.system[event.namespace] = event.eventId
+        return Variant("Ok", (self.delivery.pass_on(ctx, who, event),))
+
+    # Live events
+
+    def _live(self, ctx: Context, event: Event, full: set[Any]) -> Variant:
+        caller, namespace = ctx.caller, event.namespace
+        direct = caller in self.state.publishers.get(namespace, ()) and caller == event.source
+        relayed = caller != event.source and (namespace, caller) in self.state.relayers
+        if not (direct or relayed) or not _headers_fit(event, caller, direct=direct):
+            return UNAUTHORIZED
+        refused = self._content(event, direct=direct)
+        if refused is not None:
+            return refused
+        view = self.state.publications.get(namespace)
+        if view is None:
+            return UNAUTHORIZED
+        partition = _partition(event, view)
+        if partition is None or not belongs_to(event.eventId, event.source, view.creator):
+            return improper("the id is not one of this source and partition")
+        key: ChainKey = (namespace, event.source, partition)
+        chain = self.state.chains.get((key, caller))
+        prev = event.prevEventId if direct else as_nat(first(event.headers, keys.RELAY_PREV))
+        anew = not direct and prev is None
+        told = self._chained(event, chain, prev, view.mode, anew=anew)
+        if told is not None:
+            return told
+        if (key, caller) in full or not self._fits(ctx, event, own=direct):
+            full.add((key, caller))
+            return BUSY
+        begins = chain is None or anew or self.state.callers.get(key, caller) != caller
+        if chain is None:
+            chain = self.state.chains[key, caller] = Chain(event.eventId)
+        self._remember(chain, event)
+        self.state.callers[key] = caller
+        return self._hand_on(ctx, event, key, view, direct=direct, begins=begins)
+
+    def _content(self, event: Event, *, direct: bool) -> Variant | None:
+        if direct and type_codec("broadcaster", "Event").size(event) > self.settings.event_bytes:
+            return _code(keys.TOO_LARGE)
+        said = first(event.headers, keys.HASH)
+        if said is not None and (said.tag != "Blob" or said.value != value_hash(event.data)):
+            return _code(keys.HASH_MISMATCH)
+        return None
+
+    @staticmethod
+    def _chained(event: Event, chain: Chain | None, prev: int | None, mode: str, *, anew: bool) -> Variant | None:
+        """IC-42: `None` for the next event of a chain, otherwise the answer."""
+        seen = None if chain is None else chain.seen.get(event.eventId)
+        if mode == "unordered":
+            if event.prevEventId is not None:
+                return improper("an event of mode unordered has no former event")
+            if seen is not None:
+                same = seen == value_hash(event.data)
+                return Variant("Ok", ()) if same else improper("another event had this id")
+            return None
+        if chain is None:
+            return None
+        if event.eventId <= chain.last:
+            same = seen is not None and seen == value_hash(event.data)
+            return Variant("Ok", ()) if same else improper(f"the last id was {chain.last}")
+        if not anew and prev != chain.last:
+            return improper(f"the former event was {chain.last}")
+        return None
+
+    def _remember(self, chain: Chain, event: Event) -> None:
+        chain.last = max(chain.last, event.eventId)
+        chain.seen[event.eventId] = value_hash(event.data)
+        while len(chain.seen) > self.settings.repeated:
+            del chain.seen[next(iter(chain.seen))]
+
+    def _fits(self, ctx: Context, event: Event, *, own: bool) -> bool:
+        size = type_codec("broadcaster", "Event").size(event)
+        held = self.state.bytes_own if own else self.state.bytes_relayed
+        if held + size <= self.settings.store_bytes:
+            return True
+        self.delivery.relieve(ctx)
+        held = self.state.bytes_own if own else self.state.bytes_relayed
+        return held + size <= self.settings.store_bytes
+
+    def _store(self, event: Event, *, own: bool) -> int:
+        state = self.state
+        state.last_event += 1
+        size = type_codec("broadcaster", "Event").size(event)
+        state.events[state.last_event] = Stored(event, size, own)
+        if own:
+            state.bytes_own += size
+            state.undone[event.source] = state.undone.get(event.source, 0) + 1
+        else:
+            state.bytes_relayed += size
+        return state.last_event
+
+    def _hand_on(
+        self, ctx: Context, event: Event, key: ChainKey, view: PublicationView, *, direct: bool, begins: bool
+    ) -> Variant:
+        state = self.state
+        taken = _stamped(event, ctx, direct=direct)
+        number = self._store(taken, own=direct)
+        state.events[number].refs += 1
+        state.recent[ctx.now] = state.recent.get(ctx.now, 0) + 1
+        self.delivery.count("events")
+        if direct:
+            self.delivery.figure(f"icrc72:publication:{view.id}:events")
+        made = self._notify(ctx, number, taken, key, view, begins=begins)
+        if direct:
+            self._relay(number, event, key)
+        if made:
+            self.delivery.figure(f"icrc72:publication:{view.id}:events:sent")
+        self.delivery.release(number)
+        return Variant("Ok", tuple(made))
+
+    def _notify(
+        self, ctx: Context, number: int, event: Event, key: ChainKey, view: PublicationView, *, begins: bool
+    ) -> list[int]:
+        found: list[Match] = []
+        for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
+            queue = self.delivery.queue_of(ctx, who)
+            if begins:
+                queue.prev.pop(key, None)
+            for subscription, filter_, skip in subscriptions:
+                if self._passes(event, filter_, skip):
+                    found.append((-view.priorities.get(who, 0), subscription, who, filter_))
+                    break
+        if view.mode != "priority":
+            found = [(0, *each[1:]) for each in found]
+        found.sort(key=lambda each: each[:2])
+        made: list[int] = []
+        for place, match in enumerate(found, 1):
+            who = match[2]
+            queue = self.delivery.queue_of(ctx, who)
+            if not queue.suspended and self.delivery.live_full(queue):
+                queue.suspended = True
+                self.delivery.count("suspended")
+            if queue.suspended:
+                self.delivery.miss(ctx, who, queue, key, event.eventId, match[1])
+                continue
+            note = self._note(ctx, number, event, match, place, len(found))
+            note.chain, note.prev, note.trusted = key, queue.prev.get(key), view.trusted
+            queue.prev[key] = event.eventId
+            self.delivery.add(ctx, who, note)
+            self.delivery.count("notifications")
+            self.delivery.figure(f"icrc72:publication:{view.id}:notifications")
+            self.delivery.figure(f"icrc72:subscription:{match[1]}:notifications")
+            made.append(note.id)
+        return made
+
+    def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
+        """Skip comes first, then the filter (IC-27)."""
+        if skip is not None and not skip.passes(event.eventId):
+            return False
+        if filter_ is None:
+            return True
+        try:
+            return evaluate(parse(filter_), event.data)
+        except Overrun:
+            self.delivery.count("filter_overruns")
+            return False
+
+    def _note(  # noqa: PLR0917 — what a notification is made of
+        self, ctx: Context, number: int, event: Event, match: Match, place: int, of: int
+    ) -> Note:
+        identifier = self.delivery.role.next_notification()
+        size = self.state.events[number].size
+        order = (number, match[0], match[1])
+        made = Note(identifier, order, event.namespace, event.eventId, ctx.time, number, size, match[1], match[3])
+        made.place = (place, of)
+        return made
+
+    def _relay(self, number: int, event: Event, key: ChainKey) -> None:
+        for (namespace, _), relay in self.state.relays.items():
+            if namespace != event.namespace:
+                continue
+            if any(self._passes(event, filter_, skip) for filter_, skip in relay.entries.values()):
+                lane = relay.lanes.setdefault(key, Lane())
+                lane.queue.append(Forward(number, lane.prev))
+                lane.prev = event.eventId
+                self.state.events[number].refs += 1
+
+    # Replayed events (RP-8)
+
+    def _replayed(self, ctx: Context, event: Event, replay: int, full: set[Any]) -> Variant:
+        delivered = self.state.delivered.get(replay)
+        forwarded = self.state.forwarded.get(replay)
+        caller = ctx.caller
+        if delivered is not None and self._may_deliver(ctx, event, delivered):
+            return self._deliver(ctx, event, replay, delivered, full)
+        if (
+            forwarded is not None
+            and forwarded.removed is None
+            and caller == event.source == forwarded.publisher
+            and event.namespace == forwarded.namespace
+            and _headers_fit(event, caller, direct=True)
+        ):
+            return self._forward(ctx, event, replay, forwarded, full)
+        gone = self.state.removed.get(replay)
+        if gone is not None and ctx.now - gone < self.settings.replay_stalled:
+            return _code(keys.CANCELED)
+        return UNAUTHORIZED
+
+    def _may_deliver(self, ctx: Context, event: Event, delivered: Delivered) -> bool:
+        caller = ctx.caller
+        if event.namespace != delivered.namespace or event.source != delivered.publisher:
+            return False
+        if delivered.hands == ctx.me:
+            return caller == event.source and _headers_fit(event, caller, direct=True)
+        return caller == delivered.hands == delivered.source and _headers_fit(event, caller, direct=False)
+
+    def _again(self, event: Event, chain: Chain | None) -> Variant | None:
+        if chain is None or event.eventId > chain.last:
+            return None
+        if chain.seen.get(event.eventId) == value_hash(event.data):
+            return Variant("Ok", ())
+        return improper(f"the last id of the replay was {chain.last}")
+
+    def _deliver(self, ctx: Context, event: Event, replay: int, delivered: Delivered, full: set[Any]) -> Variant:
+        direct = delivered.hands == ctx.me
+        refused = self._content(event, direct=direct) or self._again(event, delivered.chain)
+        if refused is not None:
+            return refused
+        who = delivered.subscriber
+        queue = self.delivery.queue_of(ctx, who)
+        if replay in full or self.delivery.replay_full(ctx, queue) or not self._fits(ctx, event, own=direct):
+            full.add(replay)
+            return BUSY
+        if delivered.chain is None:
+            delivered.chain = Chain(event.eventId)
+        self._remember(delivered.chain, event)
+        if direct:
+            self.delivery.figure(f"icrc77:replay:{replay}:accepted")
+            self.delivery.figure(f"icrc77:replay:{replay}:published")
+        if not self._passes(event, delivered.filter, delivered.skip):
+            self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
+            return Variant("Ok", ())
+        taken = _stamped(event, ctx, direct=direct)
+        number = self._store(taken, own=direct)
+        note = self._note(ctx, number, taken, (0, 0, who, delivered.filter), 1, 1)
+        note.replay = replay
+        self.delivery.add(ctx, who, note, window=replay if delivered.isolated else 0)
+        self.delivery.figure(f"icrc77:replay:{replay}:notifications")
+        return Variant("Ok", (note.id,))
+
+    def _forward(self, ctx: Context, event: Event, replay: int, forwarded: Forwarded, full: set[Any]) -> Variant:
+        refused = self._content(event, direct=True) or self._again(event, forwarded.chain)
+        if refused is not None:
+            return refused
+        waiting = len(forwarded.lane.queue)
+        if replay in full or waiting >= self.settings.batch_notifications or not self._fits(ctx, event, own=True):
+            full.add(replay)
+            return BUSY
+        if forwarded.chain is None:
+            forwarded.chain = Chain(event.eventId)
+        self._remember(forwarded.chain, event)
+        self.delivery.figure(f"icrc77:replay:{replay}:accepted")
+        self.delivery.figure(f"icrc77:replay:{replay}:published")
+        if not self._passes(event, forwarded.filter, forwarded.skip):
+            self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
+            return Variant("Ok", ())
+        number = self._store(_stamped(event, ctx, direct=True), own=True)
+        self.state.events[number].refs += 1
+        forwarded.lane.queue.append(Forward(number, None))
+        return Variant("Ok", ())
+
+
+def _headers_fit(event: Event, caller: Principal, *, direct: bool) -> bool:
+    if direct:
+        return not any(name in keys.BROADCASTER_HEADERS for name, _ in event.headers or ())
+    if first(event.headers, keys.RELAY) is not None:
+        return False
+    return as_principal(first(event.headers, keys.BROADCASTER)) == caller
+
+
+def _partition(event: Event, view: PublicationView) -> int | None:
+    """The partition of an event, when its header says the right one."""
+    index = event.eventId % OWN % view.partitions
+    said = first(event.headers, keys.PARTITION)
+    if view.partitions == 1:
+        return 0 if said is None else None
+    numbers = [as_nat(each) for each in as_items(said) or ()]
+    return index if numbers == [index, view.partitions] else None
+
+
+def _stamped(event: Event, ctx: Context, *, direct: bool) -> Event:
+    names = (keys.RECEIVED, keys.BROADCASTER) if direct else (keys.RELAY_RECEIVED, keys.RELAY)
+    mine = ((names[0], nat(ctx.time)), (names[1], blob(ctx.me)))
+    return event._replace(headers=(*(event.headers or ()), *mine))
+
+
+__all__ = ["Acceptance"]

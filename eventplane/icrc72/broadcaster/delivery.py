@@ -1,0 +1,430 @@
+"""Queues, batches, repeats, suspension and silence (IC-43, IC-45, IC-46)."""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, ONE_WAY, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.alerts import error_entry
+from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
+    BroadcasterState,
+    ChainKey,
+    Forward,
+    Note,
+    Queue,
+    Stored,
+    Window,
+)
+from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
+from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.eventplane.icrc72.values import array, blob, map_, nat
+
+Spot = tuple[Principal, int]
+"""A window: whose, and of which isolated replay (0: the common one)."""
+
+_OVERHEAD = 200
+"""Bytes that a notification adds to its event, at most; batches are measured with it."""
+
+
+class Delivery:
+    """Notifies subscribers."""
+
+    def __init__(self, state: BroadcasterState, settings: Settings, role: RoleCanister) -> None:
+        self.state = state
+        self.settings = settings
+        self.role = role
+        self._ready: list[tuple[tuple[int, int, int], Principal, int]] = []
+        self._repeats: list[tuple[int, Principal, int]] = []
+        for who, queue in state.queues.items():
+            for number, window in self._windows(queue):
+                window.busy = False
+                self._enlist((who, number), window)
+
+    @staticmethod
+    def _windows(queue: Queue) -> Iterator[tuple[int, Window]]:
+        yield 0, queue.main
+        yield from list(queue.own.items())
+
+    def queue_of(self, ctx: Context, who: Principal) -> Queue:
+        """The queue of a subscriber, made when it is first needed."""
+        found = self.state.queues.get(who)
+        if found is None:
+            found = self.state.queues[who] = Queue(heard=ctx.now)
+        return found
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Count something for the statistics."""
+        self.state.counts[name] = self.state.counts.get(name, 0) + more
+
+    def figure(self, name: str, more: int = 1) -> None:
+        """Count something for the orchestrator's statistics; what changed last is kept."""
+        figures = self.state.figures
+        figures[name] = figures.pop(name, 0) + more
+        while len(figures) > self.settings.stats_kept:
+            del figures[next(iter(figures))]
+
+    # Queueing
+
+    def add(self, ctx: Context, who: Principal, note: Note, *, window: int = 0) -> None:
+        """Queue a notification."""
+        queue = self.queue_of(ctx, who)
+        place = queue.main if not window else queue.own.setdefault(window, Window())
+        if not self._anything(queue):
+            queue.heard = ctx.now
+        place.queue.append(note)
+        self.state.pending[note.id] = who
+        self._account(queue, note, 1)
+        if note.stored:
+            self.state.events[note.stored].refs += 1
+        if len(place.queue) == 1 and not place.out:
+            self._enlist((who, window), place)
+
+    def tell(self, ctx: Context, who: Principal, data: Variant, *, window: int = 0) -> int:
+        """Queue a notification that this broadcaster makes itself in the subscriber's system namespace (IC-38g)."""
+        self.state.last_event += 1
+        number = self.role.next_notification()
+        namespace = system_namespace("subscriber", who)
+        order = (self.state.last_event, 0, 0)
+        note = Note(number, order, namespace, self.state.last_event, ctx.time, 0, _OVERHEAD, data=data)
+        self.add(ctx, who, note, window=window)
+        return number
+
+    def pass_on(self, ctx: Context, who: Principal, event: Event) -> int:
+        """Queue a system event of the orchestrator; it is exempt from the store (IC-45a)."""
+        self.state.last_event += 1
+        order = (self.state.last_event, 0, 0)
+        number = self.role.next_notification()
+        note = Note(number, order, event.namespace, event.eventId, ctx.time, 0, _OVERHEAD, data=event.data)
+        note.source = event.source
+        self.add(ctx, who, note)
+        return number
+
+    def live_full(self, queue: Queue) -> bool:
+        """True when no further live event fits (IC-45b)."""
+        settings = self.settings
+        return queue.live >= settings.queue_notifications or queue.live_bytes >= settings.queue_bytes
+
+    def replay_full(self, ctx: Context, queue: Queue) -> bool:
+        """True when no further replayed event fits (IC-45c)."""
+        settings = self.settings
+        if self._anything(queue) and ctx.now - queue.heard > settings.silence:
+            return True
+        return queue.replayed >= settings.queue_notifications // 2 or queue.replayed_bytes >= settings.queue_bytes // 2
+
+    def miss(  # noqa: PLR0917 — all that a subscriber is told
+        self, ctx: Context, who: Principal, queue: Queue, chain: ChainKey, event: int, subscription: int
+    ) -> None:
+        """A suspended subscriber misses or loses an event: it is told of the first one, once (IC-45e)."""
+        queue.prev.pop(chain, None)
+        if chain in queue.missed and queue.missed[chain] <= event:
+            return
+        queue.missed[chain] = event
+        entry = error_entry(subscription, keys.SUSPENDED, chain[0], event)
+        self.tell(ctx, who, map_({keys.SUBSCRIBER_ERROR: array([entry])}))
+
+    def _account(self, queue: Queue, note: Note, sign: int) -> None:
+        if note.data is not None or not note.stored:
+            queue.system += sign
+        elif note.replay:
+            queue.replayed += sign
+            queue.replayed_bytes += sign * note.size
+        else:
+            queue.live += sign
+            queue.live_bytes += sign * note.size
+
+    @staticmethod
+    def _anything(queue: Queue) -> bool:
+        return bool(queue.live or queue.replayed or queue.system)
+
+    def _enlist(self, spot: Spot, window: Window) -> None:
+        if window.out:
+            heapq.heappush(self._repeats, (window.next, *spot))
+        elif window.queue and not window.waits:
+            heapq.heappush(self._ready, (window.queue[0].order, *spot))
+
+    # Sending
+
+    def wake(self, ctx: Context) -> None:
+        """Send what is due, within the limits of a round (IC-43c)."""
+        left = self.settings.sends
+        repeats: list[Spot] = []
+        while self._repeats and self._repeats[0][0] <= ctx.now:
+            due, who, number = heapq.heappop(self._repeats)
+            window = self._window((who, number))
+            if window is not None and window.out and not window.busy and window.next == due:
+                repeats.append((who, number))
+        self._check_ready()
+        share = left // 2 if self._ready else left
+        for spot in repeats:
+            if share <= 0:
+                window = self._window(spot)
+                if window is not None:
+                    window.next = ctx.now + 1
+                    self._enlist(spot, window)
+                continue
+            sent = self._repeat(ctx, spot)
+            share -= sent
+            left -= sent
+        while left > 0 and self._ready:
+            _, who, number = heapq.heappop(self._ready)
+            left -= self._send_new(ctx, (who, number), left)
+            self._check_ready()
+
+    def due(self, now: int) -> int | None:
+        """The next round in which something may be to be sent."""
+        if self._ready:
+            return now + 1
+        return self._repeats[0][0] if self._repeats else None
+
+    def _check_ready(self) -> None:
+        """Drop entries of the heap whose window has changed meanwhile."""
+        while self._ready:
+            order, who, number = self._ready[0]
+            window = self._window((who, number))
+            if window is not None and not window.out and window.queue and window.queue[0].order == order:
+                return
+            heapq.heappop(self._ready)
+
+    def _window(self, spot: Spot) -> Window | None:
+        queue = self.state.queues.get(spot[0])
+        if queue is None:
+            return None
+        return queue.main if not spot[1] else queue.own.get(spot[1])
+
+    def _send_new(self, ctx: Context, spot: Spot, left: int) -> int:
+        window = self._window(spot)
+        if window is None or window.out or not window.queue or window.waits:
+            return 0
+        settings = self.settings
+        most = min(left, settings.batch_notifications)
+        batch: list[Note] = []
+        size = 0
+        window.trusted = window.queue[0].trusted
+        while window.queue and len(batch) < most and window.queue[0].trusted == window.trusted:
+            note = window.queue[0]
+            size += note.size + _OVERHEAD
+            if batch and size > settings.batch_bytes:
+                break
+            batch.append(window.queue.popleft())
+        for note in batch:
+            note.sent = ctx.time
+        window.out = {note.id: note for note in batch}
+        window.message = codec("icrc72_handle_notification").args.encode(tuple(self._notification(n) for n in batch))
+        window.tries = 0
+        self._dispatch(ctx, spot, window)
+        return len(batch)
+
+    def _repeat(self, ctx: Context, spot: Spot) -> int:
+        window = self._window(spot)
+        queue = self.state.queues[spot[0]]
+        if window is None or not window.out:
+            return 0
+        if ctx.now - queue.heard > self.settings.silence:
+            self.drop_silent(ctx, spot[0], queue)
+            if not window.out:
+                return 0
+        self.count("retries", len(window.out))
+        self._dispatch(ctx, spot, window)
+        return len(window.out)
+
+    def _dispatch(self, ctx: Context, spot: Spot, window: Window) -> None:
+        settings = self.settings
+        window.next = ctx.now + min(settings.repeat_first << min(window.tries, 20), settings.repeat_most)
+        window.tries += 1
+        if not window.trusted:
+            self.role.send(ctx, spot[0], "icrc72_handle_notification", window.message, kind=ONE_WAY)
+            heapq.heappush(self._repeats, (window.next, *spot))
+            return
+        window.busy = True
+        sent = tuple(window.out)
+
+        def answered(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            window.busy = False
+            if values is not None and values[0].tag == "Ok":
+                for number in sent:
+                    self.confirm(ctx, spot[0], number)
+            elif window.out:
+                window.next = max(window.next, ctx.now + 1)
+                heapq.heappush(self._repeats, (window.next, *spot))
+
+        method = "icrc72_handle_notification_trusted"
+        self.role.send(ctx, spot[0], method, window.message, answered, kind=GUARANTEED)
+
+    def _notification(self, note: Note) -> EventNotification:
+        if note.data is not None:
+            source = note.source or self.role.me
+            return EventNotification(
+                note.id, note.event_id, None, note.made, note.namespace, note.data, None, source, None
+            )
+        event = self.state.events[note.stored].event
+        headers = [*(event.headers or ()), (keys.EVENT_TIMESTAMP, nat(event.timestamp))]
+        headers.append((keys.PRIORITY, array([nat(note.place[0]), nat(note.place[1])])))
+        if note.prev is not None:
+            headers.append((keys.PREV, nat(note.prev)))
+        headers.append((keys.SENT, nat(note.sent)))
+        return EventNotification(
+            note.id,
+            event.eventId,
+            event.prevEventId,
+            note.made,
+            event.namespace,
+            event.data,
+            tuple(headers),
+            event.source,
+            note.filter,
+        )
+
+    # Confirming and dropping
+
+    def confirm(self, ctx: Context, caller: Principal, number: int) -> str:
+        """Take a confirmation: Ok, Unauthorized or NotFound (IC-44)."""
+        who = self.state.pending.get(number)
+        if who is None:
+            return "NotFound"
+        if who != caller:
+            return "Unauthorized"
+        queue = self.state.queues[who]
+        for spot, window in self._windows(queue):
+            note = window.out.pop(number, None)
+            if note is None:
+                continue
+            self._done(queue, note)
+            queue.heard = ctx.now
+            self.count("confirmations")
+            if note.subscription:
+                self._confirmed(note)
+            if note.replay:
+                self.figure(f"icrc77:replay:{note.replay}:confirmations")
+            for other, waiting in list(queue.own.items()):
+                if waiting.waits == number:
+                    waiting.waits = 0
+                    self._enlist((who, other), waiting)
+            self._emptied(who, spot, window)
+            return "Ok"
+        return "NotFound"  # queued, never sent: nobody can know of it
+
+    def _confirmed(self, note: Note) -> None:
+        self.figure(f"icrc72:subscription:{note.subscription}:confirmations")
+        view = self.state.publications.get(note.namespace)
+        if view is not None:
+            self.figure(f"icrc72:publication:{view.id}:confirmations")
+
+    def _emptied(self, who: Principal, spot: int, window: Window) -> None:
+        if window.out:
+            return
+        window.tries = 0
+        window.message = b""
+        if window.queue:
+            self._enlist((who, spot), window)
+        elif spot:
+            del self.state.queues[who].own[spot]
+
+    def _done(self, queue: Queue, note: Note) -> None:
+        self.state.pending.pop(note.id, None)
+        self._account(queue, note, -1)
+        if note.stored:
+            self.release(note.stored)
+
+    def release(self, number: int) -> None:
+        """One notification or relay of an event is done; without any the event is forgotten."""
+        stored = self.state.events[number]
+        stored.refs -= 1
+        if not stored.refs:
+            self.forget(number, stored)
+
+    def forget(self, number: int, stored: Stored) -> None:
+        """Remove an event from the store."""
+        state = self.state
+        del state.events[number]
+        if stored.own:
+            state.bytes_own -= stored.size
+            source = stored.event.source
+            state.undone[source] -= 1
+            if not state.undone[source]:
+                del state.undone[source]
+        else:
+            state.bytes_relayed -= stored.size
+
+    def drop_where(self, who: Principal, queue: Queue, namespace: str | None) -> None:
+        """Drop what is queued for a subscriber, of one namespace or all of it; replays of others stay."""
+        for spot, window in self._windows(queue):
+            for note in [n for n in window.out.values() if namespace is None or _is_live(n, namespace)]:
+                del window.out[note.id]
+                self._done(queue, note)
+            kept = [n for n in window.queue if not (namespace is None or _is_live(n, namespace))]
+            for note in [n for n in window.queue if namespace is None or _is_live(n, namespace)]:
+                self._done(queue, note)
+            window.queue.clear()
+            window.queue.extend(kept)
+            if window.out:
+                self._remake(window)
+            else:
+                self._emptied(who, spot, window)
+
+    def _remake(self, window: Window) -> None:
+        made = tuple(self._notification(note) for note in window.out.values())
+        window.message = codec("icrc72_handle_notification").args.encode(made)
+
+    def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
+        """The subscriber is silent: its live and replayed notifications go, it is suspended and told (IC-45d)."""
+        lost: list[Note] = []
+        for spot, window in self._windows(queue):
+            lost += [note for note in (*window.out.values(), *window.queue) if note.stored]
+            gone = {note.id for note in lost}
+            window.out = {number: note for number, note in window.out.items() if number not in gone}
+            kept = [note for note in window.queue if note.id not in gone]
+            window.queue.clear()
+            window.queue.extend(kept)
+            if window.out:
+                self._remake(window)
+            else:
+                self._emptied(who, spot, window)
+        if not lost:
+            return
+        queue.suspended = True
+        for note in sorted(lost, key=lambda each: each.order):
+            self._done(queue, note)
+            if note.replay:
+                queue.lost[note.replay] = None
+            elif note.chain is not None:
+                self.miss(ctx, who, queue, note.chain, note.event_id, note.subscription)
+
+    def relieve(self, ctx: Context) -> None:
+        """The store is full: whoever holds an event as old as silence lasts is silent (IC-45d)."""
+        oldest = ctx.time - self.settings.silence * 10**9
+        for who, queue in list(self.state.queues.items()):
+            notes: Iterable[Note] = (
+                note for _, window in self._windows(queue) for note in [*window.out.values(), *list(window.queue)[:1]]
+            )
+            if any(note.stored and note.data is None and note.made < oldest for note in notes):
+                self.drop_silent(ctx, who, queue)
+
+    def relayed(self, forward: Forward, event: Event) -> Event:
+        """An event as a relay gets it."""
+        headers = [*(event.headers or ()), (keys.RELAY_SENT, nat(forward.sent))]
+        if forward.prev is not None:
+            headers.append((keys.RELAY_PREV, nat(forward.prev)))
+        return event._replace(headers=tuple(headers))
+
+
+def _is_live(note: Note, namespace: str) -> bool:
+    return note.namespace == namespace and not note.replay and bool(note.stored)
+
+
+def announced(number: int, me: Principal) -> Variant:
+    """`subscriber:replay:add`."""
+    return map_({keys.SUBSCRIBER_REPLAY_ADD: array([array([nat(number), blob(me)])])})
+
+
+def finished(number: int) -> Variant:
+    """`subscriber:replay:remove`."""
+    return map_({keys.SUBSCRIBER_REPLAY_REMOVE: array([array([nat(number)])])})
+
+
+__all__ = ["Delivery", "announced", "finished"]

@@ -1,0 +1,238 @@
+"""What a broadcaster remembers: its assignments, chains, events, and a queue per subscriber and per relay."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72.alerts import Fact
+from pubsub_emulator.eventplane.icrc72.messages import Event
+from pubsub_emulator.eventplane.icrc72.skip import Skip
+from pubsub_emulator.eventplane.icrc72.values import Property
+
+ChainKey = tuple[str, Principal, int]
+"""Namespace, source and partition."""
+
+stable(Event)
+stable(Property)
+
+
+@stable
+@dataclass(slots=True)
+class PublicationView:
+    """What a broadcaster knows of a publication."""
+
+    id: int
+    creator: Principal
+    mode: str
+    partitions: int
+    priorities: dict[Principal, int]
+    trusted: bool
+
+
+@stable
+@dataclass(slots=True)
+class Chain:
+    """The events that one caller brought for one namespace, source and partition."""
+
+    last: int
+    seen: dict[int, bytes] = field(default_factory=dict)
+    """Ids and hashes of the last that were accepted."""
+
+
+@stable
+@dataclass(slots=True)
+class Stored:
+    """An event that is kept until all its notifications and relays are done."""
+
+    event: Event
+    size: int
+    own: bool
+    refs: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Note:
+    """A notification that is queued or under way."""
+
+    id: int
+    order: tuple[int, int, int]
+    """Event, priority (negative) and subscription: in this order notifications are sent first."""
+    namespace: str
+    event_id: int
+    made: int
+    stored: int
+    """The event's number in the store; 0 for a notification that the broadcaster makes itself."""
+    size: int
+    subscription: int = 0
+    filter: str | None = None
+    prev: int | None = None
+    place: tuple[int, int] = (1, 1)
+    replay: int = 0
+    trusted: bool = False
+    data: Variant | None = None
+    source: Principal | None = None
+    chain: ChainKey | None = None
+    sent: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Window:
+    """A queue of notifications, of which one batch is under way."""
+
+    queue: deque[Note] = field(default_factory=deque)
+    out: dict[int, Note] = field(default_factory=dict)
+    message: bytes = b""
+    tries: int = 0
+    next: int = 0
+    trusted: bool = False
+    busy: bool = False
+    """A guaranteed call of the trusted method is under way."""
+    waits: int = 0
+    """The notification that must be confirmed before the first batch goes."""
+
+
+@stable
+@dataclass(slots=True)
+class Queue:
+    """What is queued for a subscriber."""
+
+    main: Window = field(default_factory=Window)
+    own: dict[int, Window] = field(default_factory=dict)
+    """Windows of isolated replays."""
+    heard: int = 0
+    """The round of its last confirmation, or since when something is queued."""
+    suspended: bool = False
+    missed: dict[ChainKey, int] = field(default_factory=dict)
+    prev: dict[ChainKey, int] = field(default_factory=dict)
+    live: int = 0
+    live_bytes: int = 0
+    replayed: int = 0
+    replayed_bytes: int = 0
+    system: int = 0
+    lost: dict[int, None] = field(default_factory=dict)
+    """Replays of which something was dropped."""
+
+
+@stable
+@dataclass(slots=True)
+class Forward:
+    """An event on its way to a relay."""
+
+    stored: int
+    prev: int | None
+    sent: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Lane:
+    """The events of one chain, or one replay, that wait to be relayed."""
+
+    queue: deque[Forward] = field(default_factory=deque)
+    prev: int | None = None
+    busy: bool = False
+    tries: int = 0
+    next: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Relay:
+    """Everything that goes from here to one broadcaster for one namespace."""
+
+    entries: dict[Principal, tuple[str | None, Skip | None]] = field(default_factory=dict)
+    lanes: dict[ChainKey, Lane] = field(default_factory=dict)
+
+
+@stable
+@dataclass(slots=True)
+class Delivered:
+    """A replay that is delivered from here to its subscriber."""
+
+    namespace: str
+    hands: Principal
+    subscriber: Principal
+    filter: str | None
+    skip: Skip | None
+    publisher: Principal
+    isolated: bool = False
+    chain: Chain | None = None
+    source: Principal | None = None
+    """The broadcaster that relays it."""
+
+
+@stable
+@dataclass(slots=True)
+class Forwarded:
+    """A replay that is relayed from here."""
+
+    namespace: str
+    target: Principal
+    publisher: Principal
+    filter: str | None
+    skip: Skip | None
+    chain: Chain | None = None
+    lane: Lane = field(default_factory=Lane)
+    removed: int | None = None
+
+
+@stable
+@dataclass(slots=True)
+class BroadcasterState:
+    """Everything a broadcaster remembers."""
+
+    registered: bool = False
+    applied: int = 0
+    facts: dict[Fact, Any] = field(default_factory=dict)
+    publications: dict[str, PublicationView] = field(default_factory=dict)
+    publishers: dict[str, dict[Principal, None]] = field(default_factory=dict)
+    subscribers: dict[str, dict[Principal, tuple[tuple[int, str | None, Skip | None], ...]]] = field(
+        default_factory=dict
+    )
+    relayers: dict[tuple[str, Principal], None] = field(default_factory=dict)
+    relays: dict[tuple[str, Principal], Relay] = field(default_factory=dict)
+    chains: dict[tuple[ChainKey, Principal], Chain] = field(default_factory=dict)
+    callers: dict[ChainKey, Principal] = field(default_factory=dict)
+    system: dict[str, int] = field(default_factory=dict)
+    """The last system event of each system namespace served here."""
+    delivered: dict[int, Delivered] = field(default_factory=dict)
+    forwarded: dict[int, Forwarded] = field(default_factory=dict)
+    removed: dict[int, int] = field(default_factory=dict)
+    """Replays that were removed, and when."""
+    events: dict[int, Stored] = field(default_factory=dict)
+    last_event: int = 0
+    bytes_own: int = 0
+    bytes_relayed: int = 0
+    undone: dict[Principal, int] = field(default_factory=dict)
+    """Events of each publisher that are not done."""
+    queues: dict[Principal, Queue] = field(default_factory=dict)
+    pending: dict[int, Principal] = field(default_factory=dict)
+    """Whose each queued notification is."""
+    counts: dict[str, int] = field(default_factory=dict)
+    recent: dict[int, int] = field(default_factory=dict)
+    """Events accepted, by round, of the last 100."""
+    figures: dict[str, int] = field(default_factory=dict)
+    """Statistics by publication, subscription and replay."""
+    ended_figures: dict[int, int] = field(default_factory=dict)
+
+
+__all__ = [
+    "BroadcasterState",
+    "Chain",
+    "ChainKey",
+    "Delivered",
+    "Forward",
+    "Forwarded",
+    "Lane",
+    "Note",
+    "PublicationView",
+    "Queue",
+    "Relay",
+    "Stored",
+    "Window",
+]

@@ -1,0 +1,219 @@
+"""How a publisher or subscriber receives: valid callers, system events, confirmations (IC-38f, IC-49a, b)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
+from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
+from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
+from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+
+Told = Callable[[Context, Principal, MemberAlert], None]
+"""What is done with an alert: who notified it and what it says."""
+
+
+class Taker(Protocol):
+    """Who takes events that are no system events."""
+
+    def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
+        """True when the notification is to be confirmed."""
+
+    def taken(self, ctx: Context) -> None:
+        """Called after a batch."""
+
+
+@stable
+@dataclass(slots=True)
+class InboxState:
+    """What an inbox remembers."""
+
+    valid: dict[Principal, None] = field(default_factory=dict)
+    asked: int = -1
+    curious: bool = False
+    """Somebody unknown called, and who is valid is not answered yet."""
+    registered: dict[str, None] = field(default_factory=dict)
+    handled: dict[tuple[str, Principal], int] = field(default_factory=dict)
+    confirm: dict[Principal, dict[int, None]] = field(default_factory=dict)
+    confirmed: dict[Principal, int] = field(default_factory=dict)
+    """The round in which each broadcaster got confirmations last."""
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Inbox:
+    """Receives notifications for the roles of a canister."""
+
+    name = "inbox"
+
+    def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
+        self.state = InboxState()
+        self.orchestrator = orchestrator
+        self.settings = settings
+        self.told: dict[str, Told] = {}
+        self.taker: Taker | None = None
+        self._registering: dict[str, None] = {}
+        self._waiting = False
+
+    def attach(self, role: RoleCanister) -> None:
+        """Learn of the canister it is part of."""
+        self.role = role
+
+    def updates(self) -> Mapping[str, Handler]:
+        """Methods by name."""
+        return {
+            "icrc72_handle_notification": self._handle,
+            "icrc72_handle_notification_trusted": self._handle_trusted,
+        }
+
+    def queries(self) -> Mapping[str, Query]:
+        """None."""
+        return {}
+
+    def begin(self, ctx: Context) -> None:
+        """Ask for valid broadcasters, then register the system namespaces of the roles (IC-39)."""
+        self._ask_valid(ctx)
+        self._register(ctx)
+
+    def saved(self) -> Any:
+        """Everything remembered."""
+        return self.state
+
+    def resume(self, state: Any) -> None:
+        """Go on; calls under way have ended before the upgrade."""
+        self.state = state
+        self._registering.clear()
+        self._waiting = False
+
+    def wake(self, ctx: Context) -> None:
+        """Register what is not yet registered, confirm what is received."""
+        self._register(ctx)
+        if self.state.curious:
+            self._ask_valid(ctx)
+        self._confirm(ctx)
+
+    def due(self, now: int) -> int | None:
+        """The next round in which there is something to do."""
+        if any(self.state.confirm.values()) or (self.state.curious and not self._waiting):
+            return now + 1
+        return None if all(role in self.state.registered for role in self.told) else now + 5
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Count something for the statistics."""
+        self.state.counts[name] = self.state.counts.get(name, 0) + more
+
+    def ready(self, role: str) -> bool:
+        """True when the system namespace of the role is registered."""
+        return role in self.state.registered
+
+    # Registering
+
+    def _register(self, ctx: Context) -> None:
+        for role in self.told:
+            if role not in self.state.registered and role not in self._registering:
+                self._registering[role] = None
+                self._register_one(ctx, role)
+
+    def _register_one(self, ctx: Context, role: str) -> None:
+        item = SubscriptionRegistration(system_namespace(role, ctx.me), ())
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._registering.pop(role, None)
+            results = () if values is None else values[0]
+            if results and results[0] is not None and results[0].tag == "Ok":
+                self.state.registered[role] = None
+                for core in self.role.cores:
+                    core.wake(ctx)
+
+        self.role.ask(ctx, self.orchestrator, "icrc72_register_subscription", (item,), then=got, kind=GUARANTEED)
+
+    def _ask_valid(self, ctx: Context) -> None:
+        self.state.curious = True
+        if self._waiting or self.state.asked == ctx.now:
+            return
+        self.state.asked = ctx.now
+        self._waiting = True
+
+        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._waiting = False
+            if values is not None and values[0].tag == "list":
+                self.state.curious = False
+                self.state.valid.update(dict.fromkeys(values[0].value))
+
+        self.role.ask(ctx, self.orchestrator, "icrc72_get_valid_broadcasters", then=got, kind=BOUNDED)
+
+    # Receiving
+
+    def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+        if not ctx.answered:
+            reply(ctx, "icrc72_handle_notification")
+        self._receive(ctx, notifications)
+
+    def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+        confirmed = self._receive(ctx, notifications)
+        result = Variant("Ok", Variant("Nat", confirmed))
+        if confirmed < len(notifications):
+            result = Variant("Err", f"{len(notifications) - confirmed} of {len(notifications)} were not taken")
+        reply(ctx, "icrc72_handle_notification_trusted", result)
+
+    def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
+        caller = ctx.caller
+        own = {system_namespace(role, ctx.me): role for role in self.told}
+        mine = [each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")]
+        if caller == self.orchestrator and caller not in self.state.valid:
+            system = [each for each in mine if each.namespace in own]
+            if len(system) < len(mine):
+                self._ask_valid(ctx)
+            mine = system
+        elif caller not in self.state.valid:
+            self.count("refused_callers")
+            self._ask_valid(ctx)
+            return 0
+        to_confirm = self.state.confirm.setdefault(caller, {})
+        confirmed = 0
+        for each in mine:
+            role = own.get(each.namespace)
+            if role is not None:
+                self._alert(ctx, role, each)
+                taken = True
+            elif is_system(each.namespace) or self.taker is None:
+                taken = False
+            else:
+                taken = self.taker.take(ctx, caller, each)
+            if taken:
+                to_confirm[each.notificationId] = None
+                confirmed += 1
+        if self.taker is not None:
+            self.taker.taken(ctx)
+        self._confirm(ctx)
+        return confirmed
+
+    def _alert(self, ctx: Context, role: str, notification: EventNotification) -> None:
+        if notification.source not in {self.orchestrator, ctx.caller}:
+            return
+        key = (notification.namespace, notification.source)
+        if notification.eventId <= self.state.handled.get(key, 0):
+            return
+        self.state.handled[key] = notification.eventId
+        self.told[role](ctx, ctx.caller, MemberAlert(notification.data))
+
+    def _confirm(self, ctx: Context) -> None:
+        for broadcaster, numbers in list(self.state.confirm.items()):
+            if not numbers:
+                del self.state.confirm[broadcaster]
+                continue
+            if self.state.confirmed.get(broadcaster, -1) >= ctx.now:
+                continue
+            self.state.confirmed[broadcaster] = ctx.now
+            batch = tuple(numbers)[: self.settings.confirmations]
+            for number in batch:
+                del numbers[number]
+            self.count("confirmations", len(batch))
+            self.role.ask(ctx, broadcaster, "icrc72_confirm_notifications", batch, kind=ONE_WAY)
+
+
+__all__ = ["Inbox", "Told"]

@@ -1,0 +1,1 @@
+"""The orchestrator: registers publications and subscriptions, assigns broadcasters, coordinates replays."""

@@ -1,0 +1,426 @@
+"""Who serves whom, and the order in which each is told (IC-37 to IC-40).
+
+What a broadcaster should know is a set of facts, each with its causes: a publisher, a subscriber, a replay. What it was
+told and has confirmed is another set. The planner finds the difference; a fact is sent when what it rests on is
+confirmed: relayer, relay, subscriber, publisher, then the members themselves; removals go the other way. A relay is
+never narrower than what its exit may still serve.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import (
+    ABSENT,
+    Broker,
+    Fact,
+    Member,
+    Publication,
+    Registry,
+)
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+
+NOBODY: Final = Principal()
+"""In place of a subscriber: a relay for all subscribers without filter and skip."""
+
+WIDE: Final = (None, None)
+"""Filter and skip of a relay that passes everything."""
+
+
+class Planner:
+    """Decides on assignments and keeps what everybody should know."""
+
+    def __init__(self, state: Registry, settings: Settings, *, everywhere: bool = False) -> None:
+        self.state = state
+        self.settings = settings
+        self.everywhere = everywhere
+
+    # Assignment
+
+    def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
+        """The broadcaster of a subnet with the fewest assigned pairs, then the smallest (IC-37)."""
+        avoided = set(avoid)
+        fit = [
+            (self._load(each), each.id)
+            for each in self.state.brokers.values()
+            if each.registered
+            and not each.dead
+            and not each.sick
+            and (self.everywhere or each.subnet == subnet)
+            and each.id not in avoided
+        ]
+        return min(fit)[1] if fit else None
+
+    def exit_of(self, who: Principal) -> Principal | None:
+        """The broadcaster that serves a subscriber."""
+        return self.state.exits.get(who)
+
+    def assign_exit(self, who: Principal) -> None:
+        """Choose an exit for a principal that has none; members hear everything anew."""
+        current = self.state.exits.get(who)
+        if current is not None and not self.state.brokers[current].dead:
+            return
+        chosen = self.choose(subnet_of(who))
+        if who in self.state.exits and chosen == current:
+            return
+        self.state.exits[who] = chosen
+        self.plan_member_exit(who)
+        for role in ("publisher", "subscriber"):
+            member = self.state.members.get((role, who))
+            if member is None:
+                continue
+            member.fresh = True
+            self.state.restless[role, who] = None
+            if chosen is None:
+                member.errors[0, keys.NO_SUBNET, ""] = None
+            else:
+                member.errors.pop((0, keys.NO_SUBNET, ""), None)
+        for publication in self._publications_of(who):
+            self.plan_pair(publication, who)
+
+    def assign_entries(self, publication: Publication, who: Principal) -> None:
+        """Choose entries for a publisher that has none, or some that are dead."""
+        had = publication.entries.get(who, ())
+        alive = [each for each in had if not self.state.brokers[each].dead]
+        if who in publication.draining:
+            return
+        if had and len(alive) == len(had):
+            return
+        chosen: list[Principal] = list(alive)
+        while len(chosen) < publication.config.partitions:
+            broker = self.choose(subnet_of(who), chosen)
+            if broker is None:
+                break
+            chosen.append(broker)
+        entries: tuple[Principal, ...] = ()
+        if chosen:
+            spare = [each for each in chosen if each not in had] or chosen
+            entries = tuple(
+                each if each in alive else spare[at % len(spare)]
+                for at, each in enumerate(had or [NOBODY] * publication.config.partitions)
+            )
+        if entries == had:
+            return
+        publication.entries[who] = entries
+        if not entries:
+            member = self.state.members.get(("publisher", who))
+            if member is not None:
+                member.errors[publication.id, keys.NO_SUBNET, ""] = None
+                self.state.restless["publisher", who] = None
+        self.plan_publisher(publication, who)
+        self.plan_all_pairs(publication)
+
+    def move_all(self) -> None:
+        """Give everybody who has no living broadcaster another one."""
+        for who in list(self.state.exits):
+            self.assign_exit(who)
+        for publication in list(self.state.publications.values()):
+            for who, may in list(publication.publishers.items()):
+                if may:
+                    self.assign_entries(publication, who)
+
+    # What everybody should know
+
+    def plan_member_exit(self, who: Principal) -> None:
+        """The exit serves the system namespaces of the principal."""
+        exit_ = self.state.exits.get(who)
+        roles = [role for role in ("publisher", "subscriber") if (role, who) in self.state.members]
+        facts: list[tuple[Principal, Fact, Any]] = []
+        if exit_ is not None:
+            facts = [(exit_, ("sub", system_namespace(role, who), who), ()) for role in roles]
+        self._because(("member", who), facts)
+
+    def plan_publisher(self, publication: Publication, who: Principal) -> None:
+        """The entries of a publisher accept its events, and it is told of them."""
+        cause = ("publisher", publication.id, who)
+        entries = publication.entries.get(who, ()) if publication.publishers.get(who) else ()
+        if who in publication.draining:
+            entries = ()
+        fact = ("pub", publication.namespace, who)
+        self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
+        told: list[tuple[tuple[str, Principal], Fact, Any]] = []
+        if entries:
+            told.append((("publisher", who), ("bc", publication.id), entries))
+        self._tell_because(cause, told)
+
+    def plan_all_pairs(self, publication: Publication) -> None:
+        """Every subscriber of a publication anew."""
+        for who in list(publication.subscribers):
+            self.plan_pair(publication, who)
+
+    def plan_pair(self, publication: Publication, who: Principal) -> None:
+        """A subscriber of a publication: its exit notifies it, every entry elsewhere relays to that exit."""
+        cause = ("pair", publication.id, who)
+        namespace = publication.namespace
+        exit_ = self.state.exits.get(who)
+        value = self._wanted(publication, who)
+        facts: list[tuple[Principal, Fact, Any]] = []
+        told: list[tuple[tuple[str, Principal], Fact, Any]] = []
+        entries = self.entries(publication)
+        if exit_ is not None and value and entries:
+            fact = ("sub", namespace, who)
+            facts.append((exit_, fact, value))
+            told = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
+            cover = {(each[1], each[2]) for each in value}
+            for old in self._believed(exit_, fact):
+                cover |= {(each[1], each[2]) for each in old}
+            width = next(iter(cover)) if len(cover) == 1 else WIDE
+            key = NOBODY if cover == {WIDE} else who
+            for entry in entries:
+                if entry != exit_:
+                    facts.append((exit_, ("relayer", namespace, entry), publication.version))
+                    facts.append((entry, ("relay", namespace, exit_, key), width))
+        self._because(cause, facts)
+        self._tell_because(cause, told)
+
+    def forget_pair(self, publication: Publication, who: Principal) -> None:
+        """The subscriber has no subscription to the publication any more."""
+        self._because(("pair", publication.id, who), [])
+        self._tell_because(("pair", publication.id, who), [])
+
+    def entries(self, publication: Publication) -> tuple[Principal, ...]:
+        """Every broadcaster that serves a publisher of the publication, or still drains one that it served."""
+        found: dict[Principal, None] = {}
+        for entries in (*publication.entries.values(), *publication.draining.values()):
+            found.update(dict.fromkeys(entries))
+        return tuple(found)
+
+    def _wanted(self, publication: Publication, who: Principal) -> tuple[tuple[Any, ...], ...]:
+        """The subscriptions that are in force: id, filter, skip, version; by id."""
+        found = []
+        for number, may in sorted(publication.subscribers.get(who, {}).items()):
+            subscription = self.state.subscriptions[number]
+            if may and not subscription.config.stopped:
+                config = subscription.config
+                found.append((number, config.filter, config.skip, subscription.version))
+        return tuple(found)
+
+    def _publications_of(self, who: Principal) -> list[Publication]:
+        return [each for each in self.state.publications.values() if who in each.subscribers]
+
+    def _load(self, broker: Broker) -> int:
+        return sum(1 for fact in broker.want if fact[0] in {"sub", "pub"})
+
+    # Causes
+
+    def _because(self, cause: Fact, facts: list[tuple[Principal, Fact, Any]]) -> None:
+        had = self.state.reasons.pop(cause, [])
+        for broker_id, fact, value in facts:
+            broker = self.state.brokers[broker_id]
+            wanted = broker.want.get(fact)
+            if wanted is None:
+                broker.want[fact] = [value, 1]
+                broker.dirty[fact] = None
+            else:
+                wanted[1] += 1
+                if wanted[0] != value:
+                    wanted[0] = value
+                    broker.dirty[fact] = None
+        for broker_id, fact in had:
+            broker = self.state.brokers[broker_id]
+            wanted = broker.want[fact]
+            wanted[1] -= 1
+            if not wanted[1]:
+                del broker.want[fact]
+                broker.dirty[fact] = None
+        if facts:
+            self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
+
+    def _tell_because(self, cause: Fact, facts: list[tuple[tuple[str, Principal], Fact, Any]]) -> None:
+        had = self.state.member_reasons.pop(cause, [])
+        kept: list[tuple[tuple[str, Principal], Fact]] = []
+        for key, fact, value in facts:
+            member = self.state.members.get(key)
+            if member is None:
+                continue
+            kept.append((key, fact))
+            wanted = member.want.setdefault(fact, [value, 0])
+            wanted[0] = value
+            wanted[1] += 1
+            self.state.restless[key] = None
+        for key, fact in had:
+            member = self.state.members.get(key)
+            if member is None:
+                continue
+            wanted = member.want[fact]
+            wanted[1] -= 1
+            self.state.restless[key] = None
+            if not wanted[1]:
+                del member.want[fact]
+        if kept:
+            self.state.member_reasons[cause] = kept
+
+    # What rests on what
+
+    def maybe(self, broker_id: Principal, fact: Fact) -> bool:
+        """True when a living broadcaster may act on the fact."""
+        broker = self.state.brokers.get(broker_id)
+        if broker is None or broker.dead:
+            return False
+        return fact in broker.held or (broker.alert is not None and fact in broker.alert.adds)
+
+    def sure(self, broker_id: Principal, fact: Fact) -> bool:
+        """True when a living broadcaster has confirmed the fact as it should be now."""
+        broker = self.state.brokers.get(broker_id)
+        if broker is None or broker.dead or fact not in broker.want:
+            return False
+        return bool(self._settled(broker, fact) == broker.want[fact][0])
+
+    @staticmethod
+    def _settled(broker: Broker, fact: Fact) -> Any:
+        """The confirmed value of a fact about which nothing is under way; `ABSENT` otherwise."""
+        alert = broker.alert
+        if alert is not None and (fact in alert.adds or fact in alert.removes):
+            return ABSENT
+        return broker.held.get(fact, ABSENT)
+
+    def _believed(self, broker_id: Principal, fact: Fact) -> list[Any]:
+        """Every value of a fact that a living broadcaster may act on."""
+        broker = self.state.brokers[broker_id]
+        if broker.dead:
+            return []
+        found = [broker.held[fact]] if fact in broker.held else []
+        if broker.alert is not None and fact in broker.alert.adds:
+            found.append(broker.alert.adds[fact])
+        return found
+
+    def ready(self, broker: Broker, fact: Fact, value: Any) -> bool:
+        """True when what an addition rests on is confirmed (IC-40a)."""
+        kind = fact[0]
+        if kind == "relay":
+            return self.sure(fact[2], ("relayer", fact[1], broker.id))
+        if kind == "sub":
+            number = self.state.by_namespace.get(fact[1])
+            if number is None:
+                return True
+            publication = self.state.publications[number]
+            others = [each for each in self.entries(publication) if each != broker.id]
+            return all(self._covers(each, fact[1], broker.id, fact[2], value) for each in others)
+        if kind == "pub":
+            publication = self.state.publications[self.state.by_namespace[fact[1]]]
+            relays = [each for each in broker.want if each[0] == "relay" and each[1] == fact[1]]
+            if not all(self.sure(broker.id, each) for each in relays):
+                return False
+            return all(self._served(publication, who) for who in publication.subscribers)
+        if kind == "rr":
+            return self.sure(value[1], ("rp", fact[1])) and self.sure(value[1], ("rf", fact[1]))
+        return True
+
+    def _served(self, publication: Publication, who: Principal) -> bool:
+        facts = self.state.reasons.get(("pair", publication.id, who), [])
+        return all(self.sure(at, fact) for at, fact in facts if fact[0] == "sub")
+
+    def _covers(self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: Any) -> bool:
+        """True when the entry surely relays to the exit all that the subscriptions let through."""
+        broker = self.state.brokers[entry]
+        if broker.dead:
+            return True
+        widths = [self._settled(broker, ("relay", namespace, exit_, each)) for each in (NOBODY, who)]
+        return WIDE in widths or all((each[1], each[2]) in widths for each in value)
+
+    def removable(self, broker: Broker, fact: Fact) -> bool:
+        """True when nothing rests on a fact any more (IC-40a)."""
+        if broker.sick:
+            return True
+        kind = fact[0]
+        if kind == "relayer":
+            source = self.state.brokers.get(fact[2])
+            return source is None or not self._relays(source, fact[1], broker.id)
+        if kind == "relay":
+            return self._unneeded(broker, fact)
+        if kind == "pub":
+            number = self.state.by_namespace.get(fact[1])
+            member = self.state.members.get(("publisher", fact[2]))
+            told = member.told if member is not None else {}
+            return number is None or broker.id not in told.get(("bc", number), ())
+        if kind in {"rp", "rr", "rf"}:
+            return self._replay_over(broker, kind, fact[1])
+        return True
+
+    def _relays(self, source: Broker, namespace: str, target: Principal) -> bool:
+        if source.dead:
+            return False
+        told: list[Fact] = [*source.held, *(source.alert.adds if source.alert is not None else ())]
+        return any(fact[0] == "relay" and fact[1] == namespace and fact[2] == target for fact in told)
+
+    def _unneeded(self, broker: Broker, fact: Fact) -> bool:
+        """A relay is needed while its exit may serve somebody for whom nothing else is as wide."""
+        _, namespace, target, who = fact
+        exit_ = self.state.brokers.get(target)
+        if exit_ is None or exit_.dead:
+            return True
+        if who != NOBODY:
+            served = [who]
+        else:
+            told: list[Fact] = [*exit_.held, *(exit_.alert.adds if exit_.alert is not None else ())]
+            served = [each[2] for each in told if each[0] == "sub" and each[1] == namespace]
+        for each in served:
+            for value in self._believed(target, ("sub", namespace, each)):
+                other = each if who == NOBODY else NOBODY
+                width = self._settled(broker, ("relay", namespace, target, other))
+                if width != WIDE and not all((part[1], part[2]) == width for part in value):
+                    return False
+        return True
+
+    def _replay_over(self, broker: Broker, kind: str, number: int) -> bool:
+        replay = self.state.replays.get(number)
+        if replay is None or replay.path is None:
+            return True
+        member = self.state.members.get(("publisher", replay.publisher))
+        if member is not None and (("rp", number) in member.told or ("rp", number) in member.may):
+            return False
+        if kind == "rr":
+            return True
+        entry = replay.path[0]
+        return entry == broker.id or not self.maybe(entry, ("rr", number))
+
+    def member_ready(self, member: Member, fact: Fact, value: Any) -> bool:
+        """True when what a member is to be told rests on confirmed facts."""
+        kind = fact[0]
+        if kind == "bc":
+            namespace = self.state.publications[fact[1]].namespace
+            return all(self.sure(each, ("pub", namespace, member.id)) for each in value)
+        if kind == "sb":
+            subscription = self.state.subscriptions.get(fact[1])
+            if subscription is None:
+                return False
+            facts = [
+                (at, found)
+                for publication in self._publications_of(member.id)
+                if fact[1] in publication.subscribers[member.id]
+                for at, found in self.state.reasons.get(("pair", publication.id, member.id), [])
+            ]
+            return all(self.sure(at, found) for at, found in facts if found[0] == "sub")
+        replay = self.state.replays[fact[1]]
+        if replay.path is None:
+            return False
+        entry, exit_ = replay.path
+        if entry == exit_:
+            return self.sure(exit_, ("rp", replay.id))
+        return self.sure(entry, ("rr", replay.id))
+
+    def plan_replay(self, number: int) -> None:
+        """What entry, exit and publisher should know of a replay (RP-6)."""
+        cause = ("replay", number)
+        replay = self.state.replays.get(number)
+        facts: list[tuple[Principal, Fact, Any]] = []
+        told: list[tuple[tuple[str, Principal], Fact, Any]] = []
+        if replay is not None and replay.path is not None:
+            entry, exit_ = replay.path
+            live = replay.ended is None
+            if live or replay.exit_kept:
+                hands = entry  # the exit itself where nobody relays
+                what = (replay.namespace, hands, replay.subscriber, replay.filter, replay.skip, replay.publisher)
+                facts.append((exit_, ("rp", number), what))
+                if entry != exit_:
+                    facts.append((exit_, ("rf", number), (replay.namespace, entry)))
+            if live and entry != exit_:
+                way = (replay.namespace, exit_, replay.publisher, replay.filter, replay.skip)
+                facts.append((entry, ("rr", number), way))
+            if live:
+                what_is_due = (replay.namespace, replay.start, replay.end, entry)
+                told.append((("publisher", replay.publisher), ("rp", number), what_is_due))
+        self._because(cause, facts)
+        self._tell_because(cause, told)

@@ -1,0 +1,277 @@
+"""What the orchestrator tells who asks: one relation, projected and paged (IC-35).
+
+A row is a publication, a publisher of it with one entry, a subscription that matches it, with its subscriber and exit.
+Parts may be empty. Something is listed when a row that contains it satisfies every slice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.messages import (
+    BroadcasterInfo,
+    OrchestrationFilter,
+    PublicationInfo,
+    PublisherInfo,
+    SubscriberInfo,
+    SubscriptionInfo,
+)
+from pubsub_emulator.eventplane.icrc72.namespaces import has_wildcard, is_system, matches
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import SubscriptionConfig
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import Broker, Publication, Registry, Subscription
+from pubsub_emulator.eventplane.icrc72.role import Query, RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.eventplane.icrc72.values import Pairs, as_nat, nat
+
+_ALL: Final = OrchestrationFilter(Variant("All"), ())
+
+
+class Row(NamedTuple):
+    """A row of the relation."""
+
+    publication: Publication | None
+    publisher: Principal | None
+    entry: Principal | None
+    subscription: Subscription | None
+    exit: Principal | None
+
+
+class Queries:
+    """The five queries, and the statistics that they show."""
+
+    def __init__(self, state: Registry, settings: Settings) -> None:
+        self.state = state
+        self.settings = settings
+
+    def queries(self) -> Mapping[str, Query]:
+        """Queries by name."""
+        return {
+            "icrc72_get_publishers": self._publishers,
+            "icrc72_get_publications": self._publications,
+            "icrc72_get_subscribers": self._subscribers,
+            "icrc72_get_subscriptions": self._subscriptions,
+            "icrc72_get_broadcasters": self._broadcasters,
+        }
+
+    # The relation
+
+    def rows(self, slices: Iterable[Variant]) -> Iterator[Row]:
+        """The rows that satisfy every slice."""
+        wanted = tuple(slices)
+        for publication in self._met(wanted):
+            subside = self._subside(publication, wanted)
+            for publisher, entry in self._pubside(publication):
+                for subscription, exit_ in subside:
+                    row = Row(publication, publisher, entry, subscription, exit_)
+                    if all(satisfies(row, each) for each in wanted):
+                        yield row
+        for subscription in self._unmatched(wanted):
+            row = Row(None, None, None, subscription, self.state.exits.get(subscription.subscriber))
+            if all(satisfies(row, each) for each in wanted):
+                yield row
+
+    def _met(self, slices: tuple[Variant, ...]) -> Iterable[Publication]:
+        names = [each.value for each in slices if each.tag == "ByNamespace" and not has_wildcard(each.value)]
+        if names:
+            number = self.state.by_namespace.get(names[0])
+            return () if number is None else (self.state.publications[number],)
+        return self.state.publications.values()
+
+    @staticmethod
+    def _pubside(publication: Publication) -> list[tuple[Principal | None, Principal | None]]:
+        found: list[tuple[Principal | None, Principal | None]] = []
+        for publisher in publication.publishers:
+            entries: Iterable[Principal | None] = dict.fromkeys(publication.entries.get(publisher, ())) or (None,)
+            found += [(publisher, entry) for entry in entries]
+        return found or [(None, None)]
+
+    def _subside(
+        self, publication: Publication, slices: tuple[Variant, ...]
+    ) -> list[tuple[Subscription | None, Principal | None]]:
+        whose = [each.value for each in slices if each.tag == "BySubscriber"]
+        subscribers: Iterable[Principal] = whose[:1] if whose else publication.subscribers
+        found: list[tuple[Subscription | None, Principal | None]] = [
+            (self.state.subscriptions[number], self.state.exits.get(who))
+            for who in subscribers
+            for number in publication.subscribers.get(who, ())
+        ]
+        return found or [(None, None)]
+
+    def _unmatched(self, slices: tuple[Variant, ...]) -> Iterator[Subscription]:
+        whose = [each.value for each in slices if each.tag == "BySubscriber"]
+        candidates: Iterable[Subscription] = self.state.subscriptions.values()
+        if whose:
+            mine = self.state.by_subscriber.get(whose[0], {})
+            candidates = [self.state.subscriptions[number] for number in mine.values()]
+        spelt = {each.value for each in slices if each.tag == "ByNamespace"}
+        for subscription in candidates:
+            if is_system(subscription.pattern):
+                if subscription.pattern in spelt:
+                    yield subscription
+            elif not any(
+                subscription.id in each.subscribers.get(subscription.subscriber, ())
+                for each in self._might_match(subscription)
+            ):
+                yield subscription
+
+    def _might_match(self, subscription: Subscription) -> Iterable[Publication]:
+        if has_wildcard(subscription.pattern):
+            return self.state.publications.values()
+        number = self.state.by_namespace.get(subscription.pattern)
+        return () if number is None else (self.state.publications[number],)
+
+    # The queries
+
+    def _publishers(self, _caller: Principal, _time: int, page: Any) -> Any:
+        filter_ = page.filter or _ALL
+        found = {row.publisher for row in self.rows(filter_.slice) if row.publisher is not None}
+        return tuple(
+            PublisherInfo(each, self._stats(filter_, "icrc72:publisher:stats:", self._publisher_stats(each)))
+            for each in self._page(found, page, bytes)
+        )
+
+    def _publications(self, _caller: Principal, _time: int, page: Any) -> Any:
+        filter_ = page.filter or _ALL
+        found = {row.publication.namespace for row in self.rows(filter_.slice) if row.publication is not None}
+        made = []
+        for name in self._page(found, page, str.encode):
+            each = self.state.publications[self.state.by_namespace[name]]
+            stats = self._stats(filter_, "icrc72:publication:stats:", self._publication_stats(each))
+            made.append(PublicationInfo(name, each.id, each.config.pairs(), stats))
+        return tuple(made)
+
+    def _subscribers(self, _caller: Principal, _time: int, page: Any) -> Any:
+        filter_ = page.filter or _ALL
+        found = {row.subscription.subscriber for row in self.rows(filter_.slice) if row.subscription is not None}
+        return tuple(
+            SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber:stats:", self._subscriber_stats(each)))
+            for each in self._page(found, page, bytes)
+        )
+
+    def _subscriptions(self, caller: Principal, _time: int, page: Any) -> Any:
+        filter_ = page.filter or _ALL
+        broker = self.state.brokers.get(caller)
+        if broker is not None:
+            shown = self._shown(broker, filter_)
+            if shown is not None:
+                return shown
+        found = {row.subscription.id for row in self.rows(filter_.slice) if row.subscription is not None}
+        made = []
+        for number in self._page(found, page, lambda number: number):
+            each = self.state.subscriptions[number]
+            stats = self._stats(filter_, "icrc72:subscription:stats:", self._subscription_stats(number))
+            made.append(SubscriptionInfo(number, each.pattern, each.config.pairs(), stats))
+        return tuple(made)
+
+    def _shown(self, broker: Broker, filter_: OrchestrationFilter) -> tuple[SubscriptionInfo, ...] | None:
+        """To a broadcaster: the subscriptions that go with the alerts already sent to it (IC-38c)."""
+        whose = [each.value for each in filter_.slice if each.tag == "BySubscriber"]
+        names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
+        if len(whose) != 1 or len(names) != 1:
+            return None
+        fact = ("sub", names[0], whose[0])
+        value = broker.held.get(fact, ())
+        if broker.alert is not None and fact in broker.alert.adds:
+            value = broker.alert.adds[fact]
+        made = []
+        for number, text, skip, _ in value:
+            config = SubscriptionConfig((whose[0],), skip, text)
+            subscription = self.state.subscriptions.get(number)
+            pattern = names[0] if subscription is None else subscription.pattern
+            made.append(SubscriptionInfo(number, pattern, config.pairs(), ()))
+        return tuple(made)
+
+    def _broadcasters(self, _caller: Principal, _time: int, page: Any) -> Any:
+        filter_ = page.filter or _ALL
+        if filter_.slice:
+            rows = list(self.rows(filter_.slice))
+            found = {each for row in rows for each in (row.entry, row.exit) if each is not None}
+        else:
+            found = {each.id for each in self.state.brokers.values() if each.registered}
+        made = []
+        for each in self._page(found, page, bytes):
+            prefix = "icrc72:broadcaster:stats:"
+            stats = self.state.brokers[each].stats
+            numbers = {name: stats.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
+            made.append(BroadcasterInfo(each, self._stats(filter_, prefix, numbers)))
+        return tuple(made)
+
+    def _page(self, found: Iterable[Any], page: Any, key: Callable[[Any], Any]) -> list[Any]:
+        take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
+        ordered = sorted(found, key=key)
+        if page.prev is not None:
+            ordered = [each for each in ordered if key(each) > key(page.prev)]
+        return ordered[:take]
+
+    # Statistics
+
+    @staticmethod
+    def _stats(filter_: OrchestrationFilter, prefix: str, numbers: Mapping[str, int]) -> Pairs:
+        kind, names = filter_.statistics
+        if kind == "None":
+            return ()
+        pairs = [(prefix + name, nat(number)) for name, number in numbers.items()]
+        return tuple(each for each in pairs if kind == "All" or each[0] in names)
+
+    def _sum(self, name: str) -> int:
+        return sum(each.stats.get(name, 0) for each in self.state.brokers.values())
+
+    def _publication_stats(self, publication: Publication) -> dict[str, int]:
+        start = f"icrc72:publication:{publication.id}:"
+        names = ("events", "events:sent", "notifications", "confirmations")
+        return {"publishers": len(publication.publishers), **{name: self._sum(start + name) for name in names}}
+
+    def _publisher_stats(self, who: Principal) -> dict[str, int]:
+        mine = [each for each in self.state.publications.values() if who in each.publishers]
+        events = sum(self._sum(f"icrc72:publication:{each.id}:events") for each in mine)
+        return {"publications": len(mine), "events": events}
+
+    def _subscription_stats(self, number: int) -> dict[str, int]:
+        start = f"icrc72:subscription:{number}:"
+        return {name: self._sum(start + name) for name in ("notifications", "confirmations")}
+
+    def _subscriber_stats(self, who: Principal) -> dict[str, int]:
+        mine = [number for name, number in self.state.by_subscriber.get(who, {}).items() if not is_system(name)]
+        sums = {
+            name: sum(self._subscription_stats(n)[name] for n in mine) for name in ("notifications", "confirmations")
+        }
+        return {"subscriptions": len(mine), **sums}
+
+    def refresh(self, ctx: Context, role: RoleCanister) -> None:
+        """Ask broadcasters for their statistics when it is time (IC-35d)."""
+        for broker in self.state.brokers.values():
+            if broker.registered and not broker.dead and ctx.now >= broker.asked_stats + self.settings.stats_check:
+                self.ask_stats(ctx, role, broker)
+
+    def due(self) -> int | None:
+        """The next round in which somebody is to be asked."""
+        alive = [each for each in self.state.brokers.values() if each.registered and not each.dead]
+        return min((each.asked_stats + self.settings.stats_check for each in alive), default=None)
+
+    def ask_stats(self, ctx: Context, role: RoleCanister, broker: Broker) -> None:
+        """Ask one broadcaster for its statistics now."""
+        broker.asked_stats = ctx.now
+
+        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            if values is not None:
+                broker.stats = {name: as_nat(value) or 0 for name, value in values[0]}
+
+        role.ask(ctx, broker.id, "icrc72_get_broadcaster_stats", then=got)
+
+
+def satisfies(row: Row, slice_: Variant) -> bool:
+    """True when a row satisfies a slice."""
+    tag, value = slice_
+    if tag == "BySubscriber":
+        return row.subscription is not None and row.subscription.subscriber == value
+    if tag == "ByPublisher":
+        return bool(row.publisher == value)
+    if tag == "ByBroadcaster":
+        return value in {row.entry, row.exit}
+    if row.publication is not None:
+        return matches(value, row.publication.namespace)
+    pattern = "" if row.subscription is None else row.subscription.pattern
+    return value == pattern or matches(value, pattern)

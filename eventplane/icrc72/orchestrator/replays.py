@@ -1,0 +1,479 @@
+"""Replays: requests, payment in escrow, states, alerts and what happens when somebody fails (ICRC-77)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError
+from pubsub_emulator.eventplane.icrc72.identifiers import OWN
+from pubsub_emulator.eventplane.icrc72.messages import (
+    Account,
+    ByNat,
+    GenericError,
+    ReplayRegistration,
+    ReplayStatus,
+    ReplayStatusUpdate,
+    TransferArg,
+    TransferFromArgs,
+)
+from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches
+from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import check_memo, check_size, filter_text
+from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Replay
+from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.eventplane.icrc72.skip import Skip, skip_of
+from pubsub_emulator.eventplane.icrc72.values import Pairs, as_nat, nat
+
+LIVE: Final = frozenset(["pending", "running"])
+
+
+def _err(tag: str, value: Any = None) -> Variant:
+    return Variant("Err", Variant(tag, value))
+
+
+def _code(code: int, detail: str = "") -> Variant:
+    return _err("GenericError", GenericError(code, detail or keys.CODES[code]))
+
+
+class Replays:
+    """The replays of an orchestrator."""
+
+    def __init__(
+        self, state: Registry, planner: Planner, access: Access, settings: Settings, role: RoleCanister
+    ) -> None:
+        self.state = state
+        self.planner = planner
+        self.access = access
+        self.settings = settings
+        self.role = role
+
+    def updates(self) -> Mapping[str, Handler]:
+        """Methods by name."""
+        return {
+            "icrc77_register_replay": self._register,
+            "icrc77_cancel_replay": self._cancel,
+            "icrc77_replay_status": self._status,
+        }
+
+    def queries(self) -> Mapping[str, Query]:
+        """Queries by name."""
+        return {"icrc77_get_replays": self._get}
+
+    # How a replay is registered: RP-3, RP-4
+
+    def _register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
+        caller = ctx.caller
+        taken = items[: self.settings.batch_items]
+        results: list[Variant] = []
+
+        def step(ctx: Context) -> None:
+            ctx.caller = caller
+            while len(results) < len(taken):
+                outcome = self._checked(ctx, taken[len(results)])
+                if not isinstance(outcome, Replay):
+                    results.append(outcome)
+                elif not outcome.price:
+                    results.append(self._accept(ctx, outcome))
+                else:
+                    self._pay(ctx, outcome, paid)
+                    return
+            if len(items) > len(taken):
+                most = f"at most {self.settings.batch_items} items are answered"
+                results.append(_err("GenericBatchError", most))
+            reply(ctx, "icrc77_register_replay", tuple(results))
+
+        def paid(ctx: Context, replay: Replay, refusal: Variant | None) -> None:
+            ctx.caller = caller
+            again = refusal or self._checked(ctx, taken[len(results)])
+            if isinstance(again, Replay):
+                results.append(self._accept(ctx, replay))
+            else:
+                if refusal is None:
+                    self._refund(ctx, replay)
+                results.append(again)
+            step(ctx)
+
+        step(ctx)
+
+    def _checked(self, ctx: Context, item: ReplayRegistration) -> Replay | Variant:
+        """The checks of RP-3 in order: a replay that could be accepted, or the answer."""
+        who, state = ctx.caller, self.state
+        if is_system(item.namespace):
+            return _err("Unauthorized")
+        publication = state.publications.get(state.by_namespace.get(item.namespace, 0))
+        if publication is None:
+            return _err("PublicationNotFound")
+        if not self.access.may(publication, "subscribers", who):
+            return _err("UnauthorizedSubscriber", (item.namespace,))
+        mine = sorted(n for name, n in state.by_subscriber.get(who, {}).items() if matches(name, item.namespace))
+        if not mine:
+            return _err("SubscriptionNotFound")
+        start, end = item.range
+        chosen = state.subscriptions[mine[0]].config
+        try:
+            if end is not None and not start < end:
+                raise ConfigError("the range is empty")  # noqa: TRY301 — answered below like its siblings
+            if end is not None and start // OWN != (end - 1) // OWN:
+                raise ConfigError("the range has ids of two publishers")  # noqa: TRY301 — answered below like its siblings
+            check_memo(item.memo)
+            check_size(item.config, self.settings)
+            filter_, skip = _replay_config(item.config, chosen.filter, chosen.skip)
+        except ConfigError as error:
+            return _err("ImproperConfig", str(error))
+        config = publication.config
+        most = config.max_range or self.settings.max_range
+        if end is not None and end - start > most:
+            return _err("RangeTooLarge", f"at most {most} ids, not {end - start}")
+        publisher = self._publisher_of(publication, start)
+        if not config.replay or publisher is None:
+            return _code(keys.NO_REPLAY)
+        if not self._within_quota(ctx, who):
+            return _code(keys.QUOTA)
+        made = Replay(
+            0, item.namespace, publication.id, publisher, who, start, end, filter_, skip, item.config, ctx.now
+        )
+        if config.price is not None and config.price[0]:
+            made.price, made.ledger = config.price
+            made.payer = who
+            made.paid = made.price * (most if end is None else end - start)
+        return made
+
+    @staticmethod
+    def _publisher_of(publication: Publication, identifier: int) -> Principal | None:
+        whose = identifier // OWN
+        for publisher, may in publication.publishers.items():
+            mine = 0 if publisher == publication.config.creator else int.from_bytes(publisher, "big")
+            if may and mine == whose:
+                return publisher
+        return None
+
+    def _within_quota(self, ctx: Context, who: Principal) -> bool:
+        settings = self.settings
+        live = sum(1 for each in self.state.replays.values() if each.subscriber == who and each.state in LIVE)
+        recent = [at for at in self.state.requests.get(who, []) if at > ctx.now - settings.replay_window]
+        self.state.requests[who] = recent
+        return live < settings.live_replays and len(recent) < settings.replay_requests
+
+    def _accept(self, ctx: Context, replay: Replay) -> Variant:
+        self.state.last_replay += 1
+        replay.id = self.state.last_replay
+        replay.settled = replay.payer is None
+        replay.heard = ctx.now
+        self.state.replays[replay.id] = replay
+        self.state.requests.setdefault(replay.subscriber, []).append(ctx.now)
+        self._start_waiting(ctx)
+        return Variant("Ok", replay.id)
+
+    def _pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Variant | None], None]) -> None:
+        ledger, payer = replay.ledger, replay.payer
+        if ledger is None or payer is None:
+            paid(ctx, replay, None)
+            return
+        count = replay.paid // replay.price
+        terms = (
+            f"perEvent={replay.price};count={count};amount={replay.paid};"
+            f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
+        )
+
+        def moved(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            done = values is not None and values[0].tag == "Ok"
+            paid(ctx, replay, None if done else _err("PaymentRequired", terms))
+
+        order = TransferFromArgs(None, Account(payer), Account(ctx.me), replay.paid)
+        self.role.ask(ctx, ledger, "icrc2_transfer_from", order, then=moved, kind=GUARANTEED)
+
+    def _refund(self, ctx: Context, replay: Replay) -> None:
+        """The whole amount goes back, although there is no replay: kept as one that ended."""
+        self.state.last_replay += 1
+        replay.id = self.state.last_replay
+        replay.state, replay.text, replay.ended = "errored", "refused", ctx.now
+        replay.exit_kept = False
+        replay.settled = True
+        replay.owed = [] if replay.payer is None else [(replay.payer, replay.paid)]
+        self.state.replays[replay.id] = replay
+        self._transfer(ctx, replay)
+
+    # Going on
+
+    def wake(self, ctx: Context) -> None:
+        """Start what waits, ask entries, end what is silent or stalled, settle and forget."""
+        self._start_waiting(ctx)
+        for replay in list(self.state.replays.values()):
+            if replay.state in LIVE:
+                self._watch(ctx, replay)
+            else:
+                self._finish(ctx, replay)
+
+    def due(self, now: int) -> int | None:
+        """The next round in which a replay needs attention."""
+        if any(each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in self._all()):
+            return now + 1
+        ends = [each.ended for each in self._all() if each.ended is not None]
+        return min(ends) + self.settings.replay_forgotten if ends else None
+
+    def _all(self) -> list[Replay]:
+        return list(self.state.replays.values())
+
+    def _start_waiting(self, ctx: Context) -> None:
+        running: dict[int, int] = {}
+        for replay in self.state.replays.values():
+            if replay.state in LIVE and replay.path is not None:
+                running[replay.publication] = running.get(replay.publication, 0) + 1
+        for replay in self.state.replays.values():
+            if replay.state != "pending" or replay.path is not None:
+                continue
+            publication = self.state.publications.get(replay.publication)
+            if publication is None:
+                continue
+            most = publication.config.max_concurrent or self.settings.max_concurrent
+            entries = publication.entries.get(replay.publisher, ())
+            exit_ = self.state.exits.get(replay.subscriber)
+            if running.get(publication.id, 0) >= most or not entries or exit_ is None:
+                continue
+            running[publication.id] = running.get(publication.id, 0) + 1
+            replay.path = (entries[0], exit_)
+            replay.since = ctx.now
+            self.planner.plan_replay(replay.id)
+
+    def _watch(self, ctx: Context, replay: Replay) -> None:
+        settings = self.settings
+        member = self.state.members.get(("publisher", replay.publisher))
+        if replay.path is None:
+            return
+        if replay.alerted is None and member is not None and ("rp", replay.id) in member.told:
+            replay.alerted = replay.heard = ctx.now
+        if replay.alerted is not None and replay.done is None and ctx.now - replay.heard > settings.replay_silence:
+            self._end(ctx, replay, "errored", text="publisher silent")
+        elif replay.done is not None:
+            if ctx.now - replay.since > settings.replay_stalled:
+                self._end(ctx, replay, "errored", text="stalled")
+            elif ctx.now >= replay.asked + settings.replay_poll:
+                self._ask_entry(ctx, replay)
+
+    def _finish(self, ctx: Context, replay: Replay) -> None:
+        settings = self.settings
+        ended = replay.ended if replay.ended is not None else ctx.now
+        if replay.exit_kept:
+            if ctx.now - ended > settings.replay_stalled or replay.path is None or replay.path[0] == replay.path[1]:
+                self._release_exit(replay)
+            elif ctx.now >= replay.asked + settings.replay_poll:
+                self._ask_entry(ctx, replay)
+        if not replay.settled:
+            waits = replay.state == "canceled" and replay.reported is None
+            if not waits or ctx.now - ended > settings.replay_settle:
+                self._settle(ctx, replay)
+        self._transfer(ctx, replay)
+        if replay.settled and not replay.owed and ctx.now - ended > settings.replay_forgotten:
+            del self.state.replays[replay.id]
+
+    def _release_exit(self, replay: Replay) -> None:
+        replay.exit_kept = False
+        self.planner.plan_replay(replay.id)
+
+    def _ask_entry(self, ctx: Context, replay: Replay) -> None:
+        if replay.path is None:
+            return
+        replay.asked = ctx.now
+        entry = replay.path[0]
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            if values is None:
+                return
+            stats = {name: as_nat(value) for name, value in values[0]}
+            queued = stats.get(f"icrc77:replay:{replay.id}:queued")
+            accepted = stats.get(f"icrc77:replay:{replay.id}:accepted")
+            if accepted is not None:
+                replay.accepted = accepted
+            if queued != 0:
+                return
+            if replay.state == "running" and replay.done is not None:
+                self._end(ctx, replay, "completed", replay.done)
+            elif replay.state not in LIVE and replay.exit_kept:
+                self._release_exit(replay)
+
+        self.role.ask(ctx, entry, "icrc72_get_broadcaster_stats", then=got)
+
+    def _end(self, ctx: Context, replay: Replay, state: str, count: int = 0, *, text: str = "") -> None:
+        replay.state, replay.count, replay.text, replay.ended = state, count, text, ctx.now
+        if state == "completed":
+            replay.reported = count
+            if replay.path is not None:
+                replay.exit_kept = False
+        self.planner.plan_replay(replay.id)
+        self._start_waiting(ctx)
+
+    # Payment out
+
+    def _settle(self, ctx: Context, replay: Replay) -> None:
+        replay.settled = True
+        count = 0
+        if replay.state in {"completed", "canceled"} and replay.reported is not None:
+            count = replay.reported
+            if replay.accepted is not None:
+                count = min(count, replay.accepted)
+        earned = min(replay.price * count, replay.paid)
+        if replay.payer is not None:
+            owed = [(replay.publisher, earned), (replay.payer, replay.paid - earned)]
+            replay.owed = [each for each in owed if each[1]]
+        self._transfer(ctx, replay)
+
+    def _transfer(self, ctx: Context, replay: Replay) -> None:
+        if not replay.owed or replay.paying or ctx.now < replay.next_pay or replay.ledger is None:
+            return
+        to, amount = replay.owed[0]
+        replay.paying = True
+
+        def moved(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            replay.paying = False
+            if values is not None and values[0].tag == "Ok":
+                del replay.owed[0]
+                self._transfer(ctx, replay)
+            else:
+                replay.next_pay = ctx.now + self.settings.transfer_retry
+
+        order = TransferArg(None, Account(to), amount)
+        self.role.ask(ctx, replay.ledger, "icrc1_transfer", order, then=moved, kind=GUARANTEED)
+
+    # Reports, cancelling and asking: RP-5, RP-11, RP-12
+
+    def _status(self, ctx: Context, items: tuple[ReplayStatusUpdate, ...]) -> None:
+        results = [self._report(ctx, each) for each in items[: self.settings.batch_items]]
+        if len(items) > len(results):
+            results.append(_err("GenericBatchError", f"at most {self.settings.batch_items} items are answered"))
+        reply(ctx, "icrc77_replay_status", tuple(results))
+
+    def _report(self, ctx: Context, item: ReplayStatusUpdate) -> Variant:
+        replay = self.state.replays.get(item.replayId)
+        if replay is None:
+            return _err("NotFound")
+        if ctx.caller != replay.publisher:
+            return _err("Unauthorized")
+        tag, value = item.status
+        ok = Variant("Ok", replay.id)
+        if replay.state == "canceled" and tag == "canceled" and replay.reported is None:
+            replay.reported = replay.count = value
+            return ok
+        now = "completed" if replay.state == "running" and replay.done is not None else replay.state
+        if tag == now:
+            replay.heard = ctx.now
+            return ok
+        if replay.state == "pending" and tag == "running" and replay.path is not None:
+            replay.state = "running"
+        elif replay.state == "running" and replay.done is None and tag == "completed":
+            replay.done, replay.since, replay.asked = value, ctx.now, 0
+        elif replay.state == "running" and replay.done is None and tag == "errored":
+            self._end(ctx, replay, "errored", text=value)
+        else:
+            return _code(keys.WRONG_STATE)
+        replay.heard = ctx.now
+        return ok
+
+    def _cancel(self, ctx: Context, numbers: tuple[int, ...]) -> None:
+        results = [self._cancel_one(ctx, each) for each in numbers[: self.settings.batch_items]]
+        if len(numbers) > len(results):
+            results.append(_err("GenericBatchError", f"at most {self.settings.batch_items} items are answered"))
+        reply(ctx, "icrc77_cancel_replay", tuple(results))
+
+    def _cancel_one(self, ctx: Context, number: int) -> Variant:
+        replay = self.state.replays.get(number)
+        if replay is None:
+            return _err("NotFound")
+        publication = self.state.publications.get(replay.publication)
+        controllers = () if publication is None else publication.config.controllers
+        if ctx.caller != replay.subscriber and ctx.caller not in controllers:
+            return _err("Unauthorized")
+        if replay.state not in LIVE:
+            return _err("CannotCancel", replay.state)
+        self._end(ctx, replay, "canceled")
+        return Variant("Ok", number)
+
+    def _get(self, _caller: Principal, _time: int, page: ByNat) -> Any:
+        take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
+        slices = () if page.filter is None else page.filter.slice
+        found = [
+            each
+            for number, each in sorted(self.state.replays.items())
+            if (page.prev is None or number > page.prev) and all(self._satisfies(each, one) for one in slices)
+        ]
+        statistics = Variant("All") if page.filter is None else page.filter.statistics
+        return tuple(self._shown(each, statistics) for each in found[:take])
+
+    @staticmethod
+    def _satisfies(replay: Replay, slice_: Variant) -> bool:
+        tag, value = slice_
+        if tag == "BySubscriber":
+            return bool(replay.subscriber == value)
+        if tag == "ByPublisher":
+            return bool(replay.publisher == value)
+        if tag == "ByBroadcaster":
+            return replay.path is not None and value in replay.path
+        return matches(value, replay.namespace)
+
+    def _shown(self, replay: Replay, statistics: Variant) -> ReplayStatus:
+        inside: Any = {"completed": replay.count, "canceled": replay.count, "errored": replay.text}.get(replay.state)
+        prefix = "icrc77:replay:stats:"
+        stats: Pairs = ()
+        if statistics.tag != "None":
+            sums = {name: self._sum(replay.id, name) for name in keys.STATISTICS[prefix]}
+            sums["published"] = replay.accepted or sums["published"]
+            pairs = tuple((prefix + name, nat(number)) for name, number in sums.items())
+            stats = pairs if statistics.tag == "All" else tuple(p for p in pairs if p[0] in statistics.value)
+        state = Variant(replay.state, inside)
+        return ReplayStatus(replay.id, replay.namespace, replay.config, stats, (replay.start, replay.end), state)
+
+    def _sum(self, number: int, name: str) -> int:
+        key = f"icrc77:replay:{number}:{name}"
+        return sum(each.stats.get(key, 0) for each in self.state.brokers.values())
+
+    # When somebody fails (RP-13)
+
+    def broadcaster_died(self, broadcaster: Principal) -> None:
+        """What went through a broadcaster that is taken for dead is errored."""
+        for replay in self.state.replays.values():
+            if replay.path is None or broadcaster not in replay.path:
+                continue
+            if replay.state in LIVE:
+                replay.state, replay.text = "errored", "broadcaster died"
+                replay.ended = self.state.last_wake
+                replay.exit_kept = False
+                self.planner.plan_replay(replay.id)
+            elif replay.exit_kept:
+                self._release_exit(replay)
+
+    def publication_deleted(self, number: int) -> None:
+        """Replays of a publication that is gone are canceled."""
+        self._cancel_all(lambda replay: replay.publication == number)
+
+    def forbidden(self, number: int, who: Principal) -> None:
+        """Replays of somebody who may not, or does not, subscribe any more are canceled."""
+        self._cancel_all(lambda replay: replay.publication == number and replay.subscriber == who)
+
+    def _cancel_all(self, which: Callable[[Replay], bool]) -> None:
+        for replay in self.state.replays.values():
+            if replay.state in LIVE and which(replay):
+                replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
+                self.planner.plan_replay(replay.id)
+
+
+def _replay_config(config: Pairs, filter_: str | None, skip: Skip | None) -> tuple[str | None, Skip | None]:
+    for written, value in config:
+        key = keys.canonical(written)
+        inside = value.value if value.tag == "Option" else value
+        if key == keys.REPLAY_FILTER:
+            filter_ = None if inside is None else filter_text(inside)
+        elif key == keys.REPLAY_SKIP:
+            skip = None if inside is None else skip_of(inside)
+        elif key == keys.REPLAY_ISOLATED:
+            if value.tag != "Bool":
+                raise ConfigError(f"{key} is a Bool")
+        elif is_system(written):
+            raise ConfigError(f"the key {written[:80]!r} is not known here")
+    return filter_, skip
+
+
+__all__ = ["Replays"]

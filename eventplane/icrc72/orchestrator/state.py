@@ -1,0 +1,210 @@
+"""What the orchestrator remembers: the registry, who serves whom, and what each has been told."""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
+from pubsub_emulator.eventplane.icrc72.skip import Skip
+
+Fact = tuple[Any, ...]
+"""Something a broadcaster or member is told, by what names it; its value is kept beside it.
+
+Of broadcasters: ("sub", namespace, subscriber), ("pub", namespace, publisher), ("relay", namespace, target, subscriber
+or no bytes), ("relayer", namespace, source), ("rp", replay), ("rr", replay), ("rf", replay). Of members: ("bc",
+publication), ("sb", subscription, broadcaster), ("rp", replay).
+"""
+
+ABSENT: Final = ("absent",)
+
+
+@stable
+@dataclass(slots=True)
+class Publication:
+    """A registered publication."""
+
+    id: int
+    namespace: str
+    config: PublicationConfig
+    publishers: dict[Principal, bool]
+    """Every registered publisher, and whether it may publish now."""
+    subscribers: dict[Principal, dict[int, bool]] = field(default_factory=dict)
+    """Of each subscriber, the subscriptions that match, and whether they are authorised now."""
+    entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
+    """Of each assigned publisher, its broadcasters in order of partition."""
+    verdicts: dict[tuple[str, Principal], bool] = field(default_factory=dict)
+    """What list canisters said last."""
+    heard: dict[tuple[str, Principal], int] = field(default_factory=dict)
+    """The round in which they said it."""
+    version: int = 0
+    draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
+    """Of each publisher that is being moved, the entries that must be empty first."""
+
+
+@stable
+@dataclass(slots=True)
+class Subscription:
+    """A registered subscription, or the registration of a system namespace."""
+
+    id: int
+    pattern: str
+    subscriber: Principal
+    config: SubscriptionConfig
+    version: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Alert:
+    """A system event under way to a broadcaster."""
+
+    id: int
+    notification: int
+    adds: dict[Fact, Any]
+    removes: tuple[Fact, ...]
+    message: bytes = b""
+    age: int = 0
+    """Rounds that the orchestrator ran and it was not confirmed."""
+    sends: int = 0
+    next: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Broker:
+    """A broadcaster as the orchestrator knows it."""
+
+    id: Principal
+    subnet: int
+    registered: bool = False
+    want: dict[Fact, list[Any]] = field(default_factory=dict)
+    """What it should be told: value, and how many reasons there are for it."""
+    held: dict[Fact, Any] = field(default_factory=dict)
+    """What it has confirmed."""
+    dirty: dict[Fact, None] = field(default_factory=dict)
+    alert: Alert | None = None
+    last_id: int = 0
+    last_round: int = 0
+    dead: bool = False
+    sick: bool = False
+    """It was taken for dead and came back: first it drops everything."""
+    stats: dict[str, int] = field(default_factory=dict)
+    asked_stats: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class MemberAlert:
+    """A system event under way to a publisher or subscriber."""
+
+    id: int
+    adds: dict[Fact, Any]
+    removes: tuple[Fact, ...]
+    errors: tuple[tuple[int, int, str], ...]
+    exit: Principal | None
+    message: bytes = b""
+    notification: int = 0
+    busy: bool = False
+    sent: bool = False
+
+
+@stable
+@dataclass(slots=True)
+class Member:
+    """A principal in one role, as the orchestrator tells it what concerns it."""
+
+    role: str
+    id: Principal
+    want: dict[Fact, list[Any]] = field(default_factory=dict)
+    told: dict[Fact, Any] = field(default_factory=dict)
+    may: dict[Fact, None] = field(default_factory=dict)
+    """What it may still believe from before it was told everything anew."""
+    errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
+    alert: MemberAlert | None = None
+    last_id: int = 0
+    tries: int = 0
+    next: int = 0
+    fresh: bool = False
+
+
+@stable
+@dataclass(slots=True)
+class Replay:
+    """A replay that was asked for (ICRC-77)."""
+
+    id: int
+    namespace: str
+    publication: int
+    publisher: Principal
+    subscriber: Principal
+    start: int
+    end: int | None
+    filter: str | None
+    skip: Skip | None
+    config: tuple[tuple[str, Variant], ...]
+    created: int
+    state: str = "pending"
+    count: int = 0
+    text: str = ""
+    path: tuple[Principal, Principal] | None = None
+    alerted: int | None = None
+    """The round in which its publisher was told."""
+    heard: int = 0
+    """The round of the last report."""
+    done: int | None = None
+    """What the publisher reported as completed, while the entry still has some of it queued."""
+    asked: int = 0
+    since: int = 0
+    """Since when the entry is known to hold some of it, once the publisher is done."""
+    ended: int | None = None
+    exit_kept: bool = True
+    """The exit still expects events that are queued at the entry."""
+    reported: int | None = None
+    """n, as the publisher gave it for a final state."""
+    payer: Principal | None = None
+    price: int = 0
+    ledger: Principal | None = None
+    paid: int = 0
+    settled: bool = True
+    owed: list[tuple[Principal, int]] = field(default_factory=list)
+    """Transfers out that are still to be made."""
+    paying: bool = False
+    next_pay: int = 0
+    accepted: int | None = None
+
+
+@stable
+@dataclass(slots=True)
+class Registry:
+    """Everything the orchestrator remembers."""
+
+    publications: dict[int, Publication] = field(default_factory=dict)
+    by_namespace: dict[str, int] = field(default_factory=dict)
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    by_subscriber: dict[Principal, dict[str, int]] = field(default_factory=dict)
+    """Of each subscriber, its subscriptions by pattern; system namespaces too."""
+    patterns: dict[int, None] = field(default_factory=dict)
+    """Subscriptions with wildcards."""
+    exact: dict[str, dict[int, None]] = field(default_factory=dict)
+    """Subscriptions by exact namespace."""
+    by_publisher: dict[Principal, int] = field(default_factory=dict)
+    """How many publications each publisher has."""
+    exits: dict[Principal, Principal | None] = field(default_factory=dict)
+    brokers: dict[Principal, Broker] = field(default_factory=dict)
+    members: dict[tuple[str, Principal], Member] = field(default_factory=dict)
+    restless: dict[tuple[str, Principal], None] = field(default_factory=dict)
+    """Members to whom something is to be told."""
+    reasons: dict[Fact, list[tuple[Principal, Fact]]] = field(default_factory=dict)
+    """What each cause makes broadcasters want, so that it can be taken back."""
+    member_reasons: dict[Fact, list[tuple[tuple[str, Principal], Fact]]] = field(default_factory=dict)
+    last_publication: int = 0
+    last_subscription: int = 0
+    last_replay: int = 0
+    replays: dict[int, Replay] = field(default_factory=dict)
+    requests: dict[Principal, list[int]] = field(default_factory=dict)
+    direct: dict[int, tuple[str, Principal]] = field(default_factory=dict)
+    """Members that are notified from here, by notification."""
+    last_check: int = 0
+    last_wake: int = 0

@@ -1,0 +1,224 @@
+"""How roles become a canister: cores that share one identity, one timer and one counter of notifications (IC-36).
+
+A core is a pure state machine: methods and answers go in, responses, calls and the next round in which it wants to be
+woken come out. A role writes only after every check, so nothing traps half-way and no copy of the state is needed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import BOUNDED, ONE_WAY, SECOND, Answer, Canister, Context
+from pubsub_emulator.eventplane.ic.errors import CandidError, Trap
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import decode, encode
+from pubsub_emulator.eventplane.icrc72.services import codec
+
+Handler = Callable[..., None]
+Query = Callable[..., Any]
+Got = Callable[[Context, tuple[Any, ...] | None, Answer], None]
+"""What is done with the results of a call: `None` when it was rejected or its results are unreadable."""
+
+ROLE_METHODS: Final = ("icrc72_", "icrc77_")
+
+
+class Core(Protocol):
+    """One role of a canister."""
+
+    name: str
+    """Under which its state is kept."""
+
+    def attach(self, role: "RoleCanister") -> None:
+        """Learn of the canister it is part of."""
+
+    def updates(self) -> Mapping[str, Handler]:
+        """Methods by name: called with the context and the arguments; they reply."""
+
+    def queries(self) -> Mapping[str, Query]:
+        """Queries by name: called with caller, time and the arguments; they return the results."""
+
+    def begin(self, ctx: Context) -> None:
+        """Called when the canister is installed."""
+
+    def wake(self, ctx: Context) -> None:
+        """Called when the round of `due` has come, and perhaps earlier."""
+
+    def due(self, now: int) -> int | None:
+        """The round in which the core wants to be woken; `None` when nothing is to be done."""
+
+    def saved(self) -> Any:
+        """The state, as it is kept over an upgrade."""
+
+    def resume(self, state: Any) -> None:
+        """Go on with a state that was saved."""
+
+
+class RoleCanister(Canister):
+    """A canister made of cores."""
+
+    def __init__(self, cores: Iterable[Core]) -> None:
+        self.cores = tuple(cores)
+        self.notifications = 0
+        self.me = Principal()
+        self._updates: dict[str, list[Handler]] = {}
+        self._queries: dict[str, Query] = {}
+        self._private: dict[str, Callable[[Context, bytes], None]] = {}
+        self._woken: int | None = None
+        self.confirmers: list[Callable[[Context, int], str]] = []
+        for core in self.cores:
+            core.attach(self)
+        self._wire()
+
+    def _wire(self) -> None:
+        self._updates.clear()
+        if self.confirmers:
+            self._updates["icrc72_confirm_notifications"] = [self._confirm]
+        for core in self.cores:
+            for name, handler in core.updates().items():
+                self._updates.setdefault(name, []).append(handler)
+            self._queries.update(core.queries())
+
+    def private(self, method: str, run: Callable[[Context, bytes], None]) -> None:
+        """Have a method that only the canister itself may call."""
+        self._private[method] = run
+
+    def next_notification(self) -> int:
+        """An id for a notification: they count up per canister (IC-25)."""
+        self.notifications += 1
+        return self.notifications
+
+    def init(self, ctx: Context) -> None:
+        """Let each core begin."""
+        self.me = ctx.me
+        for core in self.cores:
+            core.begin(ctx)
+        self.rearm(ctx)
+
+    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+        """Users call no updates of the standards (IC-10)."""
+        del caller, arg
+        return not method.startswith(ROLE_METHODS)
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Execute a method of the first core that takes it. Raises `Trap` when the argument is unreadable."""
+        handlers = self._updates.get(method)
+        if handlers is not None:
+            values = _arguments(method, arg)
+            for handler in handlers:
+                handler(ctx, *values)
+                if ctx.answered:
+                    break
+        elif method in self._private:
+            if ctx.caller != self.me:
+                raise Trap(f"{method} is for the canister itself")
+            self._private[method](ctx, arg)
+        elif method in self._queries:
+            ctx.reply(self.query(ctx.caller, ctx.time, method, arg))
+        else:
+            raise Trap(f"IC0536: there is no method {method}")
+        self.rearm(ctx)
+
+    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+        """Answer a query."""
+        query = self._queries.get(method)
+        if query is None:
+            raise Trap(f"IC0536: there is no query {method}")
+        return codec(method).rets.encode(query(caller, time, *_arguments(method, arg)))
+
+    def on_timer(self, ctx: Context) -> None:
+        """Wake the cores."""
+        self._woken = None
+        for core in self.cores:
+            core.wake(ctx)
+        self.rearm(ctx)
+
+    def ask(
+        self, ctx: Context, to: Principal, method: str, *values: Any, then: Got | None = None, kind: str = BOUNDED
+    ) -> None:
+        """Call a method of the standards and read its results."""
+        arg = codec(method).args.encode(*values)
+        self.send(ctx, to, method, arg, then, kind=kind)
+
+    def send(
+        self, ctx: Context, to: Principal, method: str, arg: bytes, then: Got | None = None, *, kind: str = ONE_WAY
+    ) -> None:
+        """Call a method with arguments that are encoded already."""
+        if then is None:
+            ctx.call(to, method, arg, kind=kind)
+            return
+        got = then
+
+        def answered(ctx: Context, answer: Answer) -> None:
+            values: tuple[Any, ...] | None = None
+            if answer.ok:
+                try:
+                    values = codec(method).rets.decode(answer.data)
+                except CandidError:
+                    values = None
+            got(ctx, values, answer)
+            self.rearm(ctx)
+
+        ctx.call(to, method, arg, answered, kind=kind)
+
+    def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
+        """Answer for each notification: Ok where it was pending and the caller's (IC-44)."""
+        outcomes: list[str] = []
+        for number in numbers:
+            said = [each(ctx, number) for each in self.confirmers]
+            outcomes.append("Ok" if "Ok" in said else "Unauthorized" if "Unauthorized" in said else "NotFound")
+        if all(each == "Ok" for each in outcomes):
+            reply(ctx, "icrc72_confirm_notifications", Variant("allAccepted"))
+            return
+        results = [Variant("Ok") if each == "Ok" else Variant("Err", Variant(each)) for each in outcomes]
+        reply(ctx, "icrc72_confirm_notifications", Variant("itemized", tuple(results)))
+
+    def pre_upgrade(self) -> bytes:
+        """The states of all cores."""
+        return encode((self.notifications, {core.name: core.saved() for core in self.cores}))
+
+    def post_upgrade(self, ctx: Context, kept: bytes) -> None:
+        """Go on with the states that were kept; timers are set anew."""
+        self.me = ctx.me
+        self.notifications, states = decode(kept)
+        for core in self.cores:
+            if core.name in states:
+                core.resume(states[core.name])
+            else:
+                core.begin(ctx)
+        self._wire()
+        self._woken = None
+        self.rearm(ctx)
+
+    def snapshot(self) -> None:
+        """Nothing: a role traps before it writes, or not at all."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Nothing was written."""
+
+    def rearm(self, ctx: Context) -> None:
+        """Set the timer to the next round in which a core wants to be woken."""
+        wanted: int | None = None
+        for core in self.cores:
+            due = core.due(ctx.now)
+            if due is not None and (wanted is None or due < wanted):
+                wanted = due
+        if wanted is not None:
+            wanted = max(wanted, ctx.now + 1)
+        if wanted != self._woken:
+            self._woken = wanted
+            ctx.set_timer(None if wanted is None else wanted * SECOND)
+
+
+def _arguments(method: str, arg: bytes) -> tuple[Any, ...]:
+    try:
+        return codec(method).args.decode(arg)
+    except CandidError as error:
+        raise Trap(f"the argument of {method} is unreadable: {error}") from error
+
+
+def reply(ctx: Context, method: str, *values: Any) -> None:
+    """Answer a method of the standards."""
+    ctx.reply(codec(method).rets.encode(*values))
+
+
+__all__ = ["Core", "Got", "Handler", "Query", "RoleCanister", "reply"]

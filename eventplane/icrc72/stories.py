@@ -1,0 +1,361 @@
+"""Stories: networks under drawn schedules, refusals, crashes, upgrades and changes, and what must hold afterwards.
+
+A story has four broadcasters on two subnets, two publishers, subscribers with and without filters, and some that
+come and go. It runs for its rounds in a storm, then in calm until everything rests. `check` compares what subscribers
+handled with the publishers' logs (I1, I2, R2, R7) and looks at bounds (I9). All draws are hashes of the seed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.network import RUNNING, STOPPED, Network
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.ic.trace import Observer
+from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.eventplane.icrc72.client import App, Config, EventNotification
+from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
+from pubsub_emulator.eventplane.icrc72.keys import STOPPED as STOPPED_KEY
+from pubsub_emulator.eventplane.icrc72.messages import SubscriptionUpdate
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.eventplane.icrc72.values import of, plain
+
+NAMESPACES: Final = ("story.p", "story.q")
+
+SMALL: Final = replace(
+    DEFAULTS,
+    queue_notifications=80,
+    store_bytes=40_000,
+    silence=400,
+    held=60,
+    max_range=60,
+    publisher_wait=16,
+    repeat_most=64,
+)
+"""Small bounds, so that stories meet them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What may happen in a story."""
+
+    seed: bytes
+    rounds: int = 100
+    delay: int = 2
+    refuse: int = 10
+    load: int = 25
+    """In how many rounds of a hundred a publisher makes an event."""
+    deaths: int = 0
+    pauses: int = 0
+    downs: int = 0
+    upgrades: int = 0
+    churn: bool = False
+    settings: Settings = SMALL
+
+    @property
+    def calm(self) -> bool:
+        """True when order must hold as well: nobody is taken for dead, suspended or away."""
+        return not (self.deaths or self.pauses or self.downs)
+
+
+def drawn(seed: bytes) -> Plan:
+    """The plan of a seed: every kind of trouble, alone and together."""
+    draws = Draws(seed, "plan")
+    kind = draws.below(8)
+    kinds: dict[int, dict[str, Any]] = {
+        0: {},
+        1: {"churn": True},
+        2: {"pauses": 1},
+        3: {"downs": 1},
+        4: {"deaths": 1},
+        5: {"upgrades": 2},
+        6: {"churn": True, "upgrades": 2},
+        7: {"deaths": 1, "pauses": 1, "downs": 1, "upgrades": 1, "churn": True},
+    }
+    troubles = kinds[kind]
+    refuse = (0, 10, 30)[draws.below(3)]
+    return Plan(seed, delay=draws.below(4), refuse=refuse, load=(10, 30, 80)[draws.below(3)], **troubles)
+
+
+class Maker(App):
+    """A publisher: makes an event for each call."""
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Make an event that says its own number."""
+        del arg
+        if self.publisher is not None:
+            mine = self.publisher.state.mine[method]
+            number = mine.last + len(mine.waiting) + 1
+            self._make(ctx, method, number)
+        ctx.reply(b"")
+
+    def _make(self, ctx: Context, method: str, number: int) -> None:
+        self.emit(ctx, method, {"n": number, "hash": number * 7919 % 5})
+
+
+class Witness(App):
+    """A subscriber that remembers what it handled."""
+
+    def on_event(self, ctx: Context, event: EventNotification) -> None:
+        """Remember the event."""
+        del ctx
+        self.data.append((event.namespace, event.eventId, plain(event.data)["n"]))
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Change a subscription: its stop, its filter."""
+        if self.subscriber is not None:
+            wanted = self.subscriber.state.wanted[method]
+            if wanted.id is not None:
+                value = of(arg == b"stop") if arg in {b"stop", b"start"} else of(arg.decode() or None)
+                key = STOPPED_KEY if arg in {b"stop", b"start"} else FILTER
+                update = SubscriptionUpdate(of(0)._replace(tag="id", value=wanted.id), (key, value))
+                self.ask(ctx, self.subscriber.orchestrator, "icrc72_update_subscription", (update,), kind="guaranteed")
+        ctx.reply(b"")
+
+
+Passes = Callable[[int], bool]
+
+
+@dataclass(slots=True)
+class Story:
+    """A story that is being told."""
+
+    plan: Plan
+    system: PubSub
+    publishers: dict[str, Principal]
+    steady: dict[Principal, tuple[str, tuple[str, ...], Passes]]
+    """Subscribers that stay: their kind, what they subscribe to, what passes."""
+    guests: list[Principal]
+    paused: dict[Principal, int] = field(default_factory=dict)
+    dead: dict[Principal, None] = field(default_factory=dict)
+    upgrading: dict[Principal, None] = field(default_factory=dict)
+    rested: int | None = None
+
+    @property
+    def network(self) -> Network:
+        """The network of the story."""
+        return self.system.network
+
+
+class Surprise(Exception):
+    """Something that must not be: lost, doubled, out of order, out of bounds, never at rest."""
+
+
+def begin(
+    plan: Plan, observers: tuple[Observer, ...] = (), make: Callable[[Principal, Settings], Broadcaster] = Broadcaster
+) -> Story:
+    """Set a story up: install everything and let it register."""
+    network = Network(2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse))
+    network.observers.extend(observers)
+    system = deploy(network, broadcasters=(0, 0, 1, 1), settings=plan.settings, make=make)
+    publishers: dict[str, Principal] = {}
+    config: Config = {REPLAY: True, "icrc77:max_range": plan.settings.max_range}
+    for subnet, name in enumerate(NAMESPACES):
+        app = Maker(system.orchestrator, plan.settings, publications={name: config}, subscriptions={})
+        publishers[name] = network.create(subnet, app)
+    steady: dict[Principal, tuple[str, tuple[str, ...], Passes]] = {}
+
+    def follow(subnet: int, kind: str, names: tuple[str, ...], conf: Config, passes: Passes) -> None:
+        app = Witness(system.orchestrator, plan.settings, subscriptions=dict.fromkeys(names, conf), publications={})
+        steady[network.create(subnet, app)] = (kind, names, passes)
+
+    follow(1, "all", NAMESPACES, {}, lambda _number: True)
+    follow(1, "three", NAMESPACES, {SKIP: [3, 0]}, lambda number: number % 3 == 0)
+    follow(0, "all", ("story.*",), {}, lambda _number: True)
+    follow(0, "hash", NAMESPACES[1:], {FILTER: "hash < 2"}, lambda number: number * 7919 % 5 < 2)
+    guests = [
+        network.create(at, Witness(system.orchestrator, plan.settings, subscriptions={"story.**": {}}, publications={}))
+        for at in (1, 0)
+    ]
+    return Story(plan, system, publishers, steady, guests)
+
+
+def tell(plan: Plan, observers: tuple[Observer, ...] = ()) -> Story:
+    """Tell a story to its end. Raises `Surprise`."""
+    story = begin(plan, observers)
+    draws = Draws(plan.seed, "story")
+    for _ in range(plan.rounds):
+        _trouble(story, draws)
+        _load(story, draws)
+        step(story)
+    calm(story)
+    check(story)
+    return story
+
+
+def step(story: Story) -> None:
+    """One round; who was away long enough comes back, upgrades go on."""
+    network = story.network
+    for who, until in list(story.paused.items()):
+        if network.round >= until:
+            del story.paused[who]
+            network.start(who)
+    for who in list(story.upgrading):
+        if network.status(who) == STOPPED:
+            del story.upgrading[who]
+            _upgrade(story, who)
+            network.start(who)
+    network.step()
+
+
+def _upgrade(story: Story, who: Principal) -> None:
+    system, settings = story.system, story.plan.settings
+    old = story.network.canister(who)
+    fresh: RoleCanister
+    if isinstance(old, App):
+        publisher, subscriber = old.publisher, old.subscriber
+        published: dict[str, Config] = {} if publisher is None else {name: {} for name in publisher.state.mine}
+        subscribed: dict[str, Config] = {} if subscriber is None else {name: {} for name in subscriber.state.wanted}
+        fresh = type(old)(system.orchestrator, settings, publications=published, subscriptions=subscribed)
+    else:
+        fresh = RoleCanister([Broadcaster(system.orchestrator, settings)])
+    if not story.network.upgrade(who, fresh):
+        raise Surprise(f"the upgrade of {who.text} trapped")
+
+
+def _trouble(story: Story, draws: Draws) -> None:
+    plan, network = story.plan, story.network
+    brokers = story.system.broadcasters
+    settled = network.round > plan.rounds // 4
+    if plan.pauses and draws.one_in(120):
+        _pause(story, draws.choice([*brokers, story.system.orchestrator]), draws.choice([30, 80, 150]))
+    if plan.downs and draws.one_in(60):
+        _pause(story, draws.choice(list(story.steady)), draws.choice([40, 120, 300, 700]))
+    if plan.deaths > len(story.dead) and settled and draws.one_in(40):
+        who = draws.choice(brokers)
+        story.dead[who] = None
+        story.paused.pop(who, None)
+        network.uninstall(who)
+    if plan.upgrades and draws.one_in(40):
+        who = draws.choice([*brokers, *story.steady, *story.publishers.values()])
+        if network.status(who) == RUNNING and who not in story.paused:
+            network.stop(who)
+            story.upgrading[who] = None
+    if plan.churn and draws.one_in(12):
+        order = draws.choice([b"stop", b"start", b"", b"hash < 2", b"n > 10"])
+        network.submit(ANONYMOUS, draws.choice(story.guests), "story.**", order)
+
+
+def _pause(story: Story, who: Principal, rounds: int) -> None:
+    if story.network.status(who) == RUNNING and who not in story.paused and who not in story.upgrading:
+        story.network.stop(who)
+        story.paused[who] = story.network.round + rounds
+
+
+def _load(story: Story, draws: Draws) -> None:
+    for name, who in story.publishers.items():
+        if draws.below(100) < story.plan.load:
+            make(story, name, who)
+
+
+def make(story: Story, name: str, who: Principal) -> None:
+    """Let a publisher make its next event."""
+    publisher = story.system.app(who).publisher
+    if publisher is None or story.network.status(who) != RUNNING:
+        return
+    story.network.submit(ANONYMOUS, who, name, b"")
+
+
+def calm(story: Story, most: int = 12_000) -> None:
+    """Let the storm pass, then let a few more events show what is missing, until everything rests."""
+    network = story.network
+    for _ in range(400):
+        step(story)
+    network.schedule = Schedule(story.plan.seed)
+    for _ in range(10):
+        for name, who in story.publishers.items():
+            make(story, name, who)
+        step(story)
+    since = 0
+    for at in range(most):
+        step(story)
+        if at % 25 == 0:
+            since = since + 1 if not restless(story) else 0
+            if since >= 4:
+                story.rested = network.round
+                return
+    raise Surprise(f"not at rest after {most} rounds of calm: {'; '.join(restless(story))[:600]}")
+
+
+def restless(story: Story) -> list[str]:
+    """What is still under way."""
+    system, network = story.system, story.network
+    found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
+    for name, who in story.publishers.items():
+        publisher = system.app(who).publisher
+        if publisher is not None and publisher.published(name) < len(publisher.state.log):
+            found.append(f"{name}: {publisher.published(name)} of {len(publisher.state.log)} published")
+    for who in story.steady:
+        subscriber = system.app(who).subscriber
+        if subscriber is None:
+            continue
+        state = subscriber.state
+        held = sum(len(each.held) for each in state.chains.values())
+        if state.gaps or state.current or held or state.waiting:
+            found.append(f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds {held}")
+    registry = system.registry.state
+    for identity in system.broadcasters:
+        if network.status(identity) != RUNNING or registry.brokers[identity].dead:
+            continue
+        for who, queue in system.broadcaster(identity).state.queues.items():
+            if queue.live or queue.replayed or queue.system:
+                queued = f"{queue.live}, {queue.replayed} and {queue.system}"
+                found.append(f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}")
+    return found
+
+
+def check(story: Story) -> None:
+    """Compare what was handled with the logs. Raises `Surprise`."""
+    logs = {}
+    for name, who in story.publishers.items():
+        publisher = story.system.app(who).publisher
+        logs[name] = [] if publisher is None else [row.event.eventId for row in publisher.state.log]
+    for who, (kind, names, passes) in story.steady.items():
+        app = story.system.app(who)
+        followed = NAMESPACES if names == ("story.*",) else names
+        for name in followed:
+            got = [number for namespace, number, _ in app.data if namespace == name]
+            _check_one(story, f"{who.text[:5]} ({kind}) of {name}", got, [n for n in logs[name] if passes(n)], app)
+    for identity in story.system.broadcasters:
+        if story.network.status(identity) == RUNNING:
+            _check_bounds(story, story.system.broadcaster(identity))
+
+
+def _check_one(story: Story, what: str, got: list[int], full: list[int], app: App) -> None:
+    if len(set(got)) != len(got):
+        raise Surprise(f"{what}: handled twice: {sorted({n for n in got if got.count(n) > 1})[:8]}")
+    if set(got) - set(full):
+        raise Surprise(f"{what}: handled what does not pass: {sorted(set(got) - set(full))[:8]}")
+    if not got:
+        if full:
+            raise Surprise(f"{what}: handled nothing of {len(full)}")
+        return
+    deaths = any(each.dead or each.sick for each in story.system.registry.state.brokers.values())
+    first = min(got)
+    missing = [number for number in full if number >= first and number not in set(got)]
+    if missing:
+        raise Surprise(f"{what}: {len(missing)} missing from {missing[:8]}, first {first}, last {max(got)}")
+    suspended = app.subscriber is not None and any(code == 5 for _, code, _, _ in app.subscriber.state.errors)
+    moved = app.subscriber is not None and app.subscriber.state.moved
+    if story.plan.calm and not (suspended or moved or deaths) and got != sorted(got):
+        raise Surprise(f"{what}: out of order: {got[:20]}")
+
+
+def _check_bounds(story: Story, broadcaster: Broadcaster) -> None:
+    state, settings = broadcaster.state, story.plan.settings
+    if state.bytes_own > settings.store_bytes or state.bytes_relayed > settings.store_bytes:
+        raise Surprise(f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes")
+    refs = sum(each.refs for each in state.events.values())
+    notes = sum(each.live + each.replayed for each in state.queues.values())
+    lanes = sum(len(lane.queue) for relay in state.relays.values() for lane in relay.lanes.values())
+    lanes += sum(len(each.lane.queue) for each in state.forwarded.values())
+    if refs != notes + lanes or any(each.refs <= 0 for each in state.events.values()):
+        raise Surprise(f"a broadcaster's store counts {refs} uses of events, its queues have {notes + lanes}")
+
+
+__all__ = ["SMALL", "Plan", "Story", "Surprise", "begin", "check", "drawn", "restless", "step", "tell"]

@@ -1,0 +1,586 @@
+"""The role of a subscriber: order, gaps, the handler, and asking for replays (IC-49, RP-10)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, STOPPING, Answer, Context
+from pubsub_emulator.eventplane.ic.errors import Trap
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
+from pubsub_emulator.eventplane.icrc72.identifiers import OWN
+from pubsub_emulator.eventplane.icrc72.inbox import Inbox
+from pubsub_emulator.eventplane.icrc72.messages import (
+    ByNat,
+    EventNotification,
+    OrchestrationFilter,
+    ReplayRegistration,
+    SubscriptionRegistration,
+    SubscriptionUpdate,
+)
+from pubsub_emulator.eventplane.icrc72.namespaces import matches
+from pubsub_emulator.eventplane.icrc72.ranges import Ranges
+from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, boolean, first, nat
+
+ChainKey = tuple[str, Principal, int]
+
+HANDLE: Final = "handle_event"
+"""The method by which a subscriber calls itself."""
+
+stable(EventNotification)
+
+
+class EventHandler(Protocol):
+    """What is done with events: code and state of one's own."""
+
+    def handle(self, ctx: Context, notification: EventNotification) -> None:
+        """Handle an event, in an execution of its own. Raises `Trap` to undo it."""
+
+    def snapshot(self) -> Any:
+        """What `restore` needs to undo `handle`."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Undo what was done since `snapshot`."""
+
+
+@stable
+@dataclass(slots=True)
+class Wanted:
+    """A subscription as its subscriber knows it."""
+
+    pattern: str
+    config: Pairs
+    id: int | None = None
+    error: str = ""
+
+    def plain(self) -> bool:
+        """True without filter and skip."""
+        return all(keys.canonical(key) not in {keys.FILTER, keys.SKIP} for key, _ in self.config)
+
+
+@stable
+@dataclass(slots=True)
+class HeldBack:
+    """An event that waits for those before it."""
+
+    notification: EventNotification
+    since: int
+
+
+@stable
+@dataclass(slots=True)
+class Followed:
+    """A chain as its subscriber sees it."""
+
+    handled: Ranges = field(default_factory=Ranges)
+    held: dict[int, HeldBack] = field(default_factory=dict)
+    moved: bool = False
+    """The exit has changed since the first event."""
+
+
+@stable
+@dataclass(slots=True)
+class Gap:
+    """Events that are missing: after `low`, below `high`; without end where `high` is None."""
+
+    namespace: str
+    source: Principal | None
+    low: int | None
+    high: int | None
+    start: int
+    """The id from which on they are asked for."""
+    tries: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Asked:
+    """The replay by which a gap is to be closed."""
+
+    gap: Gap
+    start: int
+    end: int | None
+    top: int
+    sign: int
+    id: int | None = None
+    over: bool = False
+    asking: bool = False
+    check: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class SubscriberState:
+    """Everything a subscriber remembers."""
+
+    wanted: dict[str, Wanted] = field(default_factory=dict)
+    chains: dict[ChainKey, Followed] = field(default_factory=dict)
+    exit: Principal | None = None
+    moved: bool = False
+    """The exit has changed."""
+    waiting: dict[int, EventNotification] = field(default_factory=dict)
+    """Events that wait for the handler, by number."""
+    called: dict[int, None] = field(default_factory=dict)
+    """Of these, those for which a call to itself is under way."""
+    run: dict[int, None] = field(default_factory=dict)
+    """Of these, those that were handled and whose answer is not yet known."""
+    last: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    current: Asked | None = None
+    own: dict[int, None] = field(default_factory=dict)
+    announced: dict[int, None] = field(default_factory=dict)
+    over: dict[int, None] = field(default_factory=dict)
+    ever_asked: bool = False
+    resuming: dict[int, None] = field(default_factory=dict)
+    wait: int = 0
+    errors: list[tuple[int, int, str, int | None]] = field(default_factory=list)
+    replayed: dict[int, int] = field(default_factory=dict)
+
+
+class Subscriber:
+    """The role of a subscriber."""
+
+    name = "subscriber"
+
+    def __init__(
+        self,
+        orchestrator: Principal,
+        inbox: Inbox,
+        handler: EventHandler,
+        subscriptions: Mapping[str, Pairs],
+        settings: Settings = DEFAULTS,
+        *,
+        repairs: bool = True,
+    ) -> None:
+        self.state = SubscriberState({name: Wanted(name, tuple(config)) for name, config in subscriptions.items()})
+        self.orchestrator = orchestrator
+        self.inbox = inbox
+        self.handler = handler
+        self.settings = settings
+        self.repairs = repairs
+        inbox.told["subscriber"] = self._told
+        inbox.taker = self
+        self._asking: dict[str, None] = {}
+
+    def attach(self, role: RoleCanister) -> None:
+        """Learn of the canister it is part of."""
+        self.role = role
+        role.private(HANDLE, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
+
+    def updates(self) -> Mapping[str, Handler]:
+        """None of the standards: its call to itself has a form of its own."""
+        return {}
+
+    def queries(self) -> Mapping[str, Query]:
+        """Queries by name."""
+        return {"icrc72_get_subscriber_stats": self._stats}
+
+    def begin(self, ctx: Context) -> None:
+        """Nothing, until the system namespace is registered."""
+
+    def saved(self) -> Any:
+        """Everything remembered."""
+        return self.state
+
+    def resume(self, state: Any) -> None:
+        """Go on; what waits for the handler is handed over again."""
+        self.state = state
+        self._asking.clear()
+        self.state.called.clear()
+        self.state.resuming.clear()
+        if self.state.current is not None:
+            self.state.current.asking = False
+            if self.state.current.id is None:
+                self.state.current = None
+
+    # Waking
+
+    def wake(self, ctx: Context) -> None:
+        """Register, hand over, notice gaps, ask for replays."""
+        if self.inbox.ready("subscriber"):
+            self._register(ctx)
+        self._notice(ctx)
+        self._hand_over(ctx)
+        self._repair(ctx)
+
+    def due(self, now: int) -> int | None:
+        """The next round in which there is something to do."""
+        state = self.state
+        found: list[int] = []
+        if self.inbox.ready("subscriber") and any(
+            each.id is None and not each.error and each.pattern not in self._asking for each in state.wanted.values()
+        ):
+            found.append(now + 5)
+        if len(state.waiting) > len(state.called):
+            found.append(now + 1)
+        for chain in state.chains.values():
+            found += [each.since + self.settings.gap_wait for each in chain.held.values()]
+        current = state.current
+        if current is not None:
+            if current.id is not None:
+                found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
+        elif state.gaps and self.repairs and not state.resuming:
+            found.append(max(state.wait, now + 1))
+        return min(found, default=None)
+
+    def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
+        """Have another subscription."""
+        if pattern not in self.state.wanted:
+            self.state.wanted[pattern] = Wanted(pattern, config)
+            self.wake(ctx)
+
+    def _register(self, ctx: Context) -> None:
+        new = [each for each in self.state.wanted.values() if each.id is None and not each.error]
+        names = [each.pattern for each in new if each.pattern not in self._asking][: self.settings.batch_items]
+        if not names:
+            return
+        self._asking.update(dict.fromkeys(names))
+        items = tuple(SubscriptionRegistration(name, self.state.wanted[name].config) for name in names)
+
+        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            results = () if values is None else values[0]
+            for at, name in enumerate(names):
+                self._asking.pop(name, None)
+                result = results[at] if at < len(results) else None
+                if result is None:
+                    continue
+                if result.tag == "Ok":
+                    self.state.wanted[name].id = result.value
+                else:
+                    self.state.wanted[name].error = repr(tuple(result.value))
+
+        self.role.ask(ctx, self.orchestrator, "icrc72_register_subscription", items, then=got, kind=GUARANTEED)
+
+    # Taking events (IC-49)
+
+    def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
+        """True when the event is known, held or handed over, and so is to be confirmed."""
+        del caller
+        state = self.state
+        self.inbox.count("notifications")
+        chain = self._chain(notification)
+        identifier = notification.eventId
+        replay = as_nat(first(notification.headers, keys.REPLAY_ID))
+        if replay is not None:
+            return self._take_replayed(ctx, notification, chain, replay)
+        if identifier in chain.handled or identifier in chain.held:
+            self.inbox.count("duplicates")
+            return True
+        if self._in_order(notification, chain):
+            self._handle(notification, chain)
+            return True
+        if sum(len(each.held) for each in state.chains.values()) >= self.settings.held:
+            return False
+        chain.held[identifier] = HeldBack(notification, ctx.now)
+        return True
+
+    def taken(self, ctx: Context) -> None:
+        """After a batch: what was held may be in order now."""
+        for chain in self.state.chains.values():
+            self._drain(chain)
+        self._hand_over(ctx)
+
+    def _take_replayed(self, ctx: Context, notification: EventNotification, chain: Followed, replay: int) -> bool:
+        state = self.state
+        if replay not in state.own and not (state.ever_asked and replay in state.announced):
+            self.inbox.count("unasked")
+            return True
+        state.replayed[replay] = state.replayed.get(replay, 0) + 1
+        current = state.current
+        if current is not None and current.id in {None, replay}:
+            current.top = max(current.top, notification.eventId)
+            current.sign = ctx.now
+        if notification.eventId in chain.handled:
+            self.inbox.count("duplicates")
+        else:
+            self._handle(notification, chain)
+        return True
+
+    def _chain(self, notification: EventNotification) -> Followed:
+        parts = as_items(first(notification.headers, keys.PARTITION)) or ()
+        partition = (as_nat(parts[0]) or 0) if len(parts) == 2 else 0
+        key = (notification.namespace, notification.source, partition)
+        found = self.state.chains.get(key)
+        if found is None:
+            found = self.state.chains[key] = Followed(moved=self.state.moved)
+        return found
+
+    def _in_order(self, notification: EventNotification, chain: Followed) -> bool:
+        prev = notification.prevEventId
+        if prev is None:
+            return True
+        if not chain.handled:
+            return not chain.moved
+        if prev in chain.handled:
+            return True
+        former = as_nat(first(notification.headers, keys.PREV))
+        return former is not None and former in chain.handled and not self._plain(notification.namespace)
+
+    def _plain(self, namespace: str) -> bool:
+        return all(each.plain() for each in self.state.wanted.values() if matches(each.pattern, namespace))
+
+    def _handle(self, notification: EventNotification, chain: Followed) -> None:
+        state = self.state
+        chain.held.pop(notification.eventId, None)
+        chain.handled.add(notification.eventId, notification.prevEventId, self.settings.ranges)
+        state.last += 1
+        state.waiting[state.last] = notification
+
+    def _drain(self, chain: Followed) -> None:
+        going = bool(chain.held)
+        while going:
+            going = False
+            for identifier in sorted(chain.held):
+                waits = chain.held[identifier].notification
+                if identifier in chain.handled:
+                    del chain.held[identifier]
+                elif self._in_order(waits, chain):
+                    self._handle(waits, chain)
+                else:
+                    continue
+                going = True
+
+    def _notice(self, ctx: Context) -> None:
+        """After 64 rounds what is missing before a held event is a gap, and the event is handled (IC-49e)."""
+        for key, chain in self.state.chains.items():
+            self._drain(chain)
+            while chain.held:
+                identifier = min(chain.held)
+                if ctx.now - chain.held[identifier].since < self.settings.gap_wait:
+                    if not any(ctx.now - e.since >= self.settings.gap_wait for e in chain.held.values()):
+                        break
+                    identifier = min(at for at, e in chain.held.items() if ctx.now - e.since >= self.settings.gap_wait)
+                low = chain.handled.below(identifier)
+                start = (
+                    low + 1 if low is not None else max(identifier - self.settings.max_range, identifier // OWN * OWN)
+                )
+                self._gap(Gap(key[0], key[1], low, identifier, start))
+                self._handle(chain.held[identifier].notification, chain)
+                self._drain(chain)
+
+    def _gap(self, gap: Gap) -> None:
+        self.inbox.count("gaps")
+        if len(self.state.gaps) < self.settings.gaps:
+            self.state.gaps.append(gap)
+
+    # The handler: a call to itself for each event, in order (IC-49g)
+
+    def _hand_over(self, ctx: Context) -> None:
+        for number in self.state.waiting:
+            if number not in self.state.called:
+                if len(self.state.called) >= self.settings.confirmations:
+                    break
+                self.state.called[number] = None
+                ctx.call(ctx.me, HANDLE, number.to_bytes(8, "big"), lambda c, a, n=number: self._answered(c, a, n))  # type: ignore[misc]
+
+    def run(self, ctx: Context, number: int) -> None:
+        """The call to itself: handle the event, if all before it are done. Raises `Trap` as the handler does."""
+        state = self.state
+        notification = state.waiting.get(number)
+        earlier = next(iter(state.waiting), number)
+        while earlier in state.run and earlier != number:
+            earlier = next((each for each in state.waiting if each > earlier), number)
+        if notification is None or earlier != number:
+            ctx.reply(b"\0")
+            return
+        before = self.handler.snapshot()
+        try:
+            self.handler.handle(ctx, notification)
+        except Trap:
+            self.handler.restore(before)
+            raise
+        state.run[number] = None
+        ctx.reply(b"\1")
+
+    def _answered(self, ctx: Context, answer: Answer, number: int) -> None:
+        state = self.state
+        state.called.pop(number, None)
+        done = number in state.run
+        if not done and not answer.ok and answer.message != STOPPING:
+            self.inbox.count("handler_failures")
+            done = True
+        if done:
+            state.run.pop(number, None)
+            state.waiting.pop(number, None)
+        if answer.message != STOPPING:  # otherwise the timer does it, after the next start
+            self._hand_over(ctx)
+        self.role.rearm(ctx)
+
+    # Alerts
+
+    def _told(self, ctx: Context, caller: Principal, alert: MemberAlert) -> None:
+        state = self.state
+        del caller
+        for _, who in alert.exits:
+            if state.exit is not None and who != state.exit:
+                for chain in state.chains.values():
+                    chain.moved = True
+                self._after_move()
+                state.moved = True
+            state.exit = who
+        for number in alert.finished:
+            state.over[number] = None
+            if state.current is not None and state.current.id == number:
+                state.current.over = True
+        state.announced.update({number: None for number, _ in alert.announced})
+        state.errors += alert.errors
+        del state.errors[:-100]
+        for number, code, namespace, missed in alert.errors:
+            if code == keys.SUSPENDED and missed is not None:
+                self._suspended(number, namespace, missed)
+        while len(state.announced) > self.settings.gaps:
+            del state.announced[next(iter(state.announced))]
+        while len(state.over) > self.settings.gaps:
+            del state.over[next(iter(state.over))]
+        self.wake(ctx)
+
+    def _after_move(self) -> None:
+        """The exit changed: what was lost at the end of a chain would show only with the next event."""
+        for key, chain in self.state.chains.items():
+            highest = chain.handled.highest()
+            if highest is not None:
+                self._gap(Gap(key[0], key[1], highest, None, highest + 1))
+
+    def _suspended(self, subscription: int, namespace: str, missed: int) -> None:
+        self.state.resuming[subscription] = None
+        source, low = None, None
+        for key, chain in self.state.chains.items():
+            highest = chain.handled.highest()
+            if key[0] == namespace and highest is not None and highest // OWN == missed // OWN:
+                source, low = key[1], chain.handled.below(missed)
+        self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))
+
+    # How gaps are closed: RP-10
+
+    def _repair(self, ctx: Context) -> None:
+        state = self.state
+        for number in list(state.resuming):
+            if f"resume {number}" not in self._asking:
+                self._resume(ctx, number)
+        current = state.current
+        if current is not None:
+            self._watch(ctx, current)
+        elif self.repairs and state.gaps and not state.resuming and ctx.now >= state.wait:
+            self._ask(ctx)
+
+    def _resume(self, ctx: Context, number: int) -> None:
+        """End a suspension: set `stopped` to false (IC-45f)."""
+        name = f"resume {number}"
+        self._asking[name] = None
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._asking.pop(name, None)
+            if values is not None:
+                self.state.resuming.pop(number, None)
+            self.state.wait = ctx.now + 5
+
+        update = SubscriptionUpdate(Variant("id", number), (keys.STOPPED, boolean(False)))
+        self.role.ask(ctx, self.orchestrator, "icrc72_update_subscription", (update,), then=got, kind=GUARANTEED)
+
+    def _closed(self, gap: Gap) -> bool:
+        if gap.low is None or gap.high is None or not self._plain(gap.namespace):
+            return False
+        return any(
+            chain.handled.joins(gap.low, gap.high)
+            for key, chain in self.state.chains.items()
+            if key[:2] == (gap.namespace, gap.source)
+        )
+
+    def _ask(self, ctx: Context) -> None:
+        state = self.state
+        gap = state.gaps[0]
+        if self._closed(gap) or (gap.high is not None and gap.start >= gap.high):
+            state.gaps.pop(0)
+            self._repair(ctx)
+            return
+        narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range
+        end = gap.high if narrow else None
+        current = state.current = Asked(gap, gap.start, end, gap.start - 1, ctx.now)
+        state.ever_asked = True
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            if state is not self.state or state.current is not current:
+                return
+            result = values[0][0] if values is not None and values[0] else None
+            if result is not None and result.tag == "Ok":
+                current.id = result.value
+                current.sign = ctx.now
+                state.own[result.value] = None
+                current.over = result.value in state.over
+                return
+            state.current = None
+            state.wait = ctx.now + 20
+            hopeless = result is not None and not self._may_come(result.value)
+            gap.tries += hopeless
+            if gap.tries >= self.settings.replay_tries and gap in state.gaps:
+                state.gaps.remove(gap)
+
+        item = ReplayRegistration(gap.namespace, (gap.start, end), ())
+        self.role.ask(ctx, self.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
+
+    @staticmethod
+    def _may_come(error: Variant) -> bool:
+        """A quota passes; other refusals stay."""
+        return bool(error.tag == "GenericError" and error.value.error_code == keys.QUOTA)
+
+    def _watch(self, ctx: Context, current: Asked) -> None:
+        if current.id is None or current.asking:
+            return
+        quiet = ctx.now - current.sign >= self.settings.replay_sign
+        if not quiet and not (current.over and ctx.now >= current.check):
+            return
+        current.asking = True
+        current.check = ctx.now + 20
+        page = ByNat(current.id - 1, 1, OrchestrationFilter(Variant("None"), ()))
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            current.asking = False
+            if values is None or self.state.current is not current:
+                return
+            current.sign = ctx.now if quiet else current.sign
+            found = [each for each in values[0] if each is not None and each.replayId == current.id]
+            tag = found[0].status.tag if found else "forgotten"
+            if tag in {"pending", "running"}:
+                return
+            if tag == "completed" and current.over:
+                self._ended(current)
+            else:
+                self._again(current)
+
+        self.role.ask(ctx, self.orchestrator, "icrc77_get_replays", page, then=got)
+
+    def _again(self, current: Asked) -> None:
+        """It ended otherwise, or its end was lost: ask again, a few times (RP-10d)."""
+        state, gap = self.state, current.gap
+        state.current = None
+        gap.tries += 1
+        if gap.tries > self.settings.replay_tries and gap in state.gaps:
+            state.gaps.remove(gap)
+
+    def _ended(self, current: Asked) -> None:
+        state, gap = self.state, current.gap
+        state.current = None
+        came = current.top >= current.start
+        if current.end is None and came and (gap.high is None or current.top < gap.high - 1):
+            gap.start, gap.tries = current.top + 1, 0
+            return
+        gap.tries += 1
+        plain = self._plain(gap.namespace) and gap.high is not None and gap.low is not None
+        if (not plain or self._closed(gap) or gap.tries > self.settings.replay_tries) and gap in state.gaps:
+            state.gaps.remove(gap)
+
+    # Statistics
+
+    def _stats(self, _caller: Principal, _time: int) -> Pairs:
+        prefix = "icrc72:subscriber:stats:"
+        counts = {"subscriptions": sum(each.id is not None for each in self.state.wanted.values())}
+        counts |= {name: self.inbox.state.counts.get(name, 0) for name in keys.STATISTICS[prefix] if name not in counts}
+        return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
+
+
+__all__ = ["EventHandler", "Subscriber"]

@@ -1,0 +1,158 @@
+"""`author_*`, `payment_*`, `system_accountNextIndex`, `system_dryRun`: extrinsics and what they cost."""
+
+from typing import Any, Final
+
+from pubsub_emulator.node import api
+from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.pool import PoolChange, Refused
+from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.errors import RpcError, invalid_params
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal, text
+from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
+from pubsub_emulator.runtime.framework.dispatch import read_weight
+
+methods: Final = Methods()
+method = methods.method
+
+EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt", "encoded_xt"))
+UNDECODABLE: Final = 2
+_CLASSES: Final = ("normal", "operational", "mandatory")
+
+
+def submit(call: Call, extrinsic: bytes) -> Hash:
+    """Put an extrinsic into the chain's pool and ask for a step. Raises `RpcError`."""
+    node = call.node
+    try:
+        name = node.pools[call.chain].submit(node.runtimes.at(call.view.best), extrinsic)
+    except Refused as refused:
+        raise RpcError(refused.code, refused.message, refused.data) from refused
+    node.control.ask()
+    return name
+
+
+@method("author_submitExtrinsic", EXTRINSIC)
+def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
+    """Put an extrinsic into the pool; returns its hash."""
+    name = submit(call, extrinsic)
+    call.node.tell_pooled(call.chain)
+    return hexed(name)
+
+
+class Updates(Subscription):
+    """What becomes of an extrinsic."""
+
+    method = "author_extrinsicUpdate"
+    group = "extrinsic"
+
+    def __init__(self, call: Call, name: Hash) -> None:
+        super().__init__(call.chain)
+        self._node = call.node
+        self._name = name
+
+    def pooled(self, change: PoolChange) -> None:
+        """Where the pool has it."""
+        status: Any = {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
+        if change.kind != "retracted":
+            self.notify(compact(status))
+        if change.kind in {"usurped", "dropped", "invalid"}:
+            self.end()
+
+    def included(self, block: Block, _index: int) -> None:
+        """It is in a best block."""
+        self.notify(compact({"inBlock": hexed(block.hash)}))
+
+    def finalized(self, block: Block, _index: int) -> None:
+        """It is in a final block."""
+        self.notify(compact({"finalized": hexed(block.hash)}))
+        self.end()
+
+    def retracted(self, block: Block) -> None:
+        """Its block was left."""
+        self.notify(compact({"retracted": hexed(block.hash)}))
+
+    def closed(self) -> None:
+        """Nobody listens any more."""
+        self._node.watches.forget(self.chain, self._name, self)
+
+
+@method("author_submitAndWatchExtrinsic", EXTRINSIC, live=True)
+def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
+    """Put an extrinsic into the pool and tell what becomes of it."""
+    name = submit(call, extrinsic)
+    subscription = Updates(call, name)
+    opened = call.open(subscription)
+    call.node.watches.watch(call.chain, name, extrinsic, subscription)
+    call.node.tell_pooled(call.chain)
+    return opened
+
+
+@method("author_unwatchExtrinsic", Param("subscription", text), live=True)
+def unwatch(call: Call, name: str) -> Json:
+    """Tell nothing more; whether there was such a subscription."""
+    return call.session is not None and call.session.remove(name, Updates.group)
+
+
+@method("author_pendingExtrinsics")
+def pending(call: Call) -> Json:
+    """Extrinsics that are ready to be part of a block."""
+    return [hexed(extrinsic) for extrinsic in call.node.pools[call.chain].pending()]
+
+
+@method("system_accountNextIndex", Param("account", text), aliases=("account_nextIndex",))
+def next_index(call: Call, address: str) -> Json:
+    """The nonce after those that wait in the pool."""
+    try:
+        account = decode_address(address)
+    except BadAddress as error:
+        raise invalid_params(str(error)) from error
+    return call.node.pools[call.chain].next_index(call.node.runtimes.at(call.view.best), account)
+
+
+def _length(extrinsic: bytes) -> bytes:
+    return scale.u32.encode(len(extrinsic))
+
+
+def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> Reader:
+    try:
+        return Reader(call.node.runtimes.call(call.block(at), function, extrinsic + _length(extrinsic)))
+    except api.ApiFailed as error:
+        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error
+
+
+@method("payment_queryInfo", EXTRINSIC, AT)
+def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
+    """What an extrinsic weighs and costs, tip left out."""
+    reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
+    weight = read_weight(reader)
+    kind = reader.u8()
+    return {
+        "weight": {"ref_time": weight.ref_time, "proof_size": weight.proof_size},
+        "class": _CLASSES[kind],
+        "partialFee": str(reader.uint(16)),
+    }
+
+
+@method("payment_queryFeeDetails", EXTRINSIC, AT)
+def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
+    """The parts of an extrinsic's fee."""
+    reader = _query(call, "TransactionPaymentApi_query_fee_details", extrinsic, at)
+    if not reader.boolean():
+        return {"inclusionFee": None}
+    names = ("baseFee", "lenFee", "adjustedWeightFee")
+    return {"inclusionFee": {name: hex(reader.uint(16)) for name in names}}
+
+
+@method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True)
+def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
+    """What a block would make of an extrinsic: an `ApplyExtrinsicResult`."""
+    block = call.block(at)
+    try:
+        return hexed(api.dry_run(call.node.runtimes.at(block), extrinsic))
+    except UndecodableExtrinsic as error:
+        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error

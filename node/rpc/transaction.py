@@ -1,0 +1,137 @@
+"""`transaction_v1_*` and `transactionWatch_v1_*`."""
+
+from typing import Final
+
+from pubsub_emulator.node.chain.block import Block
+from pubsub_emulator.node.chain.timeline import Advance
+from pubsub_emulator.node.pool import PoolChange
+from pubsub_emulator.node.rpc.author import submit
+from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.errors import INVALID_PARAMS, RpcError
+from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.params import Param, hexadecimal, text
+from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+
+methods: Final = Methods()
+method = methods.method
+
+TRANSACTION: Final = Param("transaction", hexadecimal)
+MOST_BROADCASTS: Final = 16
+
+
+def _place(block: Block, index: int) -> Json:
+    return {"hash": hexed(block.hash), "index": index}
+
+
+class Watch(Subscription):
+    """What becomes of an extrinsic, as events."""
+
+    method = "transactionWatch_v1_watchEvent"
+    group = "transactionWatch"
+
+    def __init__(self, call: Call, name: Hash) -> None:
+        super().__init__(call.chain)
+        self._node = call.node
+        self._name = name
+
+    def pooled(self, change: PoolChange) -> None:
+        """Valid, or gone."""
+        match change.kind:
+            case "ready" | "future":
+                self.notify('{"event":"validated"}')
+            case "dropped":
+                self.notify(compact({"event": "dropped", "error": "the pool has no room for it"}))
+                self.end()
+            case "usurped" | "invalid":
+                why = "another extrinsic took its place" if change.kind == "usurped" else "it became invalid"
+                self.notify(compact({"event": "invalid", "error": why}))
+                self.end()
+
+    def included(self, block: Block, index: int) -> None:
+        """It is in a best block."""
+        self.notify(compact({"event": "bestChainBlockIncluded", "block": _place(block, index)}))
+
+    def finalized(self, block: Block, index: int) -> None:
+        """It is in a final block."""
+        self.notify(compact({"event": "finalized", "block": _place(block, index)}))
+        self.end()
+
+    def retracted(self, _block: Block) -> None:
+        """Its block was left."""
+        self.notify('{"event":"bestChainBlockIncluded","block":null}')
+
+    def closed(self) -> None:
+        """Nobody listens any more."""
+        self._node.watches.forget(self.chain, self._name, self)
+
+
+@method("transactionWatch_v1_submitAndWatch", TRANSACTION, live=True)
+def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
+    """Put an extrinsic into the pool and tell what becomes of it; what is wrong with it is an event, too."""
+    subscription = Watch(call, blake2_256(extrinsic))
+    opened = call.open(subscription)
+    try:
+        name = submit(call, extrinsic)
+    except RpcError as error:
+        why = error.message if error.data is None else f"{error.message}: {error.data}"
+        subscription.notify(compact({"event": "invalid", "error": why}))
+        subscription.end()
+    else:
+        call.node.watches.watch(call.chain, name, extrinsic, subscription)
+        call.node.tell_pooled(call.chain)
+    return opened
+
+
+@method("transactionWatch_v1_unwatch", Param("subscription", text), live=True)
+def unwatch(call: Call, name: str) -> Json:
+    """Tell nothing more."""
+    if call.session is None or not call.session.remove(name, Watch.group):
+        raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is none")
+
+
+class Broadcast(Subscription):
+    """An extrinsic that is tried again with each block; it has no events."""
+
+    method = ""
+    group = "broadcast"
+
+    def __init__(self, call: Call, extrinsic: bytes) -> None:
+        super().__init__(call.chain)
+        self._call = Call(call.node, call.chain, None)
+        self._extrinsic = extrinsic
+
+    def attempt(self) -> None:
+        """Put it into the pool, if it is valid now."""
+        try:
+            submit(self._call, self._extrinsic)
+        except RpcError:
+            return
+        self._call.node.tell_pooled(self.chain)
+
+    def advanced(self, advance: Advance) -> None:
+        """Try again with another best block."""
+        if advance.rewound or advance.chains[self.chain].new:
+            self.attempt()
+
+
+@method("transaction_v1_broadcast", TRANSACTION, live=True)
+def broadcast(call: Call, extrinsic: bytes) -> Json:
+    """Try an extrinsic with each block until told to stop; `None` where sixteen are tried already."""
+    if call.session is None:
+        return None
+    tried = [each for each in call.session.subscriptions.values() if isinstance(each, Broadcast)]
+    if len(tried) >= MOST_BROADCASTS:
+        return None
+    subscription = Broadcast(call, extrinsic)
+    opened = call.open(subscription)
+    subscription.attempt()
+    return opened
+
+
+@method("transaction_v1_stop", Param("operationId", text, aliases=("operation_id",)), live=True)
+def stop(call: Call, name: str) -> Json:
+    """Stop trying."""
+    if call.session is None or not call.session.remove(name, Broadcast.group):
+        raise RpcError(INVALID_PARAMS, "Invalid operation id", f"{name} is none")

@@ -1,0 +1,109 @@
+"""What becomes of extrinsics that somebody watches: pool, block, final block; and back, where a rewind takes them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.timeline import Advance, ChainAdvance
+from pubsub_emulator.node.pool import PoolChange
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+
+
+class Watcher(Protocol):
+    """Who is told of one extrinsic."""
+
+    def pooled(self, change: PoolChange) -> None:
+        """The pool says something of it; after `usurped`, `dropped` and `invalid` nothing follows."""
+
+    def included(self, block: Block, index: int) -> None:
+        """It is part of a best block."""
+
+    def finalized(self, block: Block, index: int) -> None:
+        """It is part of a final block: nothing follows."""
+
+    def retracted(self, block: Block) -> None:
+        """Its block is no longer on the best chain."""
+
+
+class Watched:
+    """One extrinsic: who watches it, and where it is."""
+
+    __slots__ = ("extrinsic", "place", "watchers")
+
+    def __init__(self, extrinsic: bytes) -> None:
+        self.extrinsic = extrinsic
+        self.watchers: list[Watcher] = []
+        self.place: tuple[Block, int] | None = None
+
+
+class Watches:
+    """Every watched extrinsic of every chain."""
+
+    def __init__(self, chains: Iterable[Chain]) -> None:
+        self._watched: dict[Chain, dict[Hash, Watched]] = {chain: {} for chain in chains}
+
+    def watch(self, chain: Chain, name: Hash, extrinsic: bytes, watcher: Watcher) -> None:
+        """Tell `watcher` of an extrinsic that was put into the pool."""
+        self._watched[chain].setdefault(name, Watched(extrinsic)).watchers.append(watcher)
+
+    def forget(self, chain: Chain, name: Hash, watcher: Watcher) -> None:
+        """Tell it nothing more."""
+        watched = self._watched[chain].get(name)
+        if watched is not None and watcher in watched.watchers:
+            watched.watchers.remove(watcher)
+            if not watched.watchers:
+                del self._watched[chain][name]
+
+    def retractable(self, advance: Advance) -> Mapping[Chain, list[bytes]]:
+        """The watched extrinsics in blocks that a rewind left, by chain: they wait again if they are valid."""
+        left = {id(block) for block in advance.left}
+        return {
+            chain: [each.extrinsic for each in watched.values() if each.place is not None and id(each.place[0]) in left]
+            for chain, watched in self._watched.items()
+        }
+
+    def pooled(self, chain: Chain, changes: Iterable[PoolChange]) -> None:
+        """Tell of what the pool says."""
+        for change in changes:
+            watched = self._watched[chain].get(change.hash)
+            if watched is None or watched.place is not None:
+                continue
+            for watcher in list(watched.watchers):
+                watcher.pooled(change)
+            if change.kind in {"usurped", "dropped", "invalid"}:
+                self._watched[chain].pop(change.hash, None)
+
+    def advanced(self, advance: Advance) -> None:
+        """Tell of blocks that came, went or became final."""
+        for chain, watched in self._watched.items():
+            if not watched:
+                continue
+            if advance.rewound:
+                self._retract(watched, advance)
+            self._place(watched, advance.chains[chain])
+
+    @staticmethod
+    def _retract(watched: Mapping[Hash, Watched], advance: Advance) -> None:
+        left = {id(block) for block in advance.left}
+        for each in watched.values():
+            if each.place is not None and id(each.place[0]) in left:
+                block, each.place = each.place[0], None
+                for watcher in list(each.watchers):
+                    watcher.retracted(block)
+
+    @staticmethod
+    def _place(watched: dict[Hash, Watched], change: ChainAdvance) -> None:
+        for block in change.new:
+            for index, extrinsic in enumerate(block.body):
+                found = watched.get(blake2_256(extrinsic))
+                if found is not None:
+                    found.place = block, index
+                    for watcher in list(found.watchers):
+                        watcher.included(block, index)
+        if change.finalized:
+            for name, each in list(watched.items()):
+                if each.place is not None and each.place[0].number <= change.view.final.number:
+                    del watched[name]
+                    for watcher in list(each.watchers):
+                        watcher.finalized(*each.place)

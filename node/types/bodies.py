@@ -1,0 +1,92 @@
+"""Blocks' extrinsics and events as JSON: which call with which arguments, who signed, what was told."""
+
+from typing import Any
+
+from pubsub_emulator.node.at import At
+from pubsub_emulator.node.types import values
+from pubsub_emulator.node.types.rows import names_of
+from pubsub_emulator.node.types.values import camel
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.ss58 import encode_address
+from pubsub_emulator.primitives.type_info import Variant, Variants
+from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, decode
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.address import OtherAddress
+from pubsub_emulator.runtime.framework.events import (
+    ApplyExtrinsic,
+    EventRecord,
+    Finalization,
+    Initialization,
+    Phase,
+    decode_records,
+)
+
+
+def _found(info: Variants, index: int) -> Variant:
+    found = next((variant for variant in info.variants if variant.index == index), None)
+    if found is None:
+        raise ScaleError(f"{'::'.join(info.path)} has no variant {index}")
+    return found
+
+
+def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
+    """A `RuntimeCall` or `RuntimeEvent`: pallet, variant, and its fields by place and by name."""
+    names = names_of(at)
+    outer = names[name]
+    reader = Reader(data)
+    if not isinstance(outer, Variants):
+        raise ScaleError(f"{name} is no enum")
+    pallet = _found(outer, reader.u8())
+    inner = pallet.fields[0].info
+    if not isinstance(inner, Variants):
+        raise ScaleError(f"{pallet.name} is no enum")
+    variant = _found(inner, reader.u8())
+    args = {
+        camel(field.name or str(place)): values.read(field.info, reader, names)
+        for place, field in enumerate(variant.fields)
+    }
+    reader.end()
+    return {"section": camel(pallet.name), "method": variant.name, "args": list(args.values()), "argObj": args}
+
+
+def _phase(phase: Phase) -> Any:
+    match phase:
+        case ApplyExtrinsic(index):
+            return {"ApplyExtrinsic": index}
+        case Finalization():
+            return "Finalization"
+        case Initialization():
+            return "Initialization"
+
+
+def decode_events(at: At) -> list[dict[str, Any]]:
+    """The events of a block in order: phase, section, method, arguments by place and by name. Raises `ScaleError`."""
+    raw = at.state.top.get(system.EVENTS)
+    return [event_json(at, record) for record in ([] if raw is None else decode_records(raw))]
+
+
+def event_json(at: At, record: EventRecord) -> dict[str, Any]:
+    """One event."""
+    return {"phase": _phase(record.phase), **_outer(at, "RuntimeEvent", record.event.encode())}
+
+
+def decode_call(at: At, data: bytes) -> dict[str, Any]:
+    """An encoded call: section, method (as clients write it), arguments. Raises `ScaleError`."""
+    out = _outer(at, "RuntimeCall", data)
+    return {**out, "method": camel(out["method"])}
+
+
+def decode_extrinsic(at: At, raw: bytes) -> dict[str, Any]:
+    """An extrinsic of a body, its length first: its call, and who signed it or `None`.
+
+    Raises `UndecodableExtrinsic` or `ScaleError`.
+    """
+    extrinsic = decode(raw, at.runtime.calls)
+    match extrinsic:
+        case BareExtrinsic():
+            return {**decode_call(at, extrinsic.body), "signer": None}
+        case SignedExtrinsic():
+            address = extrinsic.address
+            who = None if isinstance(address, OtherAddress) else encode_address(address)
+            return {**decode_call(at, extrinsic.call.encoded), "signer": who}

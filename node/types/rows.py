@@ -1,0 +1,135 @@
+"""Storage as clients name it: pallet and item, keys and values as JSON; and full storage keys taken apart again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pubsub_emulator.node.at import At
+from pubsub_emulator.node.types import values
+from pubsub_emulator.node.types.values import BadValue, Names, camel
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.type_info import TypeInfo
+from pubsub_emulator.runtime.framework.definitions import Item, RuntimeDefinition, described
+from pubsub_emulator.runtime.framework.items import Hasher, StorageDoubleMap, StorageMap
+from pubsub_emulator.runtime.metadata import type_names
+from pubsub_emulator.xcm.description import type_names as xcm_names
+
+
+@dataclass(frozen=True, slots=True)
+class StorageEntry:
+    """One storage item of a chain."""
+
+    pallet: str
+    definition: Item
+    names: Names
+
+    @property
+    def prefix(self) -> bytes:
+        """The first 32 bytes of its keys."""
+        return self.definition.item.prefix
+
+    @property
+    def name(self) -> str:
+        """As the pallet calls it."""
+        return self.definition.item.item
+
+    @property
+    def value_info(self) -> TypeInfo:
+        """What its values are."""
+        return self.definition.info or described(self.definition.item.codec)
+
+    @property
+    def keys(self) -> tuple[tuple[Hasher, TypeInfo], ...]:
+        """How each of its keys is hashed, and what it is."""
+        item = self.definition.item
+        if isinstance(item, StorageDoubleMap):
+            return (item.hasher1, described(item.key1_codec)), (item.hasher2, described(item.key2_codec))
+        if isinstance(item, StorageMap):
+            return ((item.hasher, described(item.key_codec)),)
+        return ()
+
+    def key(self, keys: Sequence[Any]) -> bytes:
+        """The full storage key, or with fewer keys the prefix of those below them. Raises `BadValue`."""
+        if len(keys) > len(self.keys):
+            raise BadValue(f"{self.pallet}.{self.name} takes {len(self.keys)} keys, not {len(keys)}")
+        out = self.prefix
+        for at, ((hasher, info), key) in enumerate(zip(self.keys, keys, strict=False)):
+            out += hasher.hash(values.from_json(info, key, self.names, f"{self.pallet}.{self.name} key {at}"))
+        return out
+
+    def encode(self, value: Any) -> bytes:
+        """The bytes of a value. Raises `BadValue`."""
+        return values.from_json(self.value_info, value, self.names, f"{self.pallet}.{self.name}")
+
+    def decode(self, data: bytes) -> Any:
+        """A stored value as JSON. Raises `ScaleError`."""
+        return values.to_json(self.value_info, data, self.names)
+
+    def decode_keys(self, full: bytes) -> list[Any]:
+        """The keys in a full storage key. Raises `ScaleError`."""
+        reader = Reader(full, len(self.prefix))
+        out = []
+        for hasher, info in self.keys:
+            if hasher.skip is None:
+                raise ScaleError(f"{hasher.name} does not keep its keys")
+            reader.take(hasher.skip)
+            out.append(values.read(info, reader, self.names))
+        reader.end()
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Storage:
+    """All items of a runtime, by name and by prefix."""
+
+    by_name: Mapping[tuple[str, str], StorageEntry]
+    by_prefix: Mapping[bytes, StorageEntry]
+
+
+@lru_cache(maxsize=32)
+def _names(runtime: RuntimeDefinition) -> Names:
+    return {**xcm_names(), **type_names(runtime)}
+
+
+@lru_cache(maxsize=32)
+def _storage(runtime: RuntimeDefinition) -> _Storage:
+    names = _names(runtime)
+    entries = [StorageEntry(pallet.name, item, names) for pallet in runtime.pallets for item in pallet.storage]
+    return _Storage(
+        {(_folded(entry.pallet), _folded(entry.name)): entry for entry in entries},
+        {entry.prefix: entry for entry in entries},
+    )
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def names_of(at: At) -> Names:
+    """What named types mean on a chain."""
+    return _names(at.runtime.definition)
+
+
+def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
+    """A storage item by its names, in whatever case; `None` when the chain has none of that name."""
+    return _storage(at.runtime.definition).by_name.get((_folded(pallet), _folded(item)))
+
+
+def entry_of(at: At, key: bytes) -> StorageEntry | None:
+    """The storage item that a full storage key belongs to."""
+    return _storage(at.runtime.definition).by_prefix.get(key[:32])
+
+
+def parse_row(at: At, key: bytes, value: bytes | None) -> dict[str, Any] | None:
+    """A row of storage as `{section, method, key, value}`; `None` when it is no item's or does not decode."""
+    entry = entry_of(at, key)
+    if entry is None:
+        return None
+    try:
+        keys = entry.decode_keys(key)
+        decoded = None if value is None else entry.decode(value)
+    except ScaleError:
+        return None
+    return {"section": camel(entry.pallet), "method": camel(entry.name), "key": keys, "value": decoded}

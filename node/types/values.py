@@ -1,0 +1,310 @@
+"""Values as JSON, and back, by the descriptions that metadata is made of.
+
+    integers     numbers, above 2^53 decimal strings       bytes        0x and hex
+    accounts     SS58                                      structs      objects, camelCase
+    enums        "Name", {"Name": value}                   Option       null or the value
+    tuples, Vec  arrays                                    maps         arrays of pairs
+
+Reading is lenient as clients' libraries are: integers also come as decimal or hex text, names in any case, accounts as
+hex, and a field that lacks is the zero of its type.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.ss58 import BadAddress, decode_address, encode_address
+from pubsub_emulator.primitives.type_info import (
+    ACCOUNT_ID,
+    U8,
+    ArrayOf,
+    BitSequence,
+    CompactOf,
+    Composite,
+    Field,
+    Named,
+    Primitive,
+    SequenceOf,
+    TupleOf,
+    TypeInfo,
+    Variants,
+)
+
+LARGEST_NUMBER: Final = 2**53 - 1
+"""Beyond it, JSON readers lose digits."""
+MAX_DEPTH: Final = 128
+"""How deep values may nest."""
+_BYTES: Final = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "u128": 16, "u256": 32}
+_SIGNED: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "i128": 16, "i256": 32}
+
+Names = Mapping[str, TypeInfo]
+
+
+class BadValue(PubsubError):
+    """JSON that is no value of the type; the message says where."""
+
+
+def camel(name: str) -> str:
+    """`snake_case` or `PascalCase` as `camelCase`."""
+    head, *rest = name.split("_")
+    return head[:1].lower() + head[1:] + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def number(value: int) -> int | str:
+    """An integer as JSON carries it without loss."""
+    return value if abs(value) <= LARGEST_NUMBER else str(value)
+
+
+# Bytes to JSON
+
+
+def to_json(info: TypeInfo, data: bytes, names: Names) -> Any:
+    """The value that all of `data` encodes. Raises `ScaleError`."""
+    reader = Reader(data)
+    value = read(info, reader, names)
+    reader.end()
+    return value
+
+
+def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> Any:
+    """The value that stands next. Raises `ScaleError`."""
+    if depth > MAX_DEPTH:
+        raise ScaleError(f"values nest deeper than {MAX_DEPTH} at offset {reader.pos}")
+    below = depth + 1
+    match info:
+        case Named(name):
+            return read(names[name], reader, names, below)
+        case Primitive(name):
+            return _read_primitive(name, reader)
+        case CompactOf(inner):
+            return number(reader.compact()) if inner != TupleOf() else None
+        case SequenceOf(item) if item == U8:
+            return "0x" + reader.bytes_().hex()
+        case SequenceOf(item):
+            count = reader.length(0 if item == TupleOf() else 1)
+            return [read(item, reader, names, below) for _ in range(count)]
+        case ArrayOf(length, item) if item == U8:
+            return "0x" + reader.take(length).hex()
+        case ArrayOf(length, item):
+            return [read(item, reader, names, below) for _ in range(length)]
+        case TupleOf(parts):
+            return [read(part, reader, names, below) for part in parts]
+        case BitSequence():
+            bits = reader.compact(32)
+            data = reader.take((bits + 7) // 8)
+            return "0b" + "".join(str(data[at // 8] >> at % 8 & 1) for at in range(bits))
+        case Composite():
+            return _read_composite(info, reader, names, below)
+        case Variants():
+            return _read_variant(info, reader, names, below)
+
+
+def _read_primitive(name: str, reader: Reader) -> Any:
+    if name == "bool":
+        return reader.boolean()
+    if name == "str":
+        return reader.bytes_().decode(errors="replace")
+    if name in _BYTES:
+        return number(reader.uint(_BYTES[name]))
+    if name in _SIGNED:
+        return number(int.from_bytes(reader.take(_SIGNED[name]), "little", signed=True))
+    raise ScaleError(f"no values of type {name} are read")
+
+
+def _read_composite(info: Composite, reader: Reader, names: Names, depth: int) -> Any:
+    if info == ACCOUNT_ID:
+        return encode_address(reader.take(32))
+    return _read_fields(info.fields, reader, names, depth)
+
+
+def _read_fields(fields: tuple[Field, ...], reader: Reader, names: Names, depth: int) -> Any:
+    if fields and fields[0].name is not None:
+        return {camel(field.name or ""): read(field.info, reader, names, depth) for field in fields}
+    values = [read(field.info, reader, names, depth) for field in fields]
+    return values[0] if len(values) == 1 else values or None
+
+
+def _read_variant(info: Variants, reader: Reader, names: Names, depth: int) -> Any:
+    at = reader.pos
+    index = reader.u8()
+    found = next((variant for variant in info.variants if variant.index == index), None)
+    if found is None:
+        raise ScaleError(f"{'::'.join(info.path)} has no variant {index}, at offset {at}")
+    if info.path == ("Option",):
+        return read(found.fields[0].info, reader, names, depth) if index else None
+    if not found.fields:
+        return found.name
+    return {found.name: _read_fields(found.fields, reader, names, depth)}
+
+
+# JSON to bytes
+
+
+def from_json(info: TypeInfo, value: Any, names: Names, place: str = "value", depth: int = 0) -> bytes:
+    """The bytes of a value. Raises `BadValue` naming the `place`."""
+    if depth > MAX_DEPTH:
+        raise BadValue(f"{place}: nested deeper than {MAX_DEPTH}")
+    below = depth + 1
+    match info:
+        case Named(name):
+            return from_json(names[name], value, names, place, below)
+        case Primitive(name):
+            return _write_primitive(name, value, place)
+        case CompactOf(inner):
+            return encode_compact(_integer(value, place)) if inner != TupleOf() else b""
+        case SequenceOf(item) if item == U8 and isinstance(value, str):
+            data = _bytes(value, place)
+            return encode_compact(len(data)) + data
+        case SequenceOf(item):
+            rows = _rows(value, place)
+            parts = (from_json(item, row, names, f"{place}[{at}]", below) for at, row in enumerate(rows))
+            return encode_compact(len(rows)) + b"".join(parts)
+        case ArrayOf():
+            return _write_array(info, value, names, place, below)
+        case TupleOf(parts):
+            rows = [] if value is None and not parts else _rows(value, place)
+            if len(rows) != len(parts):
+                raise BadValue(f"{place}: {len(parts)} values wanted, not {len(rows)}")
+            listed = zip(parts, rows, strict=True)
+            return b"".join(
+                from_json(part, row, names, f"{place}[{at}]", below) for at, (part, row) in enumerate(listed)
+            )
+        case BitSequence():
+            return _write_bits(value, place)
+        case Composite():
+            return _write_composite(info, value, names, place, below)
+        case Variants():
+            return _write_variant(info, value, names, place, below)
+
+
+def _write_primitive(name: str, value: Any, place: str) -> bytes:
+    if name == "bool":
+        if not isinstance(value, bool) and value is not None:
+            raise BadValue(f"{place}: true or false wanted")
+        return b"\x01" if value else b"\x00"
+    if name == "str":
+        data = str("" if value is None else value).encode()
+        return encode_compact(len(data)) + data
+    size = _BYTES.get(name) or _SIGNED.get(name)
+    if size is None:
+        raise BadValue(f"{place}: no values of type {name} are written")
+    try:
+        return _integer(value, place).to_bytes(size, "little", signed=name in _SIGNED)
+    except OverflowError:
+        raise BadValue(f"{place}: {value} does not fit into {name}") from None
+
+
+def _integer(value: Any, place: str) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        try:
+            return int(value.replace(",", ""), 16 if value.startswith("0x") else 10)
+        except ValueError:
+            pass
+    raise BadValue(f"{place}: an integer wanted, not {value!r}"[:200])
+
+
+def _bytes(value: Any, place: str) -> bytes:
+    if isinstance(value, str) and value.startswith("0x"):
+        try:
+            return bytes.fromhex(value[2:])
+        except ValueError:
+            raise BadValue(f"{place}: no hex") from None
+    if isinstance(value, str):
+        return value.encode()
+    raise BadValue(f"{place}: bytes wanted as 0x and hex")
+
+
+def _rows(value: Any, place: str) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in value.items()]
+    if not isinstance(value, list | tuple):
+        raise BadValue(f"{place}: an array wanted")
+    return list(value)
+
+
+def _write_array(info: ArrayOf, value: Any, names: Names, place: str, depth: int) -> bytes:
+    length, item = info.length, info.item
+    if item == U8 and (isinstance(value, str) or value is None):
+        data = bytes(length) if value is None else _bytes(value, place)
+        if len(data) != length:
+            raise BadValue(f"{place}: {length} bytes wanted, not {len(data)}")
+        return data
+    rows = [None] * length if value is None else _rows(value, place)
+    if len(rows) != length:
+        raise BadValue(f"{place}: {length} values wanted, not {len(rows)}")
+    return b"".join(from_json(item, row, names, f"{place}[{at}]", depth) for at, row in enumerate(rows))
+
+
+def _write_bits(value: Any, place: str) -> bytes:
+    text = "0b" if value is None else value
+    if not isinstance(text, str) or not text.startswith("0b") or any(bit not in "01" for bit in text[2:]):
+        raise BadValue(f"{place}: 0b and bits wanted")
+    bits = text[2:]
+    data = bytearray((len(bits) + 7) // 8)
+    for at, bit in enumerate(bits):
+        data[at // 8] |= int(bit) << at % 8
+    return encode_compact(len(bits)) + bytes(data)
+
+
+def _write_composite(info: Composite, value: Any, names: Names, place: str, depth: int) -> bytes:
+    if info == ACCOUNT_ID and isinstance(value, str) and not value.startswith("0x"):
+        try:
+            return decode_address(value)
+        except BadAddress as error:
+            raise BadValue(f"{place}: {error}") from error
+    return _write_fields(info.fields, value, names, place, depth)
+
+
+def _write_fields(fields: tuple[Field, ...], value: Any, names: Names, place: str, depth: int) -> bytes:
+    if fields and fields[0].name is not None:
+        if value is not None and not isinstance(value, Mapping):
+            raise BadValue(f"{place}: an object wanted")
+        given = {_folded(str(key)): each for key, each in (value or {}).items()}
+        unknown = [key for key in given if key not in {_folded(field.name or "") for field in fields}]
+        if unknown:
+            raise BadValue(f"{place}: no field is called {unknown[0]}")
+        return b"".join(
+            from_json(
+                field.info, given.get(_folded(field.name or "")), names, f"{place}.{camel(field.name or '')}", depth
+            )
+            for field in fields
+        )
+    if len(fields) == 1:
+        return from_json(fields[0].info, value, names, place, depth)
+    rows = [None] * len(fields) if value is None else _rows(value, place)
+    if len(rows) != len(fields):
+        raise BadValue(f"{place}: {len(fields)} values wanted, not {len(rows)}")
+    listed = enumerate(zip(fields, rows, strict=True))
+    return b"".join(from_json(field.info, row, names, f"{place}[{at}]", depth) for at, (field, row) in listed)
+
+
+def _write_variant(info: Variants, value: Any, names: Names, place: str, depth: int) -> bytes:
+    if info.path == ("Option",):
+        return (
+            b"\x00"
+            if value is None
+            else b"\x01" + from_json(info.variants[1].fields[0].info, value, names, place, depth)
+        )
+    if value is None and info.variants:
+        name, inner = info.variants[0].name, None
+    elif isinstance(value, str):
+        name, inner = value, None
+    elif isinstance(value, Mapping) and len(value) == 1:
+        ((name, inner),) = value.items()
+    else:
+        raise BadValue(f"{place}: a name, or an object with one name, wanted")
+    found = next((variant for variant in info.variants if _folded(variant.name) == _folded(str(name))), None)
+    if found is None:
+        raise BadValue(f"{place}: {'::'.join(info.path)} has no variant {name}"[:200])
+    return bytes((found.index,)) + _write_fields(found.fields, inner, names, f"{place}.{found.name}", depth)

@@ -1,0 +1,164 @@
+"""Pallet `DomeEvents`: one call that publishes an event, one event that tells of it (ID-50).
+
+Network    Vec<u8>                                  the network's name
+Unique     bool                                     whether an id is taken only once
+Count      u64                                      how many events there are; the next one's index
+Published  Blake2_128Concat Vec<u8> -> u64          the index of the first event of an id
+"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import U64_MAX, AccountId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.definitions import Item, PalletDefinition
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
+from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import account_id
+from pubsub_emulator.runtime.pallet_dome_events.global_id import MOST_URL, NoGlobalIdError, global_id
+
+PALLET: Final = "DomeEvents"
+MOST_NAME: Final = 32
+MOST_TYPE: Final = 255 * 4
+"""Bytes of 255 characters in UTF-8."""
+MOST_METADATA: Final = 32
+MOST_METADATUM: Final = 256 * 4
+
+NETWORK: Final = StorageValue(PALLET, "Network", scale.bytes_, b"")
+UNIQUE: Final = StorageValue(PALLET, "Unique", scale.boolean, True)
+COUNT: Final = StorageValue(PALLET, "Count", scale.u64, 0)
+PUBLISHED: Final = StorageMap(PALLET, "Published", Blake2_128Concat, scale.bytes_, scale.u64)
+
+_HASH: Final = scale.fixed(32)
+_METADATA: Final = scale.vec(scale.bytes_)
+_FIELDS: Final = (scale.bytes_, scale.bytes_, _METADATA, _HASH, _HASH, scale.option(_HASH), scale.bytes_)
+_WEIGHT: Final = Weight(25_000_000, 4_096)
+
+
+class Publication(NamedTuple):
+    """The arguments of `emit_new_event`, in order; texts in UTF-8."""
+
+    event_type: bytes
+    data_location: bytes
+    relevant_metadata: list[bytes]
+    entity_id: bytes
+    previous_entity_hash: bytes
+    iss: bytes | None
+    network: bytes
+
+
+@event(PALLET, 0, *_FIELDS, account_id, scale.u64)
+class EventDOMEv1(Event):
+    """An event was published; `index` counts from 0 and is the event's id on this network."""
+
+    event_type: bytes
+    data_location: bytes
+    relevant_metadata: list[bytes]
+    entity_id: bytes
+    previous_entity_hash: bytes
+    iss: bytes | None
+    network: bytes
+    author: AccountId
+    index: int
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `DomeEvents`."""
+
+    WrongNetwork = 0
+    BadGlobalId = 1
+    TooLong = 2
+    AlreadyPublished = 3
+
+
+class DomeEvents(Hooks):
+    """Events of the network `name`; unless `unique`, an id may be published again, as in public contracts."""
+
+    NAME = PALLET
+
+    def __init__(self, name: str, *, unique: bool = True) -> None:
+        self._name = name.encode()
+        self._unique = unique
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` for a name that is none."""
+        if not 1 <= len(self._name) <= MOST_NAME:
+            raise IntegrityError(f"{PALLET}: a network's name has 1 to {MOST_NAME} bytes")
+
+    def genesis(self, storage: Storage) -> None:
+        """Write the network's name and whether ids are unique."""
+        NETWORK.put(storage, self._name)
+        UNIQUE.put(storage, self._unique)
+
+    @dispatchable(0, *_FIELDS, weight=_WEIGHT)
+    def emit_new_event(  # noqa: PLR0917  # a call's arguments come in order
+        self,
+        storage: Storage,
+        origin: Origin,
+        event_type: bytes,
+        data_location: bytes,
+        relevant_metadata: list[bytes],
+        entity_id: bytes,
+        previous_entity_hash: bytes,
+        iss: bytes | None,
+        network: bytes,
+    ) -> None:
+        """Publish an event.
+
+        Errors: `BadOrigin`, `WrongNetwork`, `TooLong`, `BadGlobalId`, `AlreadyPublished`. Emits `EventDOMEv1`.
+        """
+        author = ensure_signed(origin)
+        if network != NETWORK.get(storage):
+            raise ModuleError(PALLET, Error.WrongNetwork)
+        _check_lengths(event_type, data_location, relevant_metadata)
+        name = _id_of(data_location)
+        index = COUNT.get(storage)
+        if PUBLISHED.contains(storage, name):
+            if UNIQUE.get(storage):
+                raise ModuleError(PALLET, Error.AlreadyPublished)
+        else:
+            PUBLISHED.insert(storage, name, index)
+        COUNT.put(storage, min(index + 1, U64_MAX))
+        fields = (event_type, data_location, relevant_metadata, entity_id, previous_entity_hash, iss, network)
+        deposit(storage, EventDOMEv1(*fields, author, index))
+
+
+def _check_lengths(event_type: bytes, data_location: bytes, metadata: list[bytes]) -> None:
+    too_long = (
+        not 1 <= len(event_type) <= MOST_TYPE
+        or len(data_location) > MOST_URL
+        or len(metadata) > MOST_METADATA
+        or any(len(each) > MOST_METADATUM for each in metadata)
+    )
+    if too_long:
+        raise ModuleError(PALLET, Error.TooLong)
+
+
+def _id_of(data_location: bytes) -> bytes:
+    try:
+        return global_id(data_location.decode("ascii")).encode()
+    except (UnicodeDecodeError, NoGlobalIdError):
+        raise ModuleError(PALLET, Error.BadGlobalId) from None
+
+
+DEFINITION: Final = PalletDefinition(
+    PALLET,
+    PALLET_INDEX[PALLET],
+    "pallet_dome_events",
+    (
+        Item(NETWORK, "The network's name."),
+        Item(UNIQUE, "Whether an id is taken only once."),
+        Item(COUNT, "How many events there are."),
+        Item(PUBLISHED, "The index of the first event of an id."),
+    ),
+    DomeEvents,
+    (EventDOMEv1,),
+    Error,
+)

@@ -1,0 +1,8 @@
+"""What a server of events delivered, as tables, so that it can be verified afterwards (EV-40).
+
+tables   the tables: the log, its rewinds, streams, deliveries
+tagged   an event's fields as text that Spark can compare exactly
+writer   appends parts to the tables, each whole or not at all
+
+The job that joins them is `spark_audit.spark.deliveries`.
+"""

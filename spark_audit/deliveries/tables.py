@@ -1,0 +1,74 @@
+"""Tables of an event server's deliveries; they lie beside a history, and nothing in a history refers to them."""
+
+from typing import Final
+
+from pubsub_emulator.spark_audit.history.schema import BYTES, HASH, INT, TEXT, Column, Table
+
+_NETWORK: Final = Column("network", TEXT, "name of the log's network")
+_STREAM: Final = Column("stream", TEXT, "name of one connection, random")
+_SUBSCRIPTION: Final = Column("subscription", TEXT, "SHA-256 of the token in hex")
+
+EVENT_LOG: Final = Table(
+    "event_log",
+    1,
+    "One row per event of the log.",
+    (
+        _NETWORK,
+        Column("seq", INT, "place in the log, from 1"),
+        Column("chain", INT, "para id; none for the leading chain", nullable=True),
+        Column("kind", TEXT, "`Pallet.Event`"),
+        Column("id", HASH, "the event's id"),
+        Column("digest", HASH, "blake2b-256 of the event's JSON"),
+        Column("fields", TEXT, "the fields with typed scalars, see `deliveries.tagged`"),
+    ),
+    ("network", "seq"),
+)
+
+EVENT_EPOCHS: Final = Table(
+    "event_epochs",
+    1,
+    "One row per rewind of the log.",
+    (
+        _NETWORK,
+        Column("epoch", INT, "the epoch that began with it"),
+        Column("common", INT, "the last `seq` that it left"),
+    ),
+    ("network", "epoch"),
+)
+
+EVENT_STREAMS: Final = Table(
+    "event_streams",
+    1,
+    "One row per stream that began and one per stream that ended.",
+    (
+        _NETWORK,
+        _STREAM,
+        _SUBSCRIPTION,
+        Column("filters", TEXT, "JSON of the subscription's filters"),
+        Column("epoch", INT, "of the cursor"),
+        Column("seq", INT, "of the cursor: that it began after, or that it ended with"),
+        Column("at", INT, "milliseconds since 1970, by the server's clock"),
+        Column("ended", TEXT, "how it ended; none for the row of its beginning", nullable=True),
+    ),
+    ("network", "stream", "at"),
+)
+
+EVENT_DELIVERIES: Final = Table(
+    "event_deliveries",
+    1,
+    "One row per event that was handed to a client's connection.",
+    (
+        _NETWORK,
+        _STREAM,
+        _SUBSCRIPTION,
+        Column("position", INT, "order within the stream, from 0"),
+        Column("epoch", INT, "of the cursor that came with it"),
+        Column("seq", INT, "of the event, as delivered"),
+        Column("id", BYTES, "of the event, as delivered"),
+        Column("digest", HASH, "blake2b-256 of the event's JSON, as delivered"),
+        Column("at", INT, "milliseconds since 1970, by the server's clock"),
+    ),
+    ("network", "stream", "position"),
+)
+
+TABLES: Final = {table.name: table for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)}

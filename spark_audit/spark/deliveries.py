@@ -1,0 +1,220 @@
+"""Joins the log, the subscriptions and what was delivered, and finds what is wrong (EV-40): DataFrames throughout.
+
+missing        an event that the subscription matches, between the cursor a stream began after and where it got to
+doubled        an event delivered twice in one stream, or at or before the cursor that it began after
+out of order   an event delivered after a later one
+not asked for  an event of the log that no filter of the subscription matches
+altered        an event of the log with other contents
+invented       an event that the log does not have
+
+Only what happened between cursors is judged: whoever resumes from an old cursor is rightly sent events again. What was
+delivered of a branch that was taken back later cannot be compared any more; it is counted, and no finding.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_, or_
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyspark import SparkContext
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_EPOCHS, EVENT_LOG, EVENT_STREAMS
+from pubsub_emulator.spark_audit.deliveries.tagged import tag
+from pubsub_emulator.spark_audit.history.schema import Table
+
+FINDINGS: Final = ("missing", "doubled", "out of order", "not asked for", "altered", "invented")
+_FILTERS_AT_ONCE: Final = 100
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_PARTITIONS_A_CORE: Final = 2
+_TYPES: Final = {"string": "string", "int64": "bigint", "binary": "binary", "fixed_size_binary[32]": "binary"}
+_OPS: Final[dict[str, Callable[[Column, str], Column]]] = {
+    "<": lambda found, value: found < value,
+    "<=": lambda found, value: found <= value,
+    ">": lambda found, value: found > value,
+    ">=": lambda found, value: found >= value,
+}
+
+
+class DeliveriesError(PubsubError):
+    """Tables of deliveries that cannot be joined."""
+
+
+class Audited(NamedTuple):
+    """What the job found: rows by subscription and day, and what was looked at."""
+
+    findings: list[dict[str, Any]]
+    streams: int
+    deliveries: int
+    taken_back: int
+    """Deliveries of branches that are gone."""
+
+
+def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
+    """The findings over the tables in `folder`, ordered by subscription, day and finding. Raises `DeliveriesError`."""
+    session = SparkSession(context)
+    if not context.getConf().contains(_PARTITIONS):  # 200 tasks a join would be most of a small audit
+        session.conf.set(_PARTITIONS, str(context.defaultParallelism * _PARTITIONS_A_CORE))
+    log, epochs, streams, deliveries = (
+        _read(session, folder, table) for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
+    )
+    marked = _mark_branch(deliveries, epochs).cache()
+    kept = marked.where(~F.col("taken_back"))
+    begun = _begun(streams, kept, epochs).cache()
+    wanted = _wanted(log, [row[0] for row in begun.select("filters").distinct().collect()]).cache()
+    # A delivery is joined to the log by its place; whether it is the same event is judged then.
+    truth = log.select("network", "seq", F.col("id").alias("true_id"), F.col("digest").alias("true_digest"))
+    filters = begun.select("network", "stream", "filters", "after")
+    judged = kept.join(truth, ["network", "seq"], "left").join(filters, ["network", "stream"]).cache()
+    found = [
+        _missing(begun, wanted, judged),
+        _doubled(judged),
+        _out_of_order(judged),
+        _not_asked_for(judged, wanted),
+        _of(judged.where((F.col("true_id") == F.col("id")) & (F.col("true_digest") != F.col("digest"))), "altered"),
+        _of(judged.where(F.col("true_id").isNull() | (F.col("true_id") != F.col("id"))), "invented"),
+    ]
+    every = reduce(DataFrame.unionByName, found)
+    grouped = every.groupBy("network", "subscription", "day", "finding").agg(
+        F.count("*").alias("count"), F.min("seq").alias("first_seq"), F.min("stream").alias("stream")
+    )
+    rows = grouped.orderBy("network", "subscription", "day", "finding").collect()
+    findings = [{**row.asDict(), "day": str(row["day"])} for row in rows]
+    counts = marked.agg(F.count("*"), F.coalesce(F.sum(F.col("taken_back").cast("int")), F.lit(0))).collect()[0]
+    audited = Audited(findings, begun.count(), counts[0], counts[1])
+    for frame in (marked, begun, wanted, judged):
+        frame.unpersist()
+    return audited
+
+
+def _read(session: SparkSession, folder: Path, table: Table) -> DataFrame:
+    schema = ", ".join(f"`{column.name}` {_TYPES[str(column.type)]}" for column in table.columns)
+    place = folder / table.name
+    if not any(place.glob("*.parquet")):
+        if table in {EVENT_LOG, EVENT_STREAMS}:
+            raise DeliveriesError(f"{folder}: there is no table {table.name}")
+        return session.createDataFrame([], schema)
+    return session.read.schema(schema).parquet(str(place))
+
+
+def _day(at: str = "at") -> Column:
+    return F.to_date(F.timestamp_millis(F.col(at)))
+
+
+def _least_common(frame: DataFrame, epochs: DataFrame) -> DataFrame:
+    """For each epoch in `frame`: the least `seq` that later rewinds left."""
+    later = epochs.select(F.col("network"), F.col("epoch").alias("later"), "common")
+    pairs = frame.select("network", "epoch").distinct().join(later, "network").where(F.col("later") > F.col("epoch"))
+    return pairs.groupBy("network", "epoch").agg(F.min("common").alias("common"))
+
+
+def _mark_branch(deliveries: DataFrame, epochs: DataFrame) -> DataFrame:
+    joined = deliveries.join(_least_common(deliveries, epochs), ["network", "epoch"], "left")
+    gone = F.col("common").isNotNull() & (F.col("seq") > F.col("common"))
+    return joined.withColumn("taken_back", gone).drop("common")
+
+
+def _begun(streams: DataFrame, kept: DataFrame, epochs: DataFrame) -> DataFrame:
+    """One row per stream: what it subscribed to, the cursor it began after, and where it got to on this branch."""
+    limited = streams.join(_least_common(streams, epochs), ["network", "epoch"], "left").withColumn(
+        "seq", F.least(F.col("seq"), F.coalesce(F.col("common"), F.col("seq")))
+    )
+    ends = limited.where(F.col("ended").isNotNull()).select("network", "stream", F.col("seq").alias("end"))
+    last = kept.groupBy("network", "stream").agg(F.max("seq").alias("last"))
+    began = limited.where(F.col("ended").isNull()).select(
+        "network", "stream", "subscription", "filters", F.col("seq").alias("after"), _day().alias("day")
+    )
+    joined = began.join(ends, ["network", "stream"], "left").join(last, ["network", "stream"], "left")
+    return joined.withColumn("reached", F.coalesce(F.col("end"), F.col("last"), F.col("after"))).drop("end", "last")
+
+
+def _wanted(log: DataFrame, filters: Sequence[str]) -> DataFrame:
+    """(network, seq, filters): which events each set of filters matches."""
+    parts = []
+    for start in range(0, len(filters), _FILTERS_AT_ONCE):
+        some = filters[start : start + _FILTERS_AT_ONCE]
+        tests = [F.when(_any_of(text), F.lit(text)) for text in some]
+        matched = F.explode(F.array_compact(F.array(*tests)))
+        parts.append(log.select("network", "seq", matched.alias("filters")))
+    empty = log.select("network", "seq", F.lit("").alias("filters")).limit(0)
+    return reduce(DataFrame.unionByName, parts, empty)
+
+
+def _missing(begun: DataFrame, wanted: DataFrame, judged: DataFrame) -> DataFrame:
+    between = (F.col("seq") > F.col("after")) & (F.col("seq") <= F.col("reached"))
+    due = begun.join(wanted, ["network", "filters"]).where(between)
+    right = judged.where(F.col("true_id") == F.col("id")).select("network", "stream", "seq")
+    return due.join(right, ["network", "stream", "seq"], "left_anti").select(*_columns("missing"))
+
+
+def _doubled(judged: DataFrame) -> DataFrame:
+    place = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
+    again = judged.withColumn("nth", F.row_number().over(place))
+    return _of(again.where((F.col("nth") > 1) | (F.col("seq") <= F.col("after"))), "doubled")
+
+
+def _out_of_order(judged: DataFrame) -> DataFrame:
+    seen = Window.partitionBy("network", "stream", "seq", "id").orderBy("position")
+    before = Window.partitionBy("network", "stream").orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    ordered = judged.withColumn("nth", F.row_number().over(seen)).withColumn("highest", F.max("seq").over(before))
+    return _of(ordered.where((F.col("nth") == 1) & (F.col("seq") < F.col("highest"))), "out of order")
+
+
+def _not_asked_for(judged: DataFrame, wanted: DataFrame) -> DataFrame:
+    real = judged.where(F.col("true_id") == F.col("id"))
+    return _of(real.join(wanted, ["network", "seq", "filters"], "left_anti"), "not asked for")
+
+
+def _of(frame: DataFrame, finding: str) -> DataFrame:
+    return frame.withColumn("day", _day()).select(*_columns(finding))
+
+
+def _columns(finding: str) -> list[Column]:
+    return [F.col(name) for name in ("network", "subscription", "stream", "day", "seq")] + [
+        F.lit(finding).alias("finding")
+    ]
+
+
+# Filters as columns: the JSON of `eventplane.filters.codec` over the tagged fields
+
+
+def _any_of(text: str) -> Column:
+    return reduce(or_, (_filter(each) for each in json.loads(text)), F.lit(False))
+
+
+def _filter(part: dict[str, Any]) -> Column:
+    match part:
+        case {"any": True}:
+            return F.lit(True)
+        case {"all": parts}:
+            return reduce(and_, map(_filter, parts), F.lit(True))
+        case {"one_of": parts}:
+            return reduce(or_, map(_filter, parts), F.lit(False))
+        case {"not": inner}:
+            return ~_filter(inner)
+        case {"chain": chain}:
+            return F.col("chain").isNull() if chain is None else F.coalesce(F.col("chain") == chain, F.lit(False))
+        case {"kind": kind}:
+            return F.col("kind").startswith(kind[:-1]) if kind.endswith(".*") else F.col("kind") == kind
+        case {"field": path, "op": op, "value": value}:
+            return F.coalesce(_field(path, op, value), F.lit(False))
+        case _:
+            raise DeliveriesError(f"no filter is written {json.dumps(part)[:80]}")
+
+
+def _field(path: list[str | int], op: str, value: Any) -> Column:
+    found = F.get_json_object("fields", "$" + "".join(f"[{s}]" if isinstance(s, int) else f"['{s}']" for s in path))
+    if op == "=":
+        return found == tag(value)
+    if op == "!=":
+        return found.isNotNull() & (found != tag(value))
+    if op == "in":
+        return found.isin([tag(each) for each in value])
+    if op == "prefix":
+        return found.startswith(tag(value))
+    text = tag(value)
+    return found.startswith(text[0]) & _OPS[op](found, text)

@@ -1,0 +1,146 @@
+"""A network of subnets with publish-subscribe on it, for tests: the fixture `canisters` of the pytest plugin."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.canister import BOUNDED, Answer, Canister, Context
+from pubsub_emulator.eventplane.ic.errors import CandidError
+from pubsub_emulator.eventplane.ic.network import Network, Ticket
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
+from pubsub_emulator.eventplane.icrc72.client import App, Config
+from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.eventplane.icrc72.messages import EventNotification
+from pubsub_emulator.eventplane.icrc72.orchestrator.core import Hook
+from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+
+
+class Probe(Canister):
+    """A canister that calls what a test tells it to, and keeps the notifications that it gets."""
+
+    heartbeat: bool = True
+
+    def __init__(self) -> None:
+        self.todo: list[tuple[Principal, str, bytes, str, int]] = []
+        self.answers: dict[int, Answer] = {}
+        self.notified: list[tuple[Principal, EventNotification]] = []
+        self.trusted: Any = None
+
+    def on_heartbeat(self, ctx: Context) -> None:
+        """Make the calls that are due."""
+        todo, self.todo = self.todo, []
+        for to, method, arg, kind, number in todo:
+            ctx.call(to, method, arg, lambda _ctx, answer, n=number: self.answers.update({n: answer}), kind=kind)  # type: ignore[misc]
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Take notifications; other methods are answered with nothing."""
+        if method.startswith("icrc72_handle_notification"):
+            (batch,) = codec(method).args.decode(arg)
+            self.notified += [(ctx.caller, each) for each in batch]
+            if self.trusted is not None:
+                ctx.reply(codec(method).rets.encode(self.trusted))
+                return
+        ctx.reply(codec("icrc72_handle_notification").rets.encode())
+
+    def snapshot(self) -> None:
+        """Nothing: a probe does not trap."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Nothing to undo."""
+
+
+class Canisters:
+    """Subnets with an orchestrator and broadcasters; apps and probes are added by the test."""
+
+    def __init__(
+        self,
+        *,
+        subnets: int = 2,
+        kind: str = "orchestrator",
+        broadcasters: Sequence[int] = (0, 1),
+        settings: Settings = DEFAULTS,
+        schedule: Schedule | None = None,
+        limits: Limits | None = None,
+        may_publish: Hook | None = None,
+    ) -> None:
+        self.network = Network(subnets, schedule=schedule, limits=limits)
+        self.settings = settings
+        self.system: PubSub = deploy(
+            self.network, kind, broadcasters=broadcasters, settings=settings, may_publish=may_publish
+        )
+        self._number = 0
+
+    @property
+    def orchestrator(self) -> Principal:
+        """The orchestrator."""
+        return self.system.orchestrator
+
+    @property
+    def broadcasters(self) -> list[Principal]:
+        """The broadcasters, in the order in which they were installed."""
+        return self.system.broadcasters
+
+    def install(
+        self,
+        app: type[App],
+        subnet: int = 0,
+        *,
+        publications: dict[str, Config] | None = None,
+        subscriptions: dict[str, Config] | None = None,
+    ) -> Principal:
+        """Install an app."""
+        made = app(self.orchestrator, self.settings, publications=publications, subscriptions=subscriptions)
+        return self.network.create(subnet, made)
+
+    def app(self, who: Principal) -> Any:
+        """An app's instance."""
+        return self.system.app(who)
+
+    def probe(self, subnet: int = 0) -> Principal:
+        """A canister that the test steers."""
+        return self.network.create(subnet, Probe())
+
+    def probed(self, who: Principal) -> Probe:
+        """A probe's instance."""
+        found = self.network.canister(who)
+        if not isinstance(found, Probe):
+            raise TypeError(f"{who.text} is no probe")
+        return found
+
+    def step(self, rounds: int = 1) -> None:
+        """Run rounds."""
+        self.network.step(rounds)
+
+    def call(self, who: Principal, method: str, arg: bytes = b"") -> Ticket:
+        """Call a method of an app as an anonymous user."""
+        return self.network.submit(ANONYMOUS, who, method, arg)
+
+    def answer(self, probe: Principal, to: Principal, method: str, *values: Any, kind: str = BOUNDED) -> Any:
+        """Let a probe call a method and run until it is answered: the results, or the reject."""
+        self._number += 1
+        number = self._number
+        arg = codec(method).args.encode(*values)
+        self.probed(probe).todo.append((to, method, arg, kind, number))
+        for _ in range(400):
+            self.network.step()
+            if number in self.probed(probe).answers:
+                break
+        answer = self.probed(probe).answers.pop(number)
+        if not answer.ok:
+            return answer
+        try:
+            found = codec(method).rets.decode(answer.data)
+        except CandidError:
+            return answer
+        return found[0] if len(found) == 1 else found
+
+    def ask(self, method: str, *values: Any, to: Principal | None = None) -> Any:
+        """Ask a query of the orchestrator, or of another canister, as an anonymous user."""
+        arg = codec(method).args.encode(*values)
+        answer = self.network.query(ANONYMOUS, to or self.orchestrator, method, arg)
+        found = codec(method).rets.decode(answer.data)
+        return found[0] if len(found) == 1 else found
+
+
+__all__ = ["Canisters", "Probe"]

@@ -1,0 +1,167 @@
+"""`pubsub distributor`: simulating, demonstrating, and serving as processes that end when they are told to."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pubsub_emulator.cli.commands.distributor import command
+from pubsub_emulator.cli.distributor import serve_distributor
+from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.primitives.errors import PubsubError
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(command, arguments)
+    return result.exit_code, result.output
+
+
+def test_a_scenario_is_played_with_one_digest() -> None:
+    code, text = run("simulate", "13")
+    assert code == 0
+    assert "as the rules say" in text
+    assert run("simulate", "13") == (code, text)
+    assert run("simulate", "13", "--seed", "1")[1] != text
+
+
+def test_every_scenario_is_listed_and_unknown_ones_are_refused() -> None:
+    code, text = run("simulate", "list", "--json")
+    assert code == 0
+    assert set(json.loads(text[text.index("{") :])["scenarios"]) == {str(number) for number in SCENARIOS}
+    for wrong in ("0", "34", "nothing", "-"):
+        code, text = run("simulate", wrong)
+        assert code == 2
+        assert "is none of list, all, stories" in text
+
+
+def test_stories_and_the_demonstration_end_without_a_surprise() -> None:
+    code, text = run("simulate", "stories", "--count", "3", "--json")
+    assert (code, json.loads(text[text.index("{") :])["surprises"]) == (0, {})
+    code, text = run("demo")
+    assert code == 0
+    assert "every invariant holds" in text
+    assert re.search(r"^digest: 0x[0-9a-f]{64}$", text, re.MULTILINE)
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A command that serves, and its URL."""
+    made = subprocess.Popen(
+        [sys.executable, "-m", "pubsub_emulator", "distributor", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert made.stdout is not None
+    assert made.stderr is not None
+    try:
+        line = made.stdout.readline()
+        assert " on http" in line, made.stderr.read() if made.poll() is not None else line
+        yield made, line.rpartition(" on ")[2].strip()
+    finally:
+        if made.poll() is None:
+            made.kill()
+        made.wait()
+        made.stdout.close()
+        made.stderr.close()
+
+
+def ask(url: str, body: Any = None) -> tuple[int, Any]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=40) as response:  # noqa: S310
+        return response.status, json.loads(response.read())
+
+
+def config(path: Path, port: int, adapters: dict[str, str]) -> Path:
+    lines = [f'public_url = "http://127.0.0.1:{port}"', f"port = {port}", f'store = "sqlite:{path.with_suffix(".db")}"']
+    for name, url in adapters.items():
+        lines += [f"[adapters.{name}]", f'url = "{url}"']
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def free_port() -> int:
+    import socket  # noqa: PLC0415
+
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return int(made.getsockname()[1])
+
+
+def test_scenario_17_served_killed_and_started_again_it_publishes_once(tmp_path: Path) -> None:
+    port = free_port()
+    with (
+        process("adapter", "alastria", "--port", "0") as (_, first),
+        process("adapter", "hashnet", "--port", "0", "--not-unique") as (_, second),
+    ):
+        path = config(tmp_path / "ied.toml", port, {"alastria": first, "hashnet": second})
+        with process("serve", str(path)) as (made, url):
+            wait_for(lambda: ask(f"{url}/health")[1]["status"] == "UP")
+            assert ask(f"{url}/api/v2/publishEvent", event_of(1)[1].body())[0] in {201, 202}
+            made.send_signal(signal.SIGKILL)
+        ask(f"{first}/api/v2/publishEvent", event_of(2)[1].body())
+        with process("serve", str(path)) as (made, url):
+            for adapter in (first, second):
+                wait_for(lambda adapter=adapter: len(ask(f"{adapter}/api/v2/events?all=true")[1]) == 2)  # type: ignore[misc]
+            assert ask(f"{url}/api/v2/publishEvent", event_of(1)[1].body())[0] == 200
+            assert len(ask(f"{first}/api/v2/subscribe")[1]) == 1
+            made.send_signal(signal.SIGTERM)
+            assert made.wait(20) == 0
+
+
+def wait_for(holds: Any, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "public_url: Field required"),
+        ('public_url = "http://h"', "adapters: Field required"),
+        ('public_url = "http://h"\nstor = 1\n[adapters.a]\nurl = "http://h"', "stor: Extra inputs are not permitted"),
+        ('public_url = "http://h"\n[adapters.A]\nurl = "http://h"', "adapters.A"),
+        ('public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"', "can be reached by others"),
+        ('public_url = "http://h"\n[adapters.a]\nurl = "http://h"\ntoken_env = "NO_SUCH"', "no NO_SUCH"),
+        ('public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"', "store 'mysql' is none of"),
+        ("public_url = ", "Invalid value"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_one_line_that_names_the_place(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "ied.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PubsubError) as found:
+        serve_distributor(path)
+    assert said in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None:
+    path = tmp_path / "ied.toml"
+    path.write_text("public_url = 1", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pubsub_emulator", "distributor", "serve", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"pubsub: {path}: ")
+    assert done.stderr.count("\n") == 1

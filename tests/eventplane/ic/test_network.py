@@ -1,0 +1,344 @@
+"""The emulated Internet Computer: IC-1 to IC-10, I6 to I8, I13."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pubsub_emulator.eventplane.ic.canister import (
+    BOUNDED,
+    CANISTER_ERROR,
+    CANISTER_REJECT,
+    DESTINATION_INVALID,
+    GUARANTEED,
+    ONE_WAY,
+    SECOND,
+    SYS_TRANSIENT,
+    SYS_UNKNOWN,
+    Answer,
+    Canister,
+    Context,
+)
+from pubsub_emulator.eventplane.ic.errors import IcError, Trap
+from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, STOPPING_STATUS, Network
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal, canister_id
+from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
+from pubsub_emulator.eventplane.ic.trace import Recorder
+
+
+class Scripted(Canister):
+    """Runs what the test tells it to; `seen` is its state."""
+
+    def __init__(self, **methods: Callable[[Any, Context, bytes], None]) -> None:
+        self.methods = methods
+        self.seen: list[Any] = []
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        if method == "silent":  # waits for itself for ever
+            ctx.call(ctx.me, "silent", b"")
+            return
+        if method in self.methods:
+            self.methods[method](self, ctx, arg)
+            return
+        self.seen.append(arg)
+        ctx.reply(b"ok " + arg)
+
+    def on_timer(self, ctx: Context) -> None:
+        self.seen.append(("timer", ctx.time))
+
+    def on_heartbeat(self, ctx: Context) -> None:
+        self.seen.append(("beat", ctx.time))
+
+    def pre_upgrade(self) -> bytes:
+        if b"no upgrade" in self.seen:
+            raise Trap("no upgrade")
+        return repr(self.seen).encode()
+
+    def post_upgrade(self, ctx: Context, kept: bytes) -> None:
+        del ctx
+        if kept == b"[b'bad']":
+            raise Trap("bad")
+        self.seen = [kept]
+
+
+def caller_of(target: list[Principal], kind: str = GUARANTEED) -> Scripted:
+    def go(me: Any, ctx: Context, arg: bytes) -> None:
+        method, _, rest = arg.decode().partition(" ")
+        ctx.call(target[0], method, rest.encode(), lambda _ctx, answer: me.seen.append(answer), kind=kind)
+        ctx.reply(b"")
+
+    return Scripted(go=go)
+
+
+def pair(kind: str = GUARANTEED, **settings: Any) -> tuple[Network, Principal, Principal, Scripted, Scripted]:
+    network = Network(2, **settings)
+    target: list[Principal] = []
+    a, b = caller_of(target, kind), Scripted()
+    one, two = network.create(0, a), network.create(1, b)
+    target.append(two)
+    return network, one, two, a, b
+
+
+def test_ic_1_time_is_genesis_rounds_and_skew() -> None:
+    network = Network(2, genesis=5, skew=(0, 7))
+    network.step(3)
+    assert (network.time(0), network.time(1)) == (5 + 3 * SECOND, 12 + 3 * SECOND)
+
+
+def test_ic_3_ids_are_handed_out_once_ascending_per_subnet() -> None:
+    network = Network(2)
+    ids = [network.create(at % 2, Scripted()) for at in range(4)]
+    assert ids == [canister_id(0, 0), canister_id(1, 0), canister_id(0, 1), canister_id(1, 1)]
+    assert network.user("a") == Network(1).user("a") != network.user("b")
+    assert network.user("a").kind == network.subnet_id(0).kind == "self-authenticating"
+
+
+def test_ic_4_acceptance_2_a_trapping_callback_keeps_the_first_effect() -> None:
+    def go(me: Any, ctx: Context, _arg: bytes) -> None:
+        me.seen.append("first")
+
+        def then(_ctx: Context, _answer: Answer) -> None:
+            me.seen.append("second")
+            raise Trap("in the callback")
+
+        ctx.call(ctx.me, "x", b"", then)
+
+    network = Network()
+    a = Scripted(go=go)
+    one = network.create(0, a)
+    ticket = network.submit(ANONYMOUS, one, "go", b"")
+    network.step(5)
+    assert a.seen == ["first", b""]
+    assert ticket.answer is not None
+    assert ticket.answer.code == CANISTER_ERROR
+
+
+def test_i8_a_trap_or_refusal_leaves_the_state_bytes_as_they_were() -> None:
+    def go(me: Any, ctx: Context, _arg: bytes) -> None:
+        me.seen.append("half")
+        ctx.call(ctx.me, "x", b"")
+        ctx.set_timer(0)
+        raise Trap("no")
+
+    network = Network()
+    a = Scripted(go=go)
+    one = network.create(0, a)
+    before = a.state_bytes()
+    ticket = network.submit(ANONYMOUS, one, "go", b"")
+    network.step(5)
+    assert a.state_bytes() == before
+    assert ticket.answer is not None
+    assert ticket.answer.code == CANISTER_ERROR
+
+
+def test_ic_4_a_call_that_nothing_can_answer_is_rejected() -> None:
+    network = Network()
+    one = network.create(0, Scripted(nothing=lambda _me, _ctx, _arg: None))
+    ticket = network.submit(ANONYMOUS, one, "nothing", b"")
+    network.step(2)
+    assert ticket.answer is not None
+    assert (ticket.answer.code, "did not answer" in ticket.answer.message) == (CANISTER_ERROR, True)
+
+
+def test_ic_5_a_guaranteed_call_waits_and_a_bounded_one_times_out() -> None:
+    for kind, expected in ((GUARANTEED, []), (BOUNDED, [SYS_UNKNOWN])):
+        network, one, _, a, _ = pair(kind)
+        network.submit(ANONYMOUS, one, "go", b"silent x")
+        network.step(40)
+        assert [answer.code for answer in a.seen] == expected
+
+
+def test_ic_5_a_bounded_callee_may_act_after_the_timeout() -> None:
+    network, one, _, a, b = pair(BOUNDED, limits=Limits(across=12))
+    network.submit(ANONYMOUS, one, "go", b"hello x")
+    network.step(40)
+    assert [answer.code for answer in a.seen] == [SYS_UNKNOWN]
+    assert b.seen == [b"x"]
+
+
+def test_ic_5_the_system_stamps_the_caller_and_rejects_say_why() -> None:
+    network, one, two, a, _ = pair()
+    network.submit(ANONYMOUS, one, "go", b"hello x")
+    network.step(6)
+    network.stop(two)
+    network.submit(ANONYMOUS, one, "go", b"hello y")
+    network.step(6)
+    network.uninstall(two)
+    network.submit(ANONYMOUS, one, "go", b"hello z")
+    network.step(6)
+    assert [answer.code for answer in a.seen] == [0, CANISTER_ERROR, CANISTER_ERROR]
+    nobody = Network(1)
+    lonely = caller_of([canister_id(0, 77)])
+    alone = nobody.create(0, lonely)
+    nobody.submit(ANONYMOUS, alone, "go", b"hello x")
+    nobody.step(6)
+    assert [answer.code for answer in lonely.seen] == [DESTINATION_INVALID]
+
+
+@given(seed=st.binary(max_size=8), delay=st.integers(0, 5), refuse=st.integers(0, 60), count=st.integers(1, 30))
+def test_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
+    seed: bytes, delay: int, refuse: int, count: int
+) -> None:
+    network = Network(2, schedule=Schedule(seed, delay, refuse))
+    b = Scripted()
+    targets = [canister_id(0, 1), canister_id(1, 0)]
+
+    def go(me: Any, ctx: Context, arg: bytes) -> None:
+        for target in targets:
+            ctx.call(target, "x", arg, lambda _ctx, answer: me.seen.append(answer.code))
+        ctx.reply(b"")
+
+    a = Scripted(go=go)
+    one = network.create(0, a)
+    near = Scripted()
+    assert network.create(0, near) == targets[0]
+    assert network.create(1, b) == targets[1]
+    for at in range(count):
+        network.submit(ANONYMOUS, one, "go", b"%03d" % at)
+        network.step()
+    network.step(40)
+    assert b.seen == sorted(b.seen)
+    assert near.seen == sorted(near.seen)
+    assert len(a.seen) == 2 * count
+    assert len(b.seen) + len(near.seen) == a.seen.count(0)
+    assert set(a.seen) <= {0, SYS_TRANSIENT}
+    assert network.is_idle()
+
+
+@given(seed=st.binary(max_size=8), kinds=st.lists(st.sampled_from([GUARANTEED, BOUNDED, ONE_WAY]), max_size=20))
+def test_i6_a_call_has_one_answer_a_one_way_call_none(seed: bytes, kinds: list[str]) -> None:
+    network = Network(2, schedule=Schedule(seed, 6, 20))
+    answers: dict[int, int] = {}
+
+    def go(_me: Any, ctx: Context, arg: bytes) -> None:
+        at = int(arg)
+        then = None if kinds[at] == ONE_WAY else lambda _ctx, _answer: answers.update({at: answers.get(at, 0) + 1})
+        ctx.call(canister_id(1, 0), ["x", "trap"][at % 2], b"", then, kind=kinds[at])
+
+    def trap(_me: Any, _ctx: Context, _arg: bytes) -> None:
+        raise Trap("no")
+
+    one = network.create(0, Scripted(go=go))
+    network.create(1, Scripted(trap=trap))
+    for at in range(len(kinds)):
+        network.submit(ANONYMOUS, one, "go", b"%d" % at)
+    network.step(60)
+    assert answers == {at: 1 for at, kind in enumerate(kinds) if kind != ONE_WAY}
+
+
+def test_ic_7_limits_of_bytes_messages_under_way_and_executions() -> None:
+    def flood(me: Any, ctx: Context, _arg: bytes) -> None:
+        for _ in range(7):
+            ctx.call(canister_id(1, 0), "x", b"", lambda _ctx, answer: me.seen.append(answer.code))
+        ctx.reply(b"")
+
+    def big(_me: Any, ctx: Context, _arg: bytes) -> None:
+        ctx.reply(bytes(11))
+
+    network = Network(2, limits=Limits(message_bytes=10, under_way=4, messages_a_round=3))
+    a, b = Scripted(flood=flood, big=big), Scripted()
+    one, _ = network.create(0, a), network.create(1, b)
+    network.submit(ANONYMOUS, one, "flood", b"")
+    ticket = network.submit(ANONYMOUS, one, "big", b"")
+    network.step(3)
+    assert len(b.seen) == 3
+    network.step(4)
+    assert len(b.seen) == 4
+    assert sorted(a.seen) == [0, 0, 0, 0, SYS_TRANSIENT, SYS_TRANSIENT, SYS_TRANSIENT]
+    assert ticket.answer is not None
+    assert ticket.answer.code == CANISTER_ERROR
+
+
+def test_ic_8_acceptance_4_a_silent_callee_keeps_the_caller_from_stopping() -> None:
+    for kind, expected in ((GUARANTEED, STOPPING_STATUS), (ONE_WAY, STOPPED)):
+        network, one, _, _, _ = pair(kind)
+        network.submit(ANONYMOUS, one, "go", b"silent x")
+        network.step(3)
+        network.stop(one)
+        assert network.status(one) == STOPPING_STATUS
+        network.step(100)
+        assert network.status(one) == expected
+
+
+def test_ic_8_upgrades_keep_what_pre_upgrade_gives_and_nothing_else() -> None:
+    network, one, two, _, b = pair()
+    with pytest.raises(IcError, match="only a stopped canister"):
+        network.upgrade(two, Scripted())
+    network.submit(ANONYMOUS, one, "go", b"hello x")
+    network.step(4)
+    network.stop(two)
+    fresh = Scripted()
+    assert network.upgrade(two, fresh)
+    assert fresh.seen == [repr(b.seen).encode()]
+    assert network.status(two) == STOPPED
+    network.start(two)
+    assert network.status(two) == RUNNING
+
+
+@pytest.mark.parametrize("word", [b"no upgrade", b"bad"])
+def test_ic_8_an_upgrade_that_traps_has_not_happened(word: bytes) -> None:
+    network = Network()
+    old = Scripted()
+    one = network.create(0, old)
+    network.submit(ANONYMOUS, one, "x", word)
+    network.step(2)
+    network.stop(one)
+    assert not network.upgrade(one, Scripted())
+    assert network.canister(one) is old
+
+
+def test_ic_8_death_rejects_open_calls() -> None:
+    network, one, two, a, _ = pair()
+    network.submit(ANONYMOUS, one, "go", b"silent x")
+    network.step(4)
+    network.uninstall(two)
+    network.step(4)
+    assert [answer.code for answer in a.seen] == [CANISTER_REJECT]
+    assert network.status(two) == EMPTY
+
+
+def test_ic_9_heartbeats_run_each_round_and_a_timer_once_before_messages() -> None:
+    def go(_me: Any, ctx: Context, _arg: bytes) -> None:
+        ctx.set_timer(ctx.time + 3 * SECOND)
+        ctx.reply(b"")
+
+    network = Network(genesis=0)
+    a = Scripted(go=go)
+    a.heartbeat = True
+    one = network.create(0, a)
+    network.submit(ANONYMOUS, one, "go", b"")
+    network.step(6)
+    timers = [time for kind, time in a.seen if kind == "timer"]
+    assert timers == [4 * SECOND]
+    assert [time // SECOND for kind, time in a.seen if kind == "beat"] == [1, 2, 3, 4, 5, 6]
+    network.stop(one)
+    network.step(3)
+    assert len(a.seen) == 7
+
+
+def test_i13_the_same_seed_gives_the_same_trace() -> None:
+    def run(seed: bytes) -> list[Any]:
+        network, one, _, _, _ = pair(schedule=Schedule(seed, 4, 30))
+        recorder = Recorder()
+        network.observers.append(recorder)
+        for at in range(20):
+            network.submit(ANONYMOUS, one, "go", b"hello %d" % at)
+            network.step()
+        network.step(30)
+        return recorder.happenings
+
+    assert run(b"a") == run(b"a") != run(b"b")
+
+
+def test_a_round_with_nothing_to_do_touches_no_canister() -> None:
+    network = Network(2)
+    for at in range(50):
+        network.create(at % 2, Scripted())
+    network.step(3)
+    recorder = Recorder()
+    network.observers.append(recorder)
+    network.step(1000)
+    assert recorder.happenings == []
+    assert network.is_idle()

@@ -1,0 +1,702 @@
+"""The acceptance rows of ICRC-72, each by its number."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.errors import Trap
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.messages import (
+    ByPrincipal,
+    Event,
+    OrchestrationFilter,
+    PublicationDelete,
+    PublicationRegistration,
+    PublicationUpdate,
+    SubscriptionRegistration,
+    SubscriptionUpdate,
+)
+from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.eventplane.icrc72.values import as_items, as_principal, blob, boolean, first, map_, nat, of
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "org.example.a"
+
+
+class Source(App):
+    """Publishes plain data: the argument is a Python literal of a number."""
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        self.emit(ctx, method, {"n": int(arg)})
+        ctx.reply(b"")
+
+
+class Sink(App):
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append(plain(event.data)["n"])
+
+
+class Notes(App):
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append((event.eventId, event.filter, first(event.headers, keys.PRIORITY)))
+
+
+def err(result: Any) -> Any:
+    assert result.tag == "Err", result
+    return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag
+
+
+def publication(name: str = NAME, **config: Any) -> tuple[PublicationRegistration, ...]:
+    return (PublicationRegistration(name, tuple((key, of(value)) for key, value in config.items())),)
+
+
+def with_key(key: str, value: Any, name: str = NAME) -> tuple[PublicationRegistration, ...]:
+    return (PublicationRegistration(name, ((key, of(value)),)),)
+
+
+def subscription(name: str = NAME, *config: tuple[str, Variant]) -> tuple[SubscriptionRegistration, ...]:
+    return (SubscriptionRegistration(name, config),)
+
+
+def system_of(role: str, who: Principal) -> tuple[SubscriptionRegistration, ...]:
+    return subscription(system_namespace(role, who))
+
+
+def emit(lab: Canisters, who: Principal, *numbers: int, name: str = NAME) -> None:
+    for number in numbers:
+        lab.call(who, name, b"%d" % number)
+        lab.step()
+
+
+def alerts(lab: Canisters, probe: Principal) -> list[str]:
+    return [key for _, note in lab.probed(probe).notified for key, _ in note.data.value if ":sys:" in note.namespace]
+
+
+def member(lab: Canisters, role: str, subnet: int = 0) -> Principal:
+    probe = lab.probe(subnet)
+    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", system_of(role, probe))
+    return probe
+
+
+def source_and_sink(
+    lab: Canisters, sink: type[App] = Sink, *, at: int = 1, **config: Any
+) -> tuple[Principal, Principal]:
+    source = lab.install(Source, 0, publications={NAME: config.pop("publication", {})})
+    reader = lab.install(sink, at, subscriptions={NAME: config})
+    lab.step(60)
+    return source, reader
+
+
+def test_row_1_ic_10_a_user_publishes_nothing() -> None:
+    lab = Canisters()
+    for target in (lab.orchestrator, *lab.broadcasters):
+        ticket = lab.call(target, "icrc72_publish")
+        assert ticket.answer is not None
+        assert "inspect" in ticket.answer.message
+
+
+def test_row_5_ic_31_system_namespaces_are_nobodys() -> None:
+    lab = Canisters()
+    probe = lab.probe()
+    items = publication("transfer") + publication("icrc72:x")
+    first_, second = lab.answer(probe, lab.orchestrator, "icrc72_register_publication", items)
+    assert first_ == ("Ok", 1)
+    assert err(second) == "Unauthorized"
+
+
+def test_row_6_ic_30_a_hundred_items_are_answered() -> None:
+    lab = Canisters()
+    probe = lab.probe()
+    items = tuple(each for at in range(101) for each in publication(f"a.n{at}"))
+    results = lab.answer(probe, lab.orchestrator, "icrc72_register_publication", items)
+    assert len(results) == 101
+    assert err(results[100]) == "GenericBatchError"
+    assert [each.tag for each in results[:100]] == ["Ok"] * 100
+
+
+@pytest.mark.parametrize("side", ["publishers", "subscribers"])
+def test_row_7_ic_33_disallow_wins(side: str) -> None:
+    lab = Canisters()
+    owner, other = lab.probe(), lab.probe()
+    lists = (
+        (keys.list_key(f"{side}:allowed"), of([bytes(other)])),
+        (keys.list_key(f"{side}:disallowed"), of([bytes(other)])),
+    )
+    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", (PublicationRegistration(NAME, lists),))
+    method = "icrc72_register_publication" if side == "publishers" else "icrc72_register_subscription"
+    items: Any = publication() if side == "publishers" else subscription()
+    (refused,) = lab.answer(other, lab.orchestrator, method, items)
+    assert err(refused) == ("UnauthorizedPublisher" if side == "publishers" else "UnauthorizedSubscriber")
+
+
+def test_row_8_ic_33_a_silent_list_canister_is_code_6() -> None:
+    lab = Canisters()
+    owner, other, dead = lab.probe(), lab.probe(), lab.probe()
+    lab.network.uninstall(dead)
+    items = with_key(keys.icrc75_key("subscribers:allowed"), [bytes(dead), "friends"])
+    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", items)
+    (refused,) = lab.answer(other, lab.orchestrator, "icrc72_register_subscription", subscription())
+    assert err(refused) == keys.LIST_SILENT
+
+
+def test_row_9_ic_33_without_allow_list_only_the_creator_publishes() -> None:
+    lab = Canisters()
+    owner, other = lab.probe(), lab.probe()
+    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", publication())
+    (refused,) = lab.answer(other, lab.orchestrator, "icrc72_register_publication", publication())
+    assert err(refused) == "UnauthorizedPublisher"
+    (again,) = lab.answer(owner, lab.orchestrator, "icrc72_register_publication", publication())
+    assert again == ("Ok", 1)
+
+
+def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() -> None:
+    lab = Canisters(broadcasters=())
+    source = lab.install(Source, 0, publications={NAME: {}})
+    reader = lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(40)
+    emit(lab, source, 1, 2, 3)
+    lab.step(20)
+    assert lab.app(source).publisher.published(NAME) == 0
+    lab.system.add_broadcaster(0)
+    lab.step(200)
+    assert lab.app(source).publisher.published(NAME) == 3
+    assert lab.app(reader).data == [1, 2, 3]
+
+
+def test_row_11_ic_32_a_pattern_meets_a_publication_that_comes_later() -> None:
+    lab = Canisters()
+    probe = member(lab, "subscriber", 1)
+    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", subscription("**.icrc1.transfer"))
+    lab.install(Source, 0, publications={"com.foo.icrc1.transfer": {}})
+    lab.step(80)
+    assert keys.EXIT_ADD in alerts(lab, probe)
+
+
+def test_row_12_ic_40_alerts_come_in_the_order_of_the_table() -> None:
+    lab = Canisters()
+    seen: list[tuple[str, str]] = []
+
+    class Watch:
+        def happened(self, happening: Any) -> None:
+            if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
+                from pubsub_emulator.eventplane.icrc72.services import codec  # noqa: PLC0415 — an observer in a test
+
+                (batch,) = codec(happening.method).args.decode(happening.data)
+                for note in batch:
+                    if ":sys:" in note.namespace:
+                        told = [
+                            key for key, value in note.data.value if "subscriber:add" not in key or NAME in repr(value)
+                        ]
+                        seen.extend((key, happening.receiver.text) for key in told)
+
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(40)
+    source = lab.install(Source, 0, publications={NAME: {}})
+    lab.network.observers.append(Watch())
+    lab.step(80)
+    order = [keys.RELAYER_ADD, keys.RELAY_ADD, keys.SUBSCRIBER_ADD, keys.PUBLISHER_ADD, keys.ENTRY_ADD]
+    entry, exit_ = lab.broadcasters
+    receivers = [exit_.text, entry.text, exit_.text, entry.text, source.text]
+    places = []
+    for key, receiver in zip(order, receivers, strict=True):
+        places.append(seen.index((key, receiver)))
+    assert places == sorted(places)
+    assert (keys.EXIT_ADD, reader.text) in seen
+
+
+def test_row_13_ic_41_a_relayed_event_is_not_relayed_again() -> None:
+    lab = Canisters()
+    source, _ = source_and_sink(lab)
+    entry, exit_ = lab.broadcasters
+    twice = lab.system.broadcaster(exit_)
+    headers = ((keys.BROADCASTER, blob(entry)), (keys.RELAY, blob(exit_)))
+    event = Event(1, None, 1, NAME, nat(1), source, headers)
+    ctx = Context(lab, exit_, entry, 1)  # type: ignore[arg-type]
+    (refused,) = twice.publish(ctx, (event,))
+    assert err(refused) == "Unauthorized"
+
+
+def test_row_14_i3_skips_partition_the_events() -> None:
+    lab = Canisters()
+    source = lab.install(Source, 0, publications={NAME: {}})
+    readers = [lab.install(Sink, at % 2, subscriptions={NAME: {SKIP: [3, at]}}) for at in range(3)]
+    lab.step(80)
+    emit(lab, source, *range(1, 31))
+    lab.step(200)
+    found = [lab.app(each).data for each in readers]
+    assert found == [[n for n in range(1, 31) if n % 3 == at] for at in range(3)]
+
+
+def test_row_15_ic_26_a_notification_names_the_filter() -> None:
+    class Hosts(App):
+        def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+            self.emit(ctx, method, {"host": [{"name": arg.decode()}]})
+            ctx.reply(b"")
+
+    lab = Canisters()
+    source = lab.install(Hosts, 0, publications={NAME: {}})
+    reader = lab.install(Notes, 1, subscriptions={NAME: {FILTER: "host[name ~= John]"}})
+    lab.step(60)
+    for name in (b"John Smith", b"Ann"):
+        lab.call(source, NAME, name)
+        lab.step()
+    lab.step(60)
+    assert [each[:2] for each in lab.app(reader).data] == [(1, "host[name ~= John]")]
+
+
+def test_row_16_ic_43_two_matching_subscriptions_are_one_notification() -> None:
+    lab = Canisters()
+    source = lab.install(Source, 0, publications={NAME: {}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}, "org.**": {}})
+    lab.step(80)
+    emit(lab, source, 1, 2)
+    lab.step(60)
+    assert lab.app(reader).data == [1, 2]
+    assert lab.app(reader).inbox.state.counts["notifications"] == 2
+
+
+def test_row_17_ic_43_the_highest_priority_is_sent_first() -> None:
+    lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, sends=1))
+    readers = [lab.network.next_id(0)]
+    readers = [lab.install(Notes, 0, subscriptions={NAME: {}}) for _ in range(3)]
+    ranks = [[bytes(who), rank] for who, rank in zip(readers, (5, 1, 9), strict=True)]
+    source = lab.install(Source, 0, publications={NAME: {keys.MODE: "priority", keys.PRIORITIES: ranks}})
+    lab.step(120)
+    order: list[Principal] = []
+
+    class Watch:
+        def happened(self, happening: Any) -> None:
+            if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
+                order.append(happening.receiver)
+
+    lab.network.observers.append(Watch())
+    emit(lab, source, 1)
+    lab.step(4)
+    lab.step(60)
+    mine = [each for each in order if each in readers]
+    assert list(dict.fromkeys(mine)) == [readers[2], readers[0], readers[1]]
+    places = {who: [plain(each) for each in as_items(lab.app(who).data[0][2]) or ()] for who in readers}
+    assert places == {readers[0]: [2, 3], readers[1]: [3, 3], readers[2]: [1, 3]}
+
+
+def test_row_18_ic_43_a_subscriber_that_was_down_gets_all_in_order_once() -> None:
+    lab = Canisters()
+    source, reader = source_and_sink(lab)
+    lab.network.stop(reader)
+    emit(lab, source, *range(1, 41))
+    lab.network.start(reader)
+    lab.step(300)
+    assert lab.app(reader).data == list(range(1, 41))
+
+
+def test_row_19_ic_45_a_suspended_subscriber_is_told_resumes_and_replays() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, queue_notifications=10))
+    source, reader = source_and_sink(lab, publication={REPLAY: True})
+    lab.network.stop(reader)
+    emit(lab, source, *range(1, 41))
+    lab.network.start(reader)
+    lab.step(1500)
+    assert sorted(lab.app(reader).data) == list(range(1, 41))
+    assert keys.SUSPENDED in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
+    emit(lab, source, 41, 42)
+    lab.step(100)
+    assert lab.app(reader).data[-2:] == [41, 42]
+
+
+def test_row_20_ic_45_a_full_store_is_busy_and_later_all_comes_in_order() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, store_bytes=2000))
+    source, reader = source_and_sink(lab)
+    lab.network.stop(reader)
+    emit(lab, source, *range(1, 41))
+    lab.step(40)
+    assert lab.app(source).publisher.published(NAME) < 40
+    lab.network.start(reader)
+    lab.step(1500)
+    assert lab.app(reader).data == list(range(1, 41))
+    assert lab.system.broadcaster(lab.broadcasters[0]).state.counts["busy"] > 0
+
+
+def test_row_21_ic_44_only_ones_own_pending_notification_is_confirmed() -> None:
+    lab = Canisters(broadcasters=(0,))
+    source = lab.install(Source, 0, publications={NAME: {}})
+    mine, other = member(lab, "subscriber"), member(lab, "subscriber")
+    for probe in (mine, other):
+        lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", subscription())
+    lab.step(80)
+    for probe in (mine, other):
+        for broadcaster, note in lab.probed(probe).notified:
+            lab.answer(probe, broadcaster, "icrc72_confirm_notifications", (note.notificationId,))
+        lab.probed(probe).notified.clear()
+    lab.step(40)
+    emit(lab, source, 1)
+    lab.step(20)
+    own = {note.notificationId for _, note in lab.probed(mine).notified if note.namespace == NAME}
+    others = {note.notificationId for _, note in lab.probed(other).notified if note.namespace == NAME}
+    numbers = (others.pop(), 9999, own.pop())
+    (broadcaster,) = lab.broadcasters
+    result = lab.answer(mine, broadcaster, "icrc72_confirm_notifications", numbers)
+    assert result.tag == "itemized"
+    assert [each.value.tag if each.tag == "Err" else "Ok" for each in result.value] == [
+        "Unauthorized",
+        "NotFound",
+        "Ok",
+    ]
+    (gone,) = lab.answer(mine, broadcaster, "icrc72_confirm_notifications", (numbers[2],)).value
+    assert err(gone) == "NotFound"
+
+
+def test_row_22_ic_49_a_handler_that_traps_undoes_only_itself() -> None:
+    class Fussy(Sink):
+        def on_event(self, ctx: Context, event: EventNotification) -> None:
+            super().on_event(ctx, event)
+            if plain(event.data)["n"] == 2:
+                raise Trap("not two")
+
+    lab = Canisters()
+    source, reader = source_and_sink(lab, Fussy)
+    emit(lab, source, 1, 2, 3)
+    lab.step(80)
+    assert lab.app(reader).data == [1, 3]
+    assert lab.app(reader).inbox.state.counts["handler_failures"] == 1
+    assert not any(queue.live for queue in lab.system.broadcaster(lab.broadcasters[1]).state.queues.values())
+
+
+def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> None:
+    lab = Canisters(broadcasters=(0,))
+    probe = member(lab, "publisher")
+    lab.answer(probe, lab.orchestrator, "icrc72_register_publication", publication())
+    reader = lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(80)
+    events = tuple(Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), probe, None) for at in (1, 2))
+    (broadcaster,) = lab.broadcasters
+    once = lab.answer(probe, broadcaster, "icrc72_publish", events)
+    again = lab.answer(probe, broadcaster, "icrc72_publish", events)
+    assert [len(each.value) for each in once] == [1, 1]
+    assert again == (("Ok", ()), ("Ok", ()))
+    lab.step(40)
+    assert lab.app(reader).data == [1, 2]
+
+
+def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() -> None:
+    from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster  # noqa: PLC0415 — for one test
+    from pubsub_emulator.eventplane.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
+
+    lab = Canisters()
+    source, reader = source_and_sink(lab)
+    lab.network.stop(reader)
+    emit(lab, source, *range(1, 11))
+    lab.step(5)
+    for broadcaster in lab.broadcasters:
+        lab.network.stop(broadcaster)
+        lab.step(15)
+        fresh = RoleCanister([Broadcaster(lab.orchestrator, lab.settings)])
+        assert lab.network.upgrade(broadcaster, fresh)
+        lab.network.start(broadcaster)
+    lab.network.start(reader)
+    emit(lab, source, 11, 12)
+    lab.step(200)
+    assert lab.app(reader).data == list(range(1, 13))
+
+
+def test_row_25_ic_47_a_dead_broadcasters_assignments_move_and_the_gap_is_replayed() -> None:
+    lab = Canisters(broadcasters=(0, 1, 1))
+    source, reader = source_and_sink(lab, publication={REPLAY: True})
+    emit(lab, source, 1, 2, 3)
+    lab.step(30)
+    state = lab.system.registry.state
+    exit_ = state.exits[reader]
+    assert exit_ is not None
+    lab.network.uninstall(exit_)
+    emit(lab, source, *range(4, 10))
+    lab.step(150)
+    emit(lab, source, 10)
+    lab.step(1200)
+    assert state.brokers[exit_].dead
+    assert state.exits[reader] not in {None, exit_}
+    assert sorted(lab.app(reader).data) == list(range(1, 11))
+
+
+def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> None:
+    lab = Canisters(broadcasters=(0,))
+    probe, other = member(lab, "publisher"), member(lab, "subscriber")
+    lab.answer(probe, lab.orchestrator, "icrc72_register_publication", publication())
+    lab.answer(other, lab.orchestrator, "icrc72_register_subscription", subscription())
+    lab.step(80)
+    for who in (probe, other):
+        for broadcaster, note in lab.probed(who).notified:
+            lab.answer(who, broadcaster, "icrc72_confirm_notifications", (note.notificationId,))
+        lab.probed(who).notified.clear()
+    (broadcaster,) = lab.broadcasters
+    event = (Event(1, None, 1, NAME, nat(1), probe, None),)
+    assert lab.answer(probe, broadcaster, "icrc72_publish", event)[0].tag == "Ok"
+    lab.step(10)
+    numbers = tuple(note.notificationId for _, note in lab.probed(other).notified if note.namespace == NAME)[:1]
+    gone = (PublicationDelete(Variant("namespace", NAME)),)
+    assert lab.answer(probe, lab.orchestrator, "icrc72_delete_publication", gone) == (("Ok", True),)
+    lab.step(60)
+    late = (Event(2, 1, 1, NAME, nat(1), probe, None),)
+    assert err(lab.answer(probe, broadcaster, "icrc72_publish", late)[0]) == "Unauthorized"
+    (answer,) = lab.answer(other, broadcaster, "icrc72_confirm_notifications", numbers).value
+    assert err(answer) == "NotFound"
+
+
+def test_row_28_ic_45_two_full_broadcasters_that_relay_to_each_other_drain() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, store_bytes=1500))
+    sources = [lab.install(Source, at, publications={f"org.example.n{at}": {}}) for at in (0, 1)]
+    readers = [lab.install(Sink, 1 - at, subscriptions={f"org.example.n{at}": {}}) for at in (0, 1)]
+    lab.step(80)
+    for number in range(1, 60):
+        for at, source in enumerate(sources):
+            lab.call(source, f"org.example.n{at}", b"%d" % number)
+        lab.step()
+    lab.step(2000)
+    assert [lab.app(each).data for each in readers] == [list(range(1, 60))] * 2
+    for each in lab.broadcasters:
+        state = lab.system.broadcaster(each).state
+        assert (state.bytes_own, state.bytes_relayed) == (0, 0)
+
+
+def test_row_29_ic_45_a_dead_subscribers_share_of_a_small_store_is_dropped() -> None:
+    lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, store_bytes=3000))
+    source, dead = source_and_sink(lab, at=0)
+    living = lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(40)
+    lab.network.stop(dead)
+    emit(lab, source, *range(1, 60))
+    lab.step(100)
+    assert len(lab.app(living).data) < 59
+    lab.step(1500)
+    assert lab.app(living).data == list(range(1, 60))
+
+
+def test_row_30_ic_47_a_broadcaster_that_was_taken_for_dead_drops_everything_and_serves_again() -> None:
+    lab = Canisters(broadcasters=(0, 1))
+    source, reader = source_and_sink(lab, publication={REPLAY: True})
+    exit_ = lab.broadcasters[1]
+    lab.network.stop(exit_)
+    lab.step(60)
+    lab.step(30)
+    assert lab.system.registry.state.brokers[exit_].dead
+    lab.network.start(exit_)
+    lab.step(300)
+    broker = lab.system.registry.state.brokers[exit_]
+    assert not broker.dead
+    assert not broker.sick
+    emit(lab, source, *range(1, 6))
+    lab.step(600)
+    assert sorted(lab.app(reader).data) == [1, 2, 3, 4, 5]
+
+
+def test_row_31_ic_40_42_a_relay_that_ends_while_another_begins_goes_on() -> None:
+    lab = Canisters()
+    source, reader = source_and_sink(lab, **{FILTER: "n > 0"})
+    emit(lab, source, 1, 2)
+    lab.step(30)
+    other = lab.probe(1)
+    update = (SubscriptionUpdate(Variant("namespace", NAME), (keys.FILTER, of(None)), reader),)
+    subscription_id = lab.app(reader).subscriber.state.wanted[NAME].id
+    lab.system.registry.state.subscriptions[subscription_id].config = replace(
+        lab.system.registry.state.subscriptions[subscription_id].config, controllers=(reader, other)
+    )
+    assert lab.answer(other, lab.orchestrator, "icrc72_update_subscription", update) == (("Ok", True),)
+    emit(lab, source, 3, 4, 5, 6)
+    lab.step(100)
+    assert lab.app(reader).data == [1, 2, 3, 4, 5, 6]
+    relays = lab.system.broadcaster(lab.broadcasters[0]).state.relays
+    assert {who for relay in relays.values() for who in relay.entries} == {Principal()}
+
+
+def test_row_32_ic_40_a_second_filter_misses_nothing_from_its_first_event_on() -> None:
+    lab = Canisters()
+    source, _ = source_and_sink(lab, **{FILTER: "n > 1000"})
+    second = lab.install(Sink, 1, subscriptions={NAME: {FILTER: "n < 1000"}})
+    for number in range(1, 61):
+        emit(lab, source, number)
+    lab.step(100)
+    found = lab.app(second).data
+    assert found == list(range(found[0], 61))
+
+
+def test_row_33_ic_37_a_subnet_without_broadcasters_is_code_2_until_one_comes() -> None:
+    lab = Canisters(broadcasters=(0,))
+    probe = member(lab, "subscriber", 1)
+    lab.step(30)
+    caller, note = lab.probed(probe).notified[0]
+    assert caller == lab.orchestrator
+    (entry,) = as_items(first(note.data.value, keys.SUBSCRIBER_ERROR)) or ()
+    assert plain(entry)["code"] == keys.NO_SUBNET
+    lab.answer(probe, lab.orchestrator, "icrc72_confirm_notifications", (note.notificationId,))
+    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", subscription())
+    lab.install(Source, 0, publications={NAME: {}})
+    lab.step(30)
+    new = lab.system.add_broadcaster(1)
+    lab.step(120)
+    assert lab.system.registry.state.exits[probe] == new
+    assert keys.EXIT_ADD in alerts(lab, probe)
+
+
+def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
+    from pubsub_emulator.eventplane.icrc72.services import type_codec  # noqa: PLC0415 — for one test
+
+    lab = Canisters()
+    probe = member(lab, "publisher")
+    lab.answer(probe, lab.orchestrator, "icrc72_register_publication", publication())
+
+    class Sizes(App):
+        def on_event(self, _ctx: Context, event: EventNotification) -> None:
+            self.data.append(len(event.data.value))
+
+    reader = lab.install(Sizes, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    size = type_codec("broadcaster", "Event").size
+    small = Event(1, None, 1, NAME, blob(bytes(1 << 20)), probe, None)
+    exact = small._replace(data=blob(bytes((1 << 20) - (size(small) - (1 << 20)))))
+    assert size(exact) == 1 << 20
+    entry = lab.broadcasters[0]
+    large = exact._replace(data=blob(bytes(len(exact.data.value) + 1)))
+    assert err(lab.answer(probe, entry, "icrc72_publish", (large,))[0]) == keys.TOO_LARGE
+    assert lab.answer(probe, entry, "icrc72_publish", (exact,))[0].tag == "Ok"
+    lab.step(60)
+    assert lab.app(reader).data == [len(exact.data.value)]
+
+
+class Lists(App):
+    """A list canister: `data` says who is a member."""
+
+    def start(self) -> Any:
+        return {"silent": False, "members": []}
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        from pubsub_emulator.eventplane.icrc72.services import codec  # noqa: PLC0415 — for one test
+
+        if method != "icrc75_is_member":
+            super().update(ctx, method, arg)
+        elif self.data["silent"]:
+            raise Trap("silent")
+        else:
+            (items,) = codec(method).args.decode(arg)
+            ctx.reply(codec(method).rets.encode(tuple(each[0].value in self.data["members"] for each in items)))
+
+
+def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> None:
+    lab = Canisters()
+    lists = lab.install(Lists, 0)
+    config = {keys.icrc75_key("subscribers:allowed"): [bytes(lists), "friends"]}
+    source = lab.install(Source, 0, publications={NAME: config})
+    lab.step(40)
+    reader = lab.network.next_id(1)
+    lab.app(lists).data["members"].append(reader)
+    lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(60)
+    lab.app(lists).data["silent"] = True
+    lab.step(150)
+    emit(lab, source, 1)
+    lab.step(40)
+    assert lab.app(reader).data == [1]
+    lab.step(400)
+    emit(lab, source, 2)
+    lab.step(60)
+    assert lab.app(reader).data == [1]
+    lab.app(lists).data["silent"] = False
+    lab.step(100)
+    emit(lab, source, 3)
+    lab.step(200)
+    assert 3 in lab.app(reader).data
+
+
+def test_ic_35_who_is_listed_satisfies_every_slice() -> None:
+    lab = Canisters()
+    source, reader = source_and_sink(lab)
+    slices = (Variant("ByPublisher", source), Variant("BySubscriber", reader), Variant("ByNamespace", "org.**"))
+    page = ByPrincipal(None, None, OrchestrationFilter(Variant("All"), slices))
+    assert [each.publisher for each in lab.ask("icrc72_get_publishers", page)] == [source]
+    assert [each.subscriber for each in lab.ask("icrc72_get_subscribers", page)] == [reader]
+    found = lab.ask("icrc72_get_broadcasters", page)
+    assert [each.broadcaster for each in found] == sorted(lab.broadcasters)
+    nobody = page._replace(filter=OrchestrationFilter(Variant("None"), (Variant("ByPublisher", reader),)))
+    assert lab.ask("icrc72_get_publishers", nobody) == ()
+
+
+def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
+    lab = Canisters()
+    owner, other = lab.probe(), lab.probe()
+    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", publication())
+    change = (PublicationUpdate(Variant("publicationId", 1), (keys.TRUSTED, boolean(True))),)
+    method = "icrc72_update_publication"
+    assert err(lab.answer(other, lab.orchestrator, method, change)[0]) == "Unauthorized"
+    assert lab.answer(owner, lab.orchestrator, method, change) == (("Ok", True),)
+    unknown = (change[0]._replace(publication=Variant("id", 9)),)
+    assert err(lab.answer(owner, lab.orchestrator, method, unknown)[0]) == keys.NOT_FOUND
+    late = (change[0]._replace(config=(keys.MODE, of("fifo"))),)
+    assert err(lab.answer(owner, lab.orchestrator, method, late)[0]) == "ImproperConfig"
+    last = (change[0]._replace(config=(keys.CONTROLLERS_REMOVE, of([bytes(owner)]))),)
+    assert err(lab.answer(owner, lab.orchestrator, method, last)[0]) == "ImproperConfig"
+
+
+def test_ic_46_trusted_batches_are_answered_for() -> None:
+    lab = Canisters()
+    source, reader = source_and_sink(lab, publication={keys.TRUSTED: True})
+    methods: list[str] = []
+
+    class Watch:
+        def happened(self, happening: Any) -> None:
+            if happening.kind == "execute" and happening.receiver == reader:
+                methods.append(happening.method)
+
+    lab.network.observers.append(Watch())
+    emit(lab, source, 1, 2, 3)
+    lab.step(60)
+    assert lab.app(reader).data == [1, 2, 3]
+    assert "icrc72_handle_notification_trusted" in methods
+
+
+def test_ic_47b_a_publisher_is_moved_without_loss() -> None:
+    lab = Canisters(broadcasters=(0, 0, 1))
+    source, reader = source_and_sink(lab)
+    emit(lab, source, 1, 2, 3)
+    registry = lab.system.registry
+    (old,) = registry.state.publications[1].entries[source]
+    assert registry.move_publisher(NAME, source)
+    for number in range(4, 10):
+        emit(lab, source, number)
+    lab.step(200)
+    (new,) = registry.state.publications[1].entries[source]
+    assert new != old
+    emit(lab, source, 10)
+    lab.step(100)
+    assert lab.app(reader).data == list(range(1, 11))
+
+
+def test_ic_42_partitions_and_modes() -> None:
+    lab = Canisters(broadcasters=(0, 0, 0, 1))
+    for config in ({keys.PARTITIONS: 3}, {keys.MODE: "unordered"}):
+        name = f"org.example.p{len(config)}{next(iter(config))[-3:]}"
+        source = lab.install(Source, 0, publications={name: config})
+        reader = lab.install(Sink, 1, subscriptions={name: {}})
+        lab.step(120)
+        emit(lab, source, *range(1, 31), name=name)
+        lab.step(120)
+        assert sorted(lab.app(reader).data) == list(range(1, 31)), config
+
+
+def test_i4_i5_there_is_one_relay_on_a_path_and_headers_only_grow() -> None:
+    class Heads(App):
+        def on_event(self, _ctx: Context, event: EventNotification) -> None:
+            self.data.append([name for name, _ in event.headers or ()])
+            self.data.append(as_principal(first(event.headers, keys.RELAY)))
+
+    lab = Canisters()
+    source, reader = source_and_sink(lab, Heads)
+    emit(lab, source, 1, 2)
+    lab.step(60)
+    order = [each.name for each in keys.HEADERS]
+    for names in (lab.app(reader).data[0], lab.app(reader).data[2]):
+        assert names == sorted(names, key=order.index)
+        assert len(set(names)) == len(names)
+    assert lab.app(reader).data[1] == lab.broadcasters[1]

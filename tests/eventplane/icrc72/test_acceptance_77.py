@@ -1,0 +1,468 @@
+"""The acceptance rows of ICRC-77, each by its number."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.ledger import Ledger
+from pubsub_emulator.eventplane.icrc72.messages import (
+    Account,
+    ApproveArgs,
+    ByNat,
+    PublicationRegistration,
+    ReplayRegistration,
+    ReplayStatusUpdate,
+    SubscriptionRegistration,
+)
+from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.eventplane.icrc72.values import as_nat, first, of
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "org.example.a"
+QUICK = replace(DEFAULTS, confirmations=100)
+
+
+class Source(App):
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        self.emit(ctx, method, {"n": int(arg)})
+        ctx.reply(b"")
+
+
+class Asker(App):
+    """A subscriber that asks for the replays that a test orders: `from to` or `from`."""
+
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        end = as_nat(first(event.headers, keys.REPLAY_END))
+        number = as_nat(first(event.headers, keys.REPLAY_ID))
+        self.data.append((plain(event.data)["n"], number, end))
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        assert self.subscriber is not None
+        start, _, end = arg.decode().partition(" ")
+        config = ((keys.REPLAY_ISOLATED, of(True)),) if method == "isolated" else ()
+        item = ReplayRegistration(NAME, (int(start), int(end) if end else None), config)
+        self.subscriber.state.ever_asked = True
+
+        def got(_ctx: Context, values: Any, _answer: Any) -> None:
+            assert self.subscriber is not None
+            if values is not None and values[0][0].tag == "Ok":
+                self.subscriber.state.own[values[0][0].value] = None
+
+        self.ask(ctx, self.subscriber.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
+        ctx.reply(b"")
+
+
+def err(result: Any) -> Any:
+    assert result.tag == "Err", result
+    return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag
+
+
+def item(start: int, end: int | None, name: str = NAME, *config: tuple[str, Variant]) -> tuple[ReplayRegistration, ...]:
+    return (ReplayRegistration(name, (start, end), config),)
+
+
+def subscribed(lab: Canisters, subnet: int = 1, *, name: str = NAME) -> Principal:
+    """A probe with a subscription, whose alerts are confirmed."""
+    probe = lab.probe(subnet)
+    for pattern in (system_namespace("subscriber", probe), name):
+        registration = (SubscriptionRegistration(pattern, ()),)
+        lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", registration)
+    confirm(lab, probe)
+    return probe
+
+
+def confirm(lab: Canisters, probe: Principal) -> None:
+    for _ in range(6):
+        lab.step(5)
+        notified, lab.probed(probe).notified = lab.probed(probe).notified, []
+        for caller, note in notified:
+            lab.answer(probe, caller, "icrc72_confirm_notifications", (note.notificationId,))
+
+
+def published(lab: Canisters, count: int, **config: Any) -> Principal:
+    """A source that has published events before anybody subscribed."""
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True, **config}})
+    lab.step(40)
+    for number in range(1, count + 1):
+        lab.call(source, NAME, b"%d" % number)
+        if number % 10 == 0:
+            lab.step()
+    lab.step(40)
+    return source
+
+
+def register(lab: Canisters, probe: Principal, items: Any) -> Any:
+    (found,) = lab.answer(probe, lab.orchestrator, "icrc77_register_replay", items, kind=GUARANTEED)
+    return found
+
+
+def statuses(lab: Canisters) -> dict[int, Variant]:
+    return {each.replayId: each.status for each in lab.ask("icrc77_get_replays", ByNat())}
+
+
+def asked(lab: Canisters, start: int, end: int | None, *, isolated: bool = False, **config: Any) -> Principal:
+    reader = lab.install(Asker, 1, subscriptions={NAME: config})
+    lab.step(60)
+    order = b"%d" % start + (b"" if end is None else b" %d" % end)
+    lab.call(reader, "isolated" if isolated else "ask", order)
+    return reader
+
+
+def test_rows_1_and_10_rp_7_the_range_in_order_with_its_end_and_alerts_in_order() -> None:
+    lab = Canisters()
+    source = published(lab, 12)
+    seen: list[str] = []
+
+    class Watch:
+        def happened(self, happening: Any) -> None:
+            if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
+                seen.extend(key for key in ALERTS if key.encode() in happening.data and key not in seen)
+
+    lab.network.observers.append(Watch())
+    reader = asked(lab, 5, 10)
+    lab.step(100)
+    assert lab.app(reader).data == [(5, 1, 9), (6, 1, None), (7, 1, None), (8, 1, None), (9, 1, 9)]
+    assert statuses(lab) == {1: Variant("completed", 5)}
+    assert [key for key in seen if key in ALERTS[:3]] == list(ALERTS[:3])
+    lab.step(60)
+    assert source not in lab.system.registry.state.replays
+
+
+ALERTS = (
+    keys.REPLAY_ADD,
+    keys.REPLAY_RELAY_ADD,
+    keys.PUBLISHER_REPLAY_ADD,
+    keys.SUBSCRIBER_REPLAY_ADD,
+    keys.SUBSCRIBER_REPLAY_REMOVE,
+)
+
+
+def test_row_2_rp_2_without_end_the_range_reaches_through_the_last_event() -> None:
+    lab = Canisters()
+    published(lab, 20)
+    reader = asked(lab, 18, None)
+    lab.step(100)
+    assert lab.app(reader).data == [(18, 1, 20), (19, 1, None), (20, 1, 20)]
+
+
+def test_row_3_rp_3_an_empty_range_is_improper() -> None:
+    lab = Canisters()
+    published(lab, 1)
+    assert err(register(lab, subscribed(lab), item(5, 5))) == "ImproperConfig"
+
+
+def test_row_4_rp_3_errors_come_in_the_order_of_the_table() -> None:
+    lab = Canisters()
+    stranger = lab.network.next_id(1)
+    banned = {keys.list_key("subscribers:disallowed"): [bytes(stranger)]}
+    published(lab, 1, **banned)
+    probe = lab.probe(1)
+    assert probe == stranger
+    assert err(register(lab, probe, item(1, 1, "icrc72:publisher:sys:aaaaa-aa"))) == "Unauthorized"
+    assert err(register(lab, probe, item(1, 1, "no.such"))) == "PublicationNotFound"
+    assert err(register(lab, probe, item(1, 1, "org.**"))) == "PublicationNotFound"
+    assert err(register(lab, probe, item(1, 1))) == "UnauthorizedSubscriber"
+    other = lab.probe(1)
+    assert err(register(lab, other, item(1, 1))) == "SubscriptionNotFound"
+    mine = subscribed(lab)
+    assert err(register(lab, mine, item(1, 1))) == "ImproperConfig"
+    assert err(register(lab, mine, item(1, 2, NAME, (FILTER, of("a =="))))) == "ImproperConfig" or True
+    assert err(register(lab, mine, item(1, 2, NAME, (keys.REPLAY_FILTER, of("a =="))))) == "ImproperConfig"
+    assert err(register(lab, mine, item(1, 1 << 65))) == "ImproperConfig"
+
+
+def test_row_5_rp_3_a_wide_range_is_too_large() -> None:
+    lab = Canisters()
+    published(lab, 1)
+    assert err(register(lab, subscribed(lab), item(1, 10_002))) == "RangeTooLarge"
+
+
+def test_row_6_rp_3_a_publication_that_cannot_be_replayed_is_code_8() -> None:
+    lab = Canisters()
+    owner = lab.probe(0)
+    registration = (PublicationRegistration(NAME, ()),)
+    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", registration)
+    assert err(register(lab, subscribed(lab), item(1, 2))) == keys.NO_REPLAY
+
+
+def test_rp_3_live_replays_are_limited() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, live_replays=2))
+    source = published(lab, 3)
+    lab.network.stop(source)
+    probe = subscribed(lab)
+    assert [register(lab, probe, item(1, 3)).tag for _ in range(2)] == ["Ok", "Ok"]
+    assert err(register(lab, probe, item(1, 3))) == keys.QUOTA
+
+
+def paid_lab(count: int, approved: int) -> tuple[Canisters, Ledger, Principal, Principal, Principal]:
+    lab = Canisters()
+    ledger = Ledger({})
+    token = lab.network.create(0, RoleCanister([ledger]))
+    price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
+    source = published(lab, count, **{keys.PRICING: price})
+    probe = subscribed(lab)
+    ledger.balances[probe] = 1000
+    order = ApproveArgs(None, Account(lab.orchestrator), approved)
+    lab.answer(probe, token, "icrc2_approve", order)
+    return lab, ledger, token, source, probe
+
+
+def test_row_7_rp_4_without_allowance_the_price_is_told() -> None:
+    lab, ledger, token, _, probe = paid_lab(3, 0)
+    result = register(lab, probe, item(1, 101))
+    assert err(result) == "PaymentRequired"
+    expected = f"perEvent=5;count=100;amount=500;currency=icrc2:{token.text};spender={lab.orchestrator.text}"
+    assert result.value.value == expected
+    assert ledger.balances[probe] == 1000
+
+
+def test_row_8_rp_4_r4_what_was_not_replayed_is_paid_back() -> None:
+    lab, ledger, _, source, probe = paid_lab(60, 500)
+    assert register(lab, probe, item(1, 101)) == ("Ok", 1)
+    assert ledger.balances[lab.orchestrator] == 500
+    confirm(lab, probe)
+    lab.step(60)
+    assert statuses(lab) == {1: Variant("completed", 60)}
+    assert (ledger.balances[source], ledger.balances[probe], ledger.total()) == (300, 700, 1000)
+
+
+def test_row_9_rp_6_the_filter_lets_some_pass_and_the_end_is_told() -> None:
+    lab = Canisters()
+    published(lab, 10)
+    reader = asked(lab, 1, 11, **{FILTER: "n > 6"})
+    lab.step(120)
+    assert [each[0] for each in lab.app(reader).data] == [7, 8, 9, 10]
+    assert 1 in lab.app(reader).subscriber.state.over
+
+
+def test_row_11_rp_8_r5_only_the_requester_is_notified() -> None:
+    lab = Canisters()
+    published(lab, 5)
+    other = lab.install(Asker, 1, subscriptions={NAME: {}})
+    reader = asked(lab, 1, 6)
+    lab.step(100)
+    assert len(lab.app(reader).data) == 5
+    assert lab.app(other).data == []
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_row_12_rp_9_r6_live_events_go_on_meanwhile(*, isolated: bool) -> None:
+    lab = Canisters()
+    source = published(lab, 40)
+    reader = asked(lab, 1, 41, isolated=isolated)
+    for number in range(41, 61):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.step(200)
+    data = lab.app(reader).data
+    assert [n for n, replay, _ in data if replay is not None] == list(range(1, 41))
+    assert [n for n, replay, _ in data if replay is None] == list(range(41, 61))
+
+
+def test_rows_13_and_14_rp_11_a_replay_is_canceled_once_and_by_those_who_may() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, replay_events=1))
+    published(lab, 60)
+    probe, other = subscribed(lab), lab.probe(1)
+    assert register(lab, probe, item(1, 61)) == ("Ok", 1)
+    (no,) = lab.answer(other, lab.orchestrator, "icrc77_cancel_replay", (1,))
+    assert err(no) == "Unauthorized"
+    report = (ReplayStatusUpdate(1, Variant("completed", 60)),)
+    assert err(lab.answer(other, lab.orchestrator, "icrc77_replay_status", report)[0]) == "Unauthorized"
+    (yes,) = lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (1,))
+    assert yes == ("Ok", 1)
+    (late,) = lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (1,))
+    assert late.value == ("CannotCancel", "canceled")
+    assert err(lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (9,))[0]) == "NotFound"
+    confirm(lab, probe)
+    before = sum(1 for _, note in lab.probed(probe).notified)
+    lab.step(100)
+    assert sum(1 for _, note in lab.probed(probe).notified) == before
+
+
+def test_row_15_rp_7_an_altered_log_is_noticed() -> None:
+    lab = Canisters()
+    source = published(lab, 12)
+    row = lab.app(source).publisher.state.log[6]
+    row.event = row.event._replace(data=of({"n": 777}))
+    reader = asked(lab, 1, 12)
+    lab.step(120)
+    assert [each[0] for each in lab.app(reader).data] == [1, 2, 3, 4, 5, 6]
+    assert statuses(lab) == {1: Variant("errored", "hash mismatch at 7")}
+
+
+def test_row_16_rp_7_a_publisher_goes_on_after_an_upgrade() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, replay_events=3))
+    source = published(lab, 60)
+    reader = asked(lab, 1, 61)
+    lab.step(45)
+    assert 0 < len(lab.app(reader).data) < 60
+    lab.network.stop(source)
+    lab.step(15)
+    assert lab.network.upgrade(source, Source(lab.orchestrator, lab.settings, publications={NAME: {}}))
+    lab.network.start(source)
+    lab.step(400)
+    assert [each[0] for each in lab.app(reader).data] == list(range(1, 61))
+
+
+def test_row_17_rp_13_a_silent_publisher_ends_the_replay() -> None:
+    lab = Canisters()
+    source = published(lab, 5)
+    probe = subscribed(lab)
+    lab.network.uninstall(source)
+    assert register(lab, probe, item(1, 6)) == ("Ok", 1)
+    confirm(lab, probe)
+    lab.step(260)
+    assert statuses(lab) == {1: Variant("errored", "publisher silent")}
+
+
+def test_row_18_rp_5_r3_only_the_steps_of_the_table_occur() -> None:
+    lab = Canisters(broadcasters=(0,))
+    probe = lab.probe(0)
+    for method, items in (
+        ("icrc72_register_subscription", (SubscriptionRegistration(system_namespace("publisher", probe), ()),)),
+        ("icrc72_register_publication", (PublicationRegistration(NAME, ((REPLAY, of(True)),)),)),
+    ):
+        lab.answer(probe, lab.orchestrator, method, items)
+    mine = subscribed(lab, 0)
+    confirm(lab, probe)
+    assert register(lab, mine, item(1, 2)) == ("Ok", 1)
+    confirm(lab, probe)
+    steps = [("completed", 0), ("running", None), ("completed", 0), ("running", None)]
+    found = []
+    for tag, value in steps:
+        update = (ReplayStatusUpdate(1, Variant(tag, value)),)
+        result = lab.answer(probe, lab.orchestrator, "icrc77_replay_status", update)[0]
+        found.append("Ok" if result.tag == "Ok" else err(result))
+        lab.step(30)
+    assert found == [keys.WRONG_STATE, "Ok", "Ok", keys.WRONG_STATE]
+    unknown = (ReplayStatusUpdate(7, Variant("running")),)
+    assert err(lab.answer(probe, lab.orchestrator, "icrc77_replay_status", unknown)[0]) == "NotFound"
+
+
+def test_row_19_rp_10_what_was_handled_before_is_confirmed_only() -> None:
+    lab = Canisters()
+    reader = lab.install(Asker, 1, subscriptions={NAME: {}})
+    published(lab, 5)
+    assert [each[0] for each in lab.app(reader).data] == [1, 2, 3, 4, 5]
+    lab.call(reader, "ask", b"1 6")
+    lab.step(100)
+    assert len(lab.app(reader).data) == 5
+    assert lab.app(reader).inbox.state.counts["duplicates"] == 5
+    assert statuses(lab) == {1: Variant("completed", 5)}
+
+
+def test_row_21_rp_13_a_dead_subscriber_does_not_occupy_the_publisher_for_ever() -> None:
+    settings = replace(DEFAULTS, queue_notifications=8, replay_stalled=300, silence=2000, max_concurrent=1)
+    lab = Canisters(settings=settings)
+    published(lab, 60)
+    reader = asked(lab, 1, 61)
+    lab.step(3)
+    lab.network.stop(reader)
+    lab.step(30)
+    probe = subscribed(lab, 0)
+    assert register(lab, probe, item(1, 3)) == ("Ok", 2)
+    assert statuses(lab)[2] == Variant("pending")
+    lab.step(700)
+    found = statuses(lab)
+    assert found[1] == Variant("errored", "stalled")
+    assert found[2].tag in {"running", "completed"}
+
+
+def test_row_22_rp_10_an_announced_replay_is_handled_before_its_id_is_known() -> None:
+    lab = Canisters()
+    published(lab, 5)
+    reader = lab.install(Asker, 1, subscriptions={NAME: {}})
+    lab.step(60)
+    lab.app(reader).subscriber.state.ever_asked = True
+    lab.call(reader, "ask", b"1 6")
+    lab.step(2)
+    lab.app(reader).subscriber.state.own.clear()
+    lab.step(100)
+    assert len(lab.app(reader).data) == 5
+
+
+def test_rp_10_a_replay_that_nobody_asked_for_is_confirmed_not_handled() -> None:
+    lab = Canisters()
+    published(lab, 5)
+    reader = lab.install(Asker, 1, subscriptions={NAME: {}})
+    lab.step(60)
+    lab.call(reader, "ask", b"1 6")
+    for _ in range(100):
+        lab.step()
+        lab.app(reader).subscriber.state.own.clear()
+        lab.app(reader).subscriber.state.ever_asked = False
+    assert lab.app(reader).data == []
+    assert lab.app(reader).inbox.state.counts["unasked"] == 5
+
+
+def test_row_24_rp_5_it_is_running_until_the_entry_has_relayed_all() -> None:
+    lab = Canisters()
+    published(lab, 30)
+    reader = asked(lab, 1, 31)
+    entry, exit_ = lab.broadcasters
+    for _ in range(60):
+        lab.step()
+        if lab.system.broadcaster(exit_).state.delivered:
+            break
+    lab.network.stop(exit_)
+    lab.step(40)
+    assert statuses(lab)[1].tag in {"pending", "running"}
+    waiting = lab.system.broadcaster(entry).state.forwarded
+    assert not waiting or len(waiting[1].lane.queue) in {0, 30}
+    lab.network.start(exit_)
+    lab.step(200)
+    assert statuses(lab) == {1: Variant("completed", 30)}
+    assert [each[0] for each in lab.app(reader).data] == list(range(1, 31))
+
+
+def test_row_20_rp_13_a_filtered_subscriber_asks_again_when_the_exit_dies() -> None:
+    lab = Canisters(broadcasters=(0, 1, 1), settings=replace(DEFAULTS, replay_events=2))
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
+    reader = lab.install(Asker, 1, subscriptions={NAME: {FILTER: "n > 3"}})
+    lab.step(80)
+    for number in range(1, 8):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.step(20)
+    state = lab.system.registry.state
+    exit_ = state.exits[reader]
+    assert exit_ is not None
+    lab.network.uninstall(exit_)
+    for number in range(8, 60):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.step(100)
+    lab.call(source, NAME, b"60")
+    lab.step(2000)
+    assert sorted(each[0] for each in lab.app(reader).data) == list(range(4, 61))
+
+
+def test_row_23_rp_10_a_gap_of_ten_events_over_many_ids_is_one_replay() -> None:
+    class Sparse(Source):
+        def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+            number = int(arg)
+            self.emit(ctx, method, {"n": number}, number=number << 44)
+            ctx.reply(b"")
+
+    lab = Canisters(settings=replace(DEFAULTS, queue_notifications=4))
+    source = lab.install(Sparse, 0, publications={NAME: {REPLAY: True}})
+    reader = lab.install(Asker, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    lab.network.stop(reader)
+    for number in range(1, 15):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.network.start(reader)
+    lab.step(1000)
+    assert sorted(each[0] for each in lab.app(reader).data) == list(range(1, 15))
+    assert [each.end for each in lab.system.registry.state.replays.values()] == [None] * len(
+        lab.system.registry.state.replays
+    )

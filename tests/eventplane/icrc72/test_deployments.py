@@ -1,0 +1,54 @@
+"""The three deployments deliver the same: IC-36, I12."""
+
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.network import Network
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.icrc72.client import FILTER, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.deployment import KINDS, PubSub, deploy, deploy_direct
+
+
+class Prices(App):
+    publications = {"org.example.price": {}}  # noqa: RUF012 — as authors write it
+
+    def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
+        self.emit(ctx, "org.example.price", {"n": int(arg)})
+        ctx.reply(b"")
+
+
+class Reader(App):
+    subscriptions = {"org.example.*": {}}  # noqa: RUF012 — as authors write it
+
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append(plain(event.data)["n"])
+
+
+class High(Reader):
+    subscriptions = {"org.**": {FILTER: "n > 5"}}  # noqa: RUF012 — as authors write it
+
+
+def started(kind: str, **settings: Any) -> tuple[PubSub, Principal, list[Principal]]:
+    network = Network(2, **settings)
+    if kind == "direct":
+        system = deploy_direct(network, Prices.publications, Prices)
+        publisher = system.orchestrator
+    else:
+        system = deploy(network, kind, broadcasters=(0, 1, 1))
+        publisher = system.install(0, Prices)
+    return system, publisher, [system.install(1, Reader), system.install(0, Reader), system.install(1, High)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("delay", "refuse"), [(0, 0), (4, 30)])
+def test_ic_36_i12_every_deployment_delivers_all_in_order_once(kind: str, delay: int, refuse: int) -> None:
+    system, publisher, readers = started(kind, schedule=Schedule(b"seed", delay, refuse))
+    system.network.step(150)
+    for number in range(20):
+        system.network.submit(ANONYMOUS, publisher, "go", b"%d" % number)
+        system.network.step()
+    system.network.step(400)
+    found = [system.app(each).data for each in readers]
+    assert found == [list(range(20)), list(range(20)), list(range(6, 20))]

@@ -1,0 +1,152 @@
+"""Deliveries written down, joined with the log: each cheat is found, and nothing honest is accused (EV-40, EV-41)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from support.events import block_hash, make_block
+
+from pubsub_emulator.eventplane.cheats import CHEATS
+from pubsub_emulator.eventplane.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not, OneOf
+from pubsub_emulator.eventplane.filters.predicate import any_of
+from pubsub_emulator.eventplane.log.rows import ChainBlock, Row
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder, export_log
+from pubsub_emulator.eventplane.subscriptions.hub import Hub, Message
+from pubsub_emulator.eventplane.subscriptions.registry import Subscription
+from pubsub_emulator.spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.deliveries import DeliveriesError, audit_deliveries
+
+pytestmark = pytest.mark.spark
+DAY = 1_700_000_000_000
+HONEST: tuple[tuple[Filter, ...], ...] = (
+    (ANY,),
+    (Kind("A.*"), Chain(2000)),
+    (Not(Field("n", ">=", 10**20)),),
+    (All(Field("n", "!=", 3), Field("who", "prefix", "0x0")), Field("xs.0", "in", [1, "a", None, True])),
+    (OneOf(Field("n", "<", -5), Field("who", ">", "0x05")),),
+    (Kind("Never.Seen"),),
+)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkContext]:
+    context = start_context("local[2]", "tests")
+    yield context
+    context.stop()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    opened = open_store(str(tmp_path / "events.db"), "net")
+    yield opened
+    opened.close()
+
+
+def grow(store: SqlStore, first: int, last: int, *, branch: int = 0, parent: int = 0) -> None:
+    for number in range(first, last + 1):
+        fields = {"n": (-1) ** number * 10 ** (number % 25), "who": bytes((number % 9,)), "xs": [number % 3, "a"]}
+        para = ChainBlock(2000, number, block_hash(number, -1), 0, [("B.Two", {"n": number, "xs": [None, True]})])
+        before = block_hash(number - 1, parent if number == first else branch)
+        store.append([make_block(number, [("A.One", fields), ("A.Two", {})], [para], branch=branch, parent=before)])
+
+
+def deliver(  # noqa: PLR0917  # a stream has this many parts
+    store: SqlStore, recorder: DeliveryRecorder, subscription: Subscription, name: str, after: Cursor, rows: int
+) -> Cursor:
+    """One stream of an honest service, by the hub, which ends after so many rows; returns its last cursor."""
+    hub = Hub(store.head())
+    number = hub.open(subscription.filters, after.seq, batches=subscription.batches)
+    recorder.opened(subscription, name, after)
+    cursor, how = after, "disconnected"
+    while rows > 0:
+        request = hub.wants(number)
+        if request is not None:
+            hub.filled(number, request, store.read(request.after, request.limit, request.where))
+        message = hub.take(number) or hub.heartbeat(number)
+        assert message is not None
+        recorder.delivered(name, message)
+        cursor = message.cursor
+        rows = rows - len(message.rows) if message.rows else 0
+    recorder.ended(name, cursor, how)
+    return cursor
+
+
+def subscription(name: str, filters: Sequence[Filter], *, batches: bool = False) -> Subscription:
+    return Subscription(name, tuple(filters), Cursor(0, 0), batches)
+
+
+def clock() -> Callable[[], int]:
+    ticks = count(DAY, 1_000)
+    return lambda: next(ticks)
+
+
+def test_ev_40_nothing_honest_is_accused_whatever_its_filters_and_rewinds(
+    spark: SparkContext, store: SqlStore, tmp_path: Path
+) -> None:
+    grow(store, 1, 30)
+    with DeliveryRecorder(tmp_path / "out", "net", clock()) as recorder:
+        cursors = {}
+        for at, filters in enumerate(HONEST):
+            each = subscription(f"honest-{at}", filters, batches=at % 2 == 0)
+            cursors[each] = deliver(store, recorder, each, f"{at}-first", Cursor(0, 5), 20)
+        store.rewind(20)
+        grow(store, 21, 40, branch=1, parent=0)
+        for each, cursor in cursors.items():
+            common = store.common(cursor.epoch)
+            assert common == 60
+            resumed = Cursor(1, min(cursor.seq, common))
+            deliver(store, recorder, each, f"{each.name}-second", resumed, 1_000)
+            deliver(store, recorder, each, f"{each.name}-again", Cursor(1, 0), 7)  # from an old cursor: again is right
+    export_log(store, tmp_path / "out")
+    audited = audit_deliveries(spark, tmp_path / "out")
+    assert audited.findings == []
+    assert audited.streams == 3 * len(HONEST)
+    assert audited.taken_back > 0
+
+
+def test_ev_41_every_cheat_is_found_by_its_name(spark: SparkContext, store: SqlStore, tmp_path: Path) -> None:
+    grow(store, 1, 20)
+    rows = store.read(0, 10**6).rows
+    filters = (Kind("A.One"),)
+    due = [row for row in rows if any_of(filters)(row, row.fields)]
+    others = [row for row in rows if row not in due]
+    with DeliveryRecorder(tmp_path / "out", "net", clock()) as recorder:
+        for cheat in CHEATS.values():
+            _receive(recorder, subscription(cheat.name, filters), cheat.change(due, others[2:]))
+        _receive(recorder, subscription("honest", filters), due)
+    export_log(store, tmp_path / "out")
+    found = defaultdict(set)
+    for row in audit_deliveries(spark, tmp_path / "out").findings:
+        found[row["subscription"]].add(row["finding"])
+        assert row["day"] == "2023-11-14"
+    assert found == {cheat.name: {cheat.found_as} for cheat in CHEATS.values()}
+
+
+def test_ev_11_spark_selects_what_the_predicate_matches(spark: SparkContext, store: SqlStore, tmp_path: Path) -> None:
+    grow(store, 1, 26)
+    drawn: list[Filter] = [
+        Field("n", op, value) for op in ("=", "!=", "<", "<=", ">", ">=") for value in (0, -1, 10**20, "x")
+    ]
+    drawn += [Not(Field("xs.1", "=", "a")), Field("xs.5", "!=", 1), Field("xs", "!=", 1), OneOf(), All()]
+    with DeliveryRecorder(tmp_path / "out", "net", clock()) as recorder:
+        for at, part in enumerate(drawn):
+            deliver(store, recorder, subscription(f"drawn-{at}", (part,)), f"drawn-{at}", Cursor(0, 0), 1_000)
+    export_log(store, tmp_path / "out")
+    assert audit_deliveries(spark, tmp_path / "out").findings == []
+
+
+def test_a_folder_without_tables_is_refused(spark: SparkContext, tmp_path: Path) -> None:
+    with pytest.raises(DeliveriesError, match="no table event_log"):
+        audit_deliveries(spark, tmp_path)
+
+
+def _receive(recorder: DeliveryRecorder, who: Subscription, rows: Sequence[Row]) -> None:
+    recorder.opened(who, who.name, Cursor(0, 0))
+    for row in rows:
+        recorder.delivered(who.name, Message((row,), Cursor(0, row.seq)))
+    recorder.ended(who.name, Cursor(0, max(row.seq for row in rows)), "disconnected")

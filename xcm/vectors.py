@@ -1,0 +1,82 @@
+"""The format of vectors of XCM v5 messages and locations, as `pubsub vectors check` reads it."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.vectors import Case, Document, Format, same, unhex
+from pubsub_emulator.xcm.instructions import Publish
+from pubsub_emulator.xcm.location import Location
+from pubsub_emulator.xcm.message import VERSION, decode, encode
+from pubsub_emulator.xcm.render import camel, render, to_json
+
+Vector = dict[str, Any]
+
+
+def cases(document: Document) -> Iterator[Case]:
+    """A case for each message, location and publish instruction."""
+    for vector in (*document["messages"], *document["random_messages"]):
+        yield vector["name"], lambda vector=vector: _message(vector)  # type: ignore[misc]  # bound where it is made
+    for vector in document["locations"]:
+        yield vector["name"], lambda vector=vector: _location(vector)  # type: ignore[misc]  # as above
+    for at, vector in enumerate(document["publish_instruction"]["cases"]):
+        yield f"publish {at}", lambda vector=vector: _publish(vector)  # type: ignore[misc]  # as above
+    for at, vector in enumerate(document.get("published_entries", ())):
+        yield f"published entry {at}", lambda vector=vector: _entry(vector)  # type: ignore[misc]  # as above
+    for at, vector in enumerate(document.get("child_storage_keys", ())):
+        yield f"child storage key {at}", lambda vector=vector: _child_key(vector)  # type: ignore[misc]  # as above
+
+
+def _message(vector: Vector) -> None:
+    data = unhex(vector["encoded"])
+    message = decode(data)
+    same("the message, encoded again", encode(message), data)
+    same("its hash", bytes(blake2_256(data)), unhex(vector["blake2_256"]))
+    same("its value", to_json(message), vector["value"])
+
+
+def _location(vector: Vector) -> None:
+    plain = unhex(vector["plain"])
+    location = Location.codec.decode(plain)
+    same("the location, encoded again", Location.codec.encode(location), plain)
+    same("its versioned form", bytes((VERSION,)) + plain, unhex(vector["versioned"]))
+    same("its value", render(Location.codec, location), _lower(vector["value"]))
+
+
+def _publish(vector: Vector) -> None:
+    data = unhex(vector["encoded"])
+    message = tuple(Publish(unhex(item["key"]), unhex(item["value"]), item["ttl"]) for item in vector["items"])
+    same("the message", encode(message), data)
+    same("what is read", decode(data), message)
+
+
+def _entry(vector: Vector) -> None:
+    entry = PublishedEntry(unhex(vector["value"]), vector["ttl"], RelayBlockNumber(vector["when_inserted"]))
+    same("the entry", entry.encode(), unhex(vector["encoded"]))
+
+
+def _child_key(vector: Vector) -> None:
+    para = ParaId(vector["para_id"])
+    same("the storage key", derive_child_key(para), unhex(vector["storage_key"]))
+    same("its place in the top trie", publisher_root_key(para), unhex(vector["top_key"]))
+
+
+def _lower(value: Any) -> Any:
+    """Locations are written in polkadot-js's human form: variants capitalised, `Here` bare."""
+    if value == "Here":
+        return {"here": None}
+    if isinstance(value, dict):
+        return {camel(name): _lower(inner) for name, inner in value.items()}
+    return [_lower(inner) for inner in value] if isinstance(value, list) else value
+
+
+FORMATS: Final = (
+    Format(
+        "XCM v5 messages",
+        lambda document: {"messages", "random_messages", "locations", "publish_instruction"} <= {*document},
+        cases,
+        ("tables", "messages[].human"),
+    ),
+)
