@@ -16,6 +16,7 @@ MODULES: Final = (
     "pubsub_emulator.trie.vectors",
     "pubsub_emulator.primitives.scale_vectors",
     "pubsub_emulator.xcm.vectors",
+    "pubsub_emulator.runtime.pallet_dome_events.vectors",
 )
 """Modules that declare `FORMATS`; a room that reads vectors adds its own."""
 
