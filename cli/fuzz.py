@@ -9,7 +9,7 @@ from time import monotonic
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import Advance, files, say, stage, table
-from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES
+from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS
 from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus
 from pubsub_emulator.laboratory.cases import Case
 
@@ -49,7 +49,7 @@ def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path, master
 def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
     cases: int, seed: str, strategies: Sequence[str], out: Path, kept: list[Case], master: str, advance: Advance
 ) -> CampaignResult:
-    own = [name for name in STRATEGIES if name not in BUILT_IN]
+    own = [name for name in STRATEGIES if name not in (*BUILT_IN, *WITH_ACCOUNTS)]
     if own:
         raise UnknownStrategy(f"Spark's workers do not know {own[0]!r}: strategies of one's own are for one process")
     from pubsub_emulator.spark_audit.engine.campaign import distribute

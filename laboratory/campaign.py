@@ -22,6 +22,7 @@ from pubsub_emulator.collator.cheats import (
     carry_out,
     expected,
     expected_of_proof,
+    for_any_chain,
     propose,
 )
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
@@ -191,7 +192,7 @@ def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False)
             bench = Bench.of(now)
             if alone and now.walked.cursor is None:
                 continue
-            for name, strategy in STRATEGIES.items():
+            for name, strategy in for_any_chain().items():
                 if alone and not strategy.on_proof:
                     continue
                 names, steps = propose(now, (strategy,), run.seed_of(f"{number}/{block}/{name}"))
@@ -227,7 +228,7 @@ class _Campaign:
             raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
         self.wanted = wanted
         self.seed = seed
-        self.strategies = [STRATEGIES[name] for name in strategies or STRATEGIES]
+        self.strategies = [STRATEGIES[name] for name in strategies or for_any_chain()]
         self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
         self.on_progress = on_progress
         self.out = out

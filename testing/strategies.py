@@ -16,7 +16,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.cheats import for_any_chain
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, PubsubKey
@@ -114,7 +114,7 @@ def histories_of(setup: NetworkSetup, max_deeds: int = 20, settle: int = 4) -> s
 
 def cheats(names: Iterable[str] = ()) -> st.SearchStrategy[str]:
     """Names of strategies of dishonest collators, of these or of all there are."""
-    return st.sampled_from(tuple(names) or tuple(STRATEGIES))
+    return st.sampled_from(tuple(names) or tuple(for_any_chain()))
 
 
 def collator_sets(max_size: int = 4, of: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Collators]:

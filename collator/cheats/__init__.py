@@ -4,7 +4,7 @@ situation.py    what a collator has before it
 steps.py        what is done to the honest block, one concrete step at a time; how a sequence is shrunk
 strategy.py     what a strategy is; strategies one after the other make an attempt
 expectation.py  what must be found against any block, from what its author knew
-omissions.py, additions.py, pretences.py, claims.py, seals.py, mutations.py    the strategies
+omissions.py, additions.py, pretences.py, claims.py, seals.py, mutations.py, forgeries.py    the strategies
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from typing import Final
 from pubsub_emulator.collator.cheats.additions import ADDITIONS
 from pubsub_emulator.collator.cheats.claims import CLAIMS
 from pubsub_emulator.collator.cheats.expectation import expected, expected_of_proof
+from pubsub_emulator.collator.cheats.forgeries import FORGERIES
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.omissions import OMISSIONS
 from pubsub_emulator.collator.cheats.pretences import PRETENCES
@@ -32,6 +33,16 @@ STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 BUILT_IN: Final = tuple(_KNOWN)
 """Names of the strategies that come with the project, whatever was registered: for what must be the same everywhere."""
 
+WITH_ACCOUNTS: Final = tuple(strategy.name for strategy in FORGERIES)
+"""Names of those that need a chain with accounts; campaigns and vectors, whose chains have none, do not draw them."""
+
+_KNOWN.update({strategy.name: strategy for strategy in FORGERIES})
+
+
+def for_any_chain() -> dict[str, Strategy]:
+    """All strategies but those that need a chain with accounts."""
+    return {name: strategy for name, strategy in STRATEGIES.items() if name not in WITH_ACCOUNTS}
+
 
 class StrategyTaken(PubsubError):
     """Another strategy has this name: records could not tell the two apart."""
@@ -49,6 +60,7 @@ def register_strategy(strategy: Strategy) -> None:
 __all__ = [
     "BUILT_IN",
     "STRATEGIES",
+    "WITH_ACCOUNTS",
     "Attempt",
     "Situation",
     "Strategy",
@@ -59,6 +71,7 @@ __all__ = [
     "equivocates",
     "expected",
     "expected_of_proof",
+    "for_any_chain",
     "propose",
     "register_strategy",
 ]

@@ -300,6 +300,18 @@ class Unseal(Step):
         draft.sealed = False
 
 
+@dataclass(frozen=True, slots=True)
+class AddExtrinsic(Step):
+    """Put an extrinsic into the body, as the `at`-th of those that accounts sign."""
+
+    at: int
+    extrinsic: bytes
+
+    def apply(self, draft: Draft) -> None:
+        """Do it."""
+        draft.extrinsics.insert(self.at, self.extrinsic)
+
+
 _KINDS: Final[Mapping[str, type[Step]]] = {
     kind.__name__: kind
     for kind in (
@@ -318,6 +330,7 @@ _KINDS: Final[Mapping[str, type[Step]]] = {
         SignWith,
         Seal,
         Unseal,
+        AddExtrinsic,
     )
 }
 

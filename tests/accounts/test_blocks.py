@@ -1,0 +1,360 @@
+"""ND-9 to ND-15: what signed extrinsics do in blocks of both kinds of chains, and what they cost."""
+
+from dataclasses import replace
+
+import pytest
+from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
+
+from pubsub_emulator.emulator.network.arguments import BadRequest
+from pubsub_emulator.emulator.network.network import Network, Step
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.accounts.timestamp import NOW
+from pubsub_emulator.runtime.balances import TOTAL_ISSUANCE
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.calls import EncodedCall
+from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord
+from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.validity import Invalidity
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
+from pubsub_emulator.runtime.parachain.governance import set_code, transact
+from pubsub_emulator.xcm import Parachain
+from pubsub_emulator.xcm.location import HERE, Location
+from pubsub_emulator.xcm.message import decode
+
+ALICE, BOB, EVE = signer("Alice"), signer("Bob"), signer("Eve")
+CHAINS = (None, PUBLISHER, SUBSCRIBER)
+UNIT = 10**10
+
+
+def fresh() -> Network:
+    net = network()
+    net.give_turn(PUBLISHER)
+    net.step(1)
+    return net
+
+
+def run(net: Network, chain: int | None, *raws: bytes) -> tuple[Step, list[EventRecord]]:
+    """Offer these to the next block; the events of all but its inherent."""
+    net.offer(chain, raws)
+    [step] = net.step()
+    if chain is None:
+        events = step.block.events
+    else:
+        [outcome] = [record.outcome for record in step.records if record.chain == chain and record.outcome]
+        events = outcome.events
+    return step, [record for record in events if record.phase != ApplyExtrinsic(0)]
+
+
+def names(events: list[EventRecord]) -> list[str]:
+    return [
+        f"{record.event.PALLET}.{type(record.event).__name__}"
+        for record in events
+        if isinstance(record.phase, ApplyExtrinsic)
+    ]
+
+
+def transfer(net: Network, chain: int | None, amount: int = 5 * UNIT) -> EncodedCall:
+    return call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(chain: int | None) -> None:
+    net = fresh()
+    before = {who: system.account(storage_of(net, chain), who.account) for who in (ALICE, BOB)}
+    issuance = TOTAL_ISSUANCE.get(storage_of(net, chain))
+    raw = signed(net, chain, transfer(net, chain), ALICE, tip=7)
+    _, events = run(net, chain, raw)
+    fee = 10**7 + 10**6 * len(raw) + 60_000_000 // 10 + 7
+    assert names(events) == [
+        "Balances.Withdraw",
+        "Balances.Transfer",
+        "TransactionPayment.TransactionFeePaid",
+        "System.ExtrinsicSuccess",
+    ]
+    after = {who: system.account(storage_of(net, chain), who.account) for who in (ALICE, BOB)}
+    assert before[ALICE].data.free - after[ALICE].data.free == 5 * UNIT + fee
+    assert after[BOB].data.free - before[BOB].data.free == 5 * UNIT
+    assert after[ALICE].nonce == before[ALICE].nonce + 1
+    assert issuance - TOTAL_ISSUANCE.get(storage_of(net, chain)) == fee
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd14_a_call_that_fails_pays_and_changes_nothing_else(chain: int | None) -> None:
+    net = fresh()
+    before = system.account(storage_of(net, chain), BOB.account)
+    broke = call(net, chain, "Utility", "batch_all", [transfer(net, chain), transfer(net, chain, 10**30)])
+    raw = signed(net, chain, broke, ALICE)
+    _, events = run(net, chain, raw)
+    assert names(events) == [
+        "Balances.Withdraw",
+        "TransactionPayment.TransactionFeePaid",
+        "System.ExtrinsicFailed",
+    ]
+    assert system.account(storage_of(net, chain), BOB.account) == before
+
+
+def test_nd14_what_a_call_did_not_use_is_given_back() -> None:
+    net = fresh()
+    calls = [transfer(net, None), transfer(net, None, 10**30), transfer(net, None)]
+    raw = signed(net, None, call(net, None, "Utility", "batch", calls), ALICE)
+    free = system.account(storage_of(net, None), ALICE.account).data.free
+    _, events = run(net, None, raw)
+    assert names(events) == [
+        "Balances.Withdraw",
+        "Balances.Transfer",
+        "Utility.ItemCompleted",
+        "Utility.BatchInterrupted",
+        "Balances.Deposit",
+        "TransactionPayment.TransactionFeePaid",
+        "System.ExtrinsicSuccess",
+    ]
+    paid, success = events[-2].event, events[-1].event
+    used = success.dispatch_info.weight - Weight(100_000_000, 0)  # type: ignore[attr-defined]
+    fee = 10**7 + 10**6 * len(raw) + used.ref_time // 10
+    assert paid.actual_fee == fee  # type: ignore[attr-defined]
+    assert free - system.account(storage_of(net, None), ALICE.account).data.free == fee + 5 * UNIT
+
+
+def test_nd10_a_forced_batch_goes_on_after_a_failure() -> None:
+    net = fresh()
+    calls = [transfer(net, None, 10**30), transfer(net, None)]
+    _, events = run(net, None, signed(net, None, call(net, None, "Utility", "force_batch", calls), ALICE))
+    assert names(events)[1:5] == [
+        "Utility.ItemFailed",
+        "Balances.Transfer",
+        "Utility.ItemCompleted",
+        "Utility.BatchCompletedWithErrors",
+    ]
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd10_alice_alone_acts_as_root(chain: int | None) -> None:
+    net = fresh()
+    mint = call(net, chain, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
+    sudo = call(net, chain, "Sudo", "sudo", mint)
+    _, events = run(net, chain, signed(net, chain, mint, BOB), signed(net, chain, sudo, BOB, nonce=1))
+    assert names(events).count("System.ExtrinsicFailed") == 2
+    _, events = run(net, chain, signed(net, chain, sudo, ALICE))
+    assert names(events)[1:3] == ["Balances.BalanceSet", "Sudo.Sudid"]
+    assert system.account(storage_of(net, chain), EVE.account).data.free == 3 * UNIT
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd10_root_dispatches_in_the_name_of_others_and_nobody_else_does(chain: int | None) -> None:
+    net = fresh()
+    as_eve = call(net, chain, "Utility", "dispatch_as", Signed(EVE.account), transfer(net, chain))
+    _, events = run(net, chain, signed(net, chain, as_eve, BOB))
+    assert names(events)[-1] == "System.ExtrinsicFailed"
+    _, events = run(net, chain, signed(net, chain, call(net, chain, "Sudo", "sudo", as_eve), ALICE))
+    assert names(events)[1:4] == ["Balances.Transfer", "Utility.DispatchedAs", "Sudo.Sudid"]
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd12_a_bare_call_of_a_client_is_part_of_no_block(chain: int | None) -> None:
+    net = fresh()
+    root = call(net, chain, "Utility", "dispatch_as", Root(), transfer(net, chain))
+    bare = [encode_bytes(bytes((version,)) + root.encoded) for version in (4, 5, 0x45)]
+    step, _ = run(net, chain, *bare)
+    if chain is None:
+        assert [error.why for _, error in step.block.refused] == [Invalidity.NO_UNSIGNED_VALIDATOR] * 3
+        assert len(step.block.extrinsics) == 1
+    else:
+        [candidate] = [record.candidate for record in step.records if record.chain == chain]
+        assert candidate.extrinsics == ()
+
+
+def test_nd13_a_call_that_raises_makes_its_extrinsic_invalid() -> None:
+    net = fresh()
+    bobs = system.ACCOUNT.key_for(BOB.account)
+    broken = call(net, None, "Sudo", "sudo", call(net, None, "System", "set_storage", [(bobs, b"broken")]))
+    run(net, None, signed(net, None, broken, ALICE))
+    root = net.relay.state.root()
+    step, events = run(net, None, signed(net, None, transfer(net, None), EVE))
+    assert [error.why for _, error in step.block.refused] == [Invalidity.CALL]
+    assert names(events) == []
+    assert system.account(storage_of(net, None), EVE.account).nonce == 0
+    assert net.relay.state.root() != root  # the block itself came to be
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd10_root_writes_storage_but_neither_child_roots_nor_what_code_must_be(chain: int | None) -> None:
+    net = fresh()
+    code = storage_of(net, chain).get(CODE)
+    for key in (b":child_storage:default:x", CODE):
+        for name, row in (("set_storage", [(key, b"x")]), ("kill_storage", [key])):
+            sudo = call(net, chain, "Sudo", "sudo", call(net, chain, "System", name, row))
+            _, events = run(net, chain, signed(net, chain, sudo, ALICE))
+            assert [each for each in events if getattr(each.event, "sudo_result", None) is not None]
+    assert storage_of(net, chain).get(CODE) == code
+    free = call(net, chain, "Sudo", "sudo", call(net, chain, "System", "set_storage", [(b"mine", b"1")]))
+    run(net, chain, signed(net, chain, free, ALICE))
+    assert storage_of(net, chain).get(b"mine") == b"1"
+
+
+def test_nd10_writing_a_parachains_code_is_a_runtime_upgrade() -> None:
+    net = fresh()
+    newer = replace(net.parachain(SUBSCRIBER).spec(), spec_version=2)
+    write = call(net, SUBSCRIBER, "System", "set_storage", [(CODE, newer.encode())])
+    _, events = run(net, SUBSCRIBER, signed(net, SUBSCRIBER, call(net, SUBSCRIBER, "Sudo", "sudo", write), ALICE))
+    assert "System.CodeUpdated" in names(events)
+    assert net.parachain(SUBSCRIBER).spec() == newer
+    assert runtime_of(net, SUBSCRIBER).definition.version.spec_version == 2
+
+
+def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes_it() -> None:
+    plain = RuntimeSpec(SUBSCRIBER, {})
+    with_accounts = replace(plain, accounts=True)
+    assert with_accounts.encode() == plain.encode() + b"\x01"
+    assert decode_spec(with_accounts.encode()) == with_accounts
+    for tail in (b"\x00", b"\x02", b"\x01\x01"):
+        with pytest.raises(ScaleError):
+            decode_spec(plain.encode() + tail)
+    net = fresh()
+    before = net.parachain(SUBSCRIBER).spec()
+    net.upgrade(replace(before, accounts=False))
+    net.step(3)
+    assert net.parachain(SUBSCRIBER).spec() == before
+
+
+def test_nd15_genesis_wants_room_for_extrinsics_beside_the_messages() -> None:
+    tight = RuntimeSpec(SUBSCRIBER, {}, max_pov_size=15 * 512 * 1024)
+    integrity_test(tight)
+    with pytest.raises(ImpossibleConfig, match="extrinsics"):
+        integrity_test(replace(tight, accounts=True))
+    integrity_test(replace(tight, accounts=True, max_pov_size=8 * 1024 * 1024))
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_nd10_the_time_of_a_block_follows_from_the_relay_slot(chain: int | None) -> None:
+    net = fresh()
+    net.give_turn(PUBLISHER)
+    net.step(1)
+    slot = 1_000_000 + net.number - (0 if chain is None else 1)
+    assert NOW.get(storage_of(net, chain)) == slot * 6000
+
+
+def test_nd11_what_is_published_with_a_signature_is_delivered_in_three_steps() -> None:
+    net = fresh()
+    publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"value", 9)])
+    net.offer(PUBLISHER, [signed(net, PUBLISHER, publish, EVE)])
+    deliveries = [step.deliveries(SUBSCRIBER) for step in net.step(3)]
+    assert [len(each) for each in deliveries] == [0, 0, 1]
+    assert deliveries[-1][0].value == b"value"
+
+
+@pytest.mark.parametrize(
+    ("entries", "error"),
+    [([], 0), ([(bytes(32), b"", 0)] * 65, 0), ([(bytes(32), bytes(2049), 0)], 1)],
+    ids=["none", "too many", "too long"],
+)
+def test_nd11_a_publish_of_none_too_many_or_too_long_fails(entries: list[tuple[bytes, bytes, int]], error: int) -> None:
+    net = fresh()
+    publish = call(net, PUBLISHER, "Publisher", "publish", entries)
+    _, events = run(net, PUBLISHER, signed(net, PUBLISHER, publish, EVE))
+    failed = events[-1].event
+    assert failed.dispatch_error.encode() == bytes((3, 103, error, 0, 0, 0))  # type: ignore[attr-defined]
+    assert not net.parachain(PUBLISHER).has_messages()
+
+
+def _send(net: Network, para: int, encoded: bytes) -> EncodedCall:
+    return call(net, None, "XcmPallet", "send", Location(0, (Parachain(para),)), decode(transact(encoded)))
+
+
+def test_nd11_root_sends_a_parachain_any_call() -> None:
+    net = fresh()
+    mint = call(net, SUBSCRIBER, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
+    sudo = call(net, None, "Sudo", "sudo", _send(net, SUBSCRIBER, mint.encoded))
+    run(net, None, signed(net, None, sudo, ALICE))
+    net.step(2)
+    assert system.account(storage_of(net, SUBSCRIBER), EVE.account).data.free == 3 * UNIT
+    net.send_downward(SUBSCRIBER, transact(b"\xff\xff"))
+    net.send_downward(SUBSCRIBER, transact(set_code(replace(net.parachain(SUBSCRIBER).spec(), spec_version=3))))
+    net.step(2)
+    assert net.parachain(SUBSCRIBER).spec().spec_version == 3
+
+
+def test_nd11_an_accounts_message_goes_behind_its_origin_and_transacts_nothing() -> None:
+    net = fresh()
+    mint = call(net, SUBSCRIBER, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
+    run(net, None, signed(net, None, _send(net, SUBSCRIBER, mint.encoded), BOB))
+    [waiting] = net.relay.runtime.dmp.contents(net.relay.storage(), SUBSCRIBER)
+    assert waiting.msg.startswith(bytes.fromhex("050c0b010100") + BOB.account)
+    net.step(2)
+    assert system.account(storage_of(net, SUBSCRIBER), EVE.account).data.free > 3 * UNIT
+
+
+def test_nd11_other_destinations_are_unreachable() -> None:
+    net = fresh()
+    send = call(net, None, "XcmPallet", "send", HERE, decode(transact(b"")))
+    _, events = run(net, None, signed(net, None, send, BOB))
+    assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 0, 0, 0, 0))  # type: ignore[attr-defined]
+
+
+# Parachain blocks
+
+
+def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says() -> None:
+    net = fresh()
+    raws = [signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), who) for who in (ALICE, EVE)]
+    step, _ = run(net, SUBSCRIBER, *raws)
+    [record] = [record for record in step.records if record.chain == SUBSCRIBER]
+    assert record.candidate.extrinsics == tuple(raws)
+    assert Candidate.decode(record.candidate.encode()) == record.candidate
+    assert record.outcome is not None
+    ledger = record.outcome.ledger
+    assert ledger.extrinsics_bytes == sum(map(len, raws))
+    assert ledger.extrinsics_state_bytes > 0
+    twin = fresh()
+    [plain] = [record for record in twin.step()[0].records if record.chain == SUBSCRIBER]
+    assert plain.outcome is not None
+    assert plain.outcome.ledger.own_state_bytes == ledger.own_state_bytes
+    assert (plain.outcome.ledger.extrinsics_bytes, plain.outcome.ledger.extrinsics_state_bytes) == (0, 0)
+
+
+def test_nd15_a_block_takes_128_kib_of_extrinsics_and_leaves_the_rest() -> None:
+    net = fresh()
+    long = call(net, SUBSCRIBER, "System", "remark", bytes(50_000))
+    raws = [signed(net, SUBSCRIBER, long, signer(name)) for name in ("Alice", "Bob", "Eve")]
+    step, _ = run(net, SUBSCRIBER, *raws)
+    [record] = [record for record in step.records if record.chain == SUBSCRIBER]
+    assert record.candidate.extrinsics == tuple(raws[:2])
+
+
+@pytest.mark.parametrize("offered", [False, True])
+def test_nd15_a_forged_extrinsic_is_a_bad_extrinsic_and_nothing_else(offered: bool) -> None:
+    net = network(subscriber=((("forge-extrinsic",), 1_000_000), ((), 0)))
+    net.step(1)
+    refused = []
+    for _ in range(12):
+        if offered:
+            net.offer(SUBSCRIBER, [signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), ALICE)])
+        [step] = net.step()
+        refused += step.refused
+    assert refused
+    for record in refused:
+        assert record.refusal is not None
+        assert [offence.verdict for offence in record.refusal.evidence] == [Verdict.BAD_EXTRINSIC]
+        assert record.due == (Verdict.BAD_EXTRINSIC,)
+    if offered:
+        assert system.account(storage_of(net, SUBSCRIBER), ALICE.account).nonce > 0
+
+
+def test_a_chain_without_accounts_is_offered_nothing() -> None:
+    plain = Network.of(publishers=[1000], subscribers={2000: {1000: [KEY]}})
+    for chain in (None, ParaId(2000)):
+        with pytest.raises(BadRequest, match="no accounts"):
+            plain.offer(chain, [])
+
+
+def test_what_is_offered_is_forgotten_with_the_step() -> None:
+    net = fresh()
+    ahead = signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), ALICE, nonce=1)
+    run(net, SUBSCRIBER, ahead)
+    run(net, SUBSCRIBER, signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), ALICE, nonce=0))
+    net.step(1)
+    assert system.account(storage_of(net, SUBSCRIBER), ALICE.account).nonce == 1
