@@ -29,6 +29,7 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     Verdict.ROOT_MISMATCH: "The proof is of another relay state than the relay parent's.",
     Verdict.OMITTED_BELOW_BUDGET: "A node that the walk needs was left out, although the budget was not used up.",
     Verdict.UNUSED_NODES: "The proof holds nodes that the walk does not take.",
+    Verdict.BAD_EXTRINSIC: "A signed extrinsic cannot be part of the block: it is forged, stale, or does not fit.",
     Verdict.STATE_ROOT_MISMATCH: "Executing the block gives another state root than it claims.",
 }
 

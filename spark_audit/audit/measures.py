@@ -65,6 +65,8 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         "map_charges": ledger.map_charges,
         "own_state_bytes": ledger.own_state_bytes,
         "cache_state_bytes": ledger.cache_state_bytes,
+        "extrinsics_bytes": ledger.extrinsics_bytes,
+        "extrinsics_state_bytes": ledger.extrinsics_state_bytes,
         "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
         "publishers": len(ledger.publishers),
         "unchanged": sum(publisher.unchanged for publisher in ledger.publishers),

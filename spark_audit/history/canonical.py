@@ -15,20 +15,22 @@ import pyarrow as pa
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.schema import Table, fitted
 
 Encoder = Callable[[Any], bytes]
 
 
 def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
     """The canonical bytes of one row."""
-    return b"".join([encode(row[name]) for name, encode in _row_encoders(table)])
+    version, (fit,) = fitted(table, (row,))
+    return b"".join([encode(fit[name]) for name, encode in _row_encoders(version)])
 
 
 def digest_rows(table: Table, rows: Iterable[Mapping[str, Any]]) -> Hash:
     """The digest of a set of rows, whatever their order."""
+    table, listed = fitted(table, rows)
     encoders = _row_encoders(table)
-    encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in rows])
+    encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in listed])
     head = encode_bytes(table.name.encode()) + table.version.to_bytes(4, "little") + encode_compact(len(encoded))
     return blake2_256(head + b"".join(encoded))
 

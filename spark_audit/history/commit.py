@@ -164,7 +164,7 @@ def _write_part(store: Store, network: str, segment: int, part: Part, fresh: lis
         store.put(path, data)  # cut short, by a file system that lost what was written
     return FileEntry(
         part.table.name,
-        part.table.version,
+        part.table.for_rows(part.rows).version,
         path,
         network,
         part.chain,

@@ -148,7 +148,8 @@ def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fa
 def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table | Fault]:
     """The row groups of a file after the first `after` of them. Raises `OSError`."""
     table = HISTORY_TABLES[entry.table]
-    if entry.version != table.version:
+    known = table.version_of(entry.version)
+    if known is None:
         yield _fault(entry, f"{table.name} version {entry.version} is not known, only version {table.version} is")
         return
     with store.open(entry.path) as file:
@@ -161,7 +162,7 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
             return
         try:
             parquet = pq.ParquetFile(file)
-            table.check(parquet.schema_arrow)
+            known.check(parquet.schema_arrow)
             _check_shape(parquet.metadata, entry)
         except SchemaError as error:
             yield _fault(entry, str(error))

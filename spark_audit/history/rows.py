@@ -196,6 +196,7 @@ def block_row(
         "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
         "strategy": record.strategy,
         "source": None,
+        "extrinsics": list(record.candidate.extrinsics),
     }
 
 
@@ -244,7 +245,7 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
     )
     if header.hash() != row["block"]:
         raise RowError("the header does not have the block's hash")
-    return Candidate(header, inherent)
+    return Candidate(header, inherent, tuple(row.get("extrinsics") or ()))
 
 
 def messages_of(row: Row) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:

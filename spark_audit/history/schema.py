@@ -7,6 +7,7 @@ columns themselves. Sizes are bytes, heights are block numbers of the chain that
     audit     block_measures publisher_measures deliveries findings quarantine
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -52,7 +53,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table; rows are unique by `key`, and its files stand in one directory for each value of `partitions`."""
+    """One table; rows are unique by `key`, and its files stand in one directory for each value of `partitions`.
+
+    A file has the columns of `added`, and the next version, only where some row has something to put there: without
+    them it is byte for byte what it was before there were such columns. Both versions are read.
+    """
 
     name: str
     version: int
@@ -60,6 +65,24 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     partitions: tuple[str, ...] = ()
+    added: tuple[Column, ...] = ()
+
+    @cached_property
+    def wider(self) -> "Table":
+        """The next version, with the added columns; this one where there are none."""
+        if not self.added:
+            return self
+        return replace(self, version=self.version + 1, columns=(*self.columns, *self.added), added=())
+
+    def for_rows(self, rows: Iterable[Mapping[str, Any]]) -> "Table":
+        """The version that a file of these rows has."""
+        if not self.added:
+            return self
+        return self.wider if any(row.get(column.name) for row in rows for column in self.added) else self
+
+    def version_of(self, version: int) -> "Table | None":
+        """This table in a version, `None` in one that is not known here."""
+        return next((table for table in (self, self.wider) if table.version == version), None)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -76,6 +99,9 @@ class Table:
         name, version = metadata.get(_NAME), metadata.get(_VERSION)
         if name != self.name.encode():
             raise SchemaError(f"table {_shown(name)} stands where {self.name} belongs")
+        if version == str(self.wider.version).encode() and self.added:
+            self.wider.check(found)
+            return
         if version != str(self.version).encode():
             raise SchemaError(
                 f"{self.name} version {_shown(version)} is not version {self.version}, the one known here"
@@ -85,6 +111,9 @@ class Table:
 
     def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
         """The rows, in key order, as Arrow. Raises `SchemaError` for a missing, surplus or mistyped value."""
+        if self.added:
+            version = self.for_rows(rows)
+            return replace(version, added=()).arrow(_fitted(version, self.added, rows))
         names = {column.name for column in self.columns}
         for row in rows:
             if row.keys() != names:
@@ -100,6 +129,21 @@ class Table:
             if not column.nullable and table.column(column.name).null_count:
                 raise SchemaError(f"{self.name}.{column.name} has no value in some row")
         return table
+
+
+def fitted(table: Table, rows: Iterable[Mapping[str, Any]]) -> tuple[Table, list[dict[str, Any]]]:
+    """The version of `table` that these rows need, and the rows with exactly its columns."""
+    listed = [dict(row) for row in rows]
+    version = table.for_rows(listed)
+    return version, _fitted(version, table.added, listed)
+
+
+def _fitted(version: Table, added: tuple[Column, ...], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = {column.name for column in version.columns}
+    blank: dict[str, Any] = {column.name: None if column.nullable else [] for column in added}
+    here = {name: value for name, value in blank.items() if name in names}
+    gone = blank.keys() - names
+    return [{**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows]
 
 
 def _shown(text: bytes | None) -> str:
@@ -231,6 +275,7 @@ BLOCKS: Final = Table(
     ),
     ("segment", "position"),
     ("network", "chain"),
+    (Column("extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"),),
 )
 
 DELIVERIES: Final = Table(
@@ -370,6 +415,10 @@ BLOCK_MEASURES: Final = Table(
     ),
     ("segment", "position"),
     ("network", "chain"),
+    (
+        Column("extrinsics_bytes", INT, "signed extrinsics, with their lengths", nullable=True),
+        Column("extrinsics_state_bytes", INT, "what running them adds to the storage proof", nullable=True),
+    ),
 )
 
 PUBLISHER_MEASURES: Final = Table(

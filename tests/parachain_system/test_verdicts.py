@@ -369,6 +369,7 @@ def test_verdicts_bear_the_names_of_the_rules_in_their_order() -> None:
         "RootMismatch",
         "OmittedBelowBudget",
         "UnusedNodes",
+        "BadExtrinsic",
         "StateRootMismatch",
     ]
 
