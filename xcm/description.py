@@ -39,6 +39,8 @@ _RUST: Final = {
     "WeightLimit": "xcm::v3::WeightLimit",
     "WildFungibility": f"{_V5}::asset::WildFungibility",
     "Instruction": f"{_V5}::Instruction",
+    "InstructionError": f"{_V5}::traits::InstructionError",
+    "Outcome": f"{_V5}::traits::Outcome",
 }
 _MODULES: Final = {"assets": "asset::", "location": "location::", "response": "", "instructions": "", "outcome": ""}
 _WEIGHT: Final = type_info.struct("sp_weights::weight_v2::Weight", ref_time=CompactOf(U64), proof_size=CompactOf(U64))

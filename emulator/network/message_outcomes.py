@@ -13,6 +13,7 @@ from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.xcm import Execution, Incomplete, Outcome
+from pubsub_emulator.xcm.description import describe
 from pubsub_emulator.xcm.schema import XcmReader
 
 PALLET: Final = "XcmPallet"
@@ -25,7 +26,7 @@ def _read_outcome(reader: Reader) -> Outcome:
     return outcome
 
 
-outcome_codec: Final[Codec[Outcome]] = Codec("Outcome", Outcome.codec.encode, _read_outcome)
+outcome_codec: Final[Codec[Outcome]] = Codec("Outcome", Outcome.codec.encode, _read_outcome, describe(Outcome.codec))
 
 
 @event(PALLET, 0, outcome_codec)

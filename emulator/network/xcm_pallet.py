@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
+from pubsub_emulator.emulator.network.message_outcomes import Attempted
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
@@ -87,5 +88,11 @@ class XcmPallet(Hooks):
 
 
 DEFINITION: Final = PalletDefinition(
-    PALLET, PALLET_INDEX[PALLET], "pallet_xcm", calls=XcmPallet, errors=Error, docs="Messages to parachains."
+    PALLET,
+    PALLET_INDEX[PALLET],
+    "pallet_xcm",
+    calls=XcmPallet,
+    events=(Attempted,),
+    errors=Error,
+    docs="Messages to parachains.",
 )
