@@ -1,0 +1,213 @@
+"""The event plane: append, catch-up and matching beside their floors, and live events for a thousand clients.
+
+`python -m bench --only events` has the ratios; `python -m bench.events` also the clients (`--clients`, `--blocks`): they
+are served by a process of their own and read by this one.
+"""
+
+import argparse
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from bench.measure import Race
+from pubsub_emulator.eventplane.filters.algebra import ANY, All, Field, Kind
+from pubsub_emulator.eventplane.filters.index import FilterIndex
+from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, Row, assemble
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+
+EVENTS_A_BLOCK: Final = 20
+BLOCKS: Final = 200
+_INSERT: Final = "INSERT INTO log_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
+
+
+def _hash(number: int) -> bytes:
+    return blake2b(str(number).encode(), digest_size=32).digest()
+
+
+def _block(number: int, events: int = EVENTS_A_BLOCK) -> Block:
+    fields = [
+        ("Balances.Transfer", {"from": _hash(at), "to": _hash(number * 1_000 + at), "amount": number * 10**10 + at})
+        for at in range(events)
+    ]
+    return assemble(ChainBlock(None, number, _hash(number), number * 6_000, fields), (), parent=_hash(number - 1))
+
+
+def races() -> Iterator[Race]:
+    """Ratios of time: at most 2 is half the speed of the bare driver."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-events-"))
+    yield _append(folder)
+    yield _catch_up(folder)
+    yield _matching()
+
+
+def _append(folder: Path) -> Race:
+    """Blocks into the log, beside their bare rows into the same table of another file, each in one transaction."""
+    store = open_store(str(folder / "append.db"), "bench")
+    bare_file = str(folder / "bare.db")
+    open_store(bare_file, "bench").close()
+    bare = sqlite3.connect(bare_file, isolation_level=None)
+    bare.execute("PRAGMA synchronous = FULL")
+    numbers, bare_numbers = count(1, BLOCKS), count(0)
+
+    def append() -> None:
+        start = next(numbers)
+        store.append(prepared[start])
+
+    def insert() -> None:
+        turn = next(bare_numbers)
+        bare.execute("BEGIN IMMEDIATE")
+        bare.executemany(_INSERT, rows[turn])
+        bare.execute("COMMIT")
+
+    pairs = 15
+    prepared = {1 + turn * BLOCKS: [_block(1 + turn * BLOCKS + at) for at in range(BLOCKS)] for turn in range(pairs)}
+    rows: list[list[Row]] = []
+    seq = 0
+    for blocks in prepared.values():
+        listed: list[Row] = []
+        for block in blocks:
+            listed += block.rows(seq)
+            seq += len(block.entries)
+        rows.append(listed)
+    size = BLOCKS * EVENTS_A_BLOCK
+    return Race(f"events: append {size:,}", append, "bare executemany", insert, pairs, target=2.0)
+
+
+def _catch_up(folder: Path) -> Race:
+    store = open_store(str(folder / "read.db"), "bench")
+    store.append([_block(number) for number in range(1, 1_001)])
+    bare = sqlite3.connect(str(folder / "read.db"))
+
+    def read() -> int:
+        after = found = 0
+        while True:
+            page = store.read(after, 1_000, ANY)
+            found += len(page.rows)
+            after = page.through
+            if page.is_last:
+                return found
+
+    def select() -> int:
+        after = found = 0
+        while True:
+            statement = f"SELECT {_COLUMNS} FROM log_rows WHERE seq > ? ORDER BY seq LIMIT 1000"  # noqa: S608
+            rows = bare.execute(statement, (after,)).fetchall()
+            if not rows:
+                return found
+            found += len(rows)
+            after = rows[-1][0]
+
+    return Race("events: catch up 20,000", read, "bare SELECT", select, 15, target=2.0)
+
+
+def _matching() -> Race:
+    """The same events against many subscriptions and few; both match the same hundred."""
+    rows = _block(7, 500).rows(0)
+
+    def index(size: int) -> FilterIndex[int]:
+        made: FilterIndex[int] = FilterIndex()
+        for at in range(size):
+            account = f"0x{_hash(7_000 + at if at < 100 else 10**6 + at).hex()}"
+            made.add(at, (All(Kind("Balances.*"), Field("to", "=", account)),))
+        return made
+
+    few, many = index(100), index(100_000)
+
+    def match(against: FilterIndex[int]) -> int:
+        return sum(len(against.match(row)) for row in rows)
+
+    if match(few) != 100 or match(many) != 100:
+        raise RuntimeError("the index does not find what it must")
+    return Race(
+        "events: match 500 against 100,000", lambda: match(many), "against 100", lambda: match(few), 15, target=5.0
+    )
+
+
+# Live: one server, many clients
+
+
+async def fan_out(clients: int, blocks: int) -> None:
+    """Append ten blocks a second and see when every client has every event."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-events-"))
+    store = open_store(str(folder / "live.db"), "bench")
+    arguments = ["events", "serve", "--log", str(folder / "live.db"), "--port", "0", "--streams", str(clients)]
+    server = subprocess.Popen(  # noqa: ASYNC220, S603  # this program itself; nothing else runs yet
+        [sys.executable, "-m", "pubsub_emulator", *arguments, "--streams-per-client", str(clients)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        if server.stdout is None:
+            return
+        url = server.stdout.readline().split(": ")[0]
+        request = urllib.request.Request(f"{url}/subscriptions", b'{"filters":[{"any":true}]}')  # noqa: S310
+        with urllib.request.urlopen(request) as answer:  # noqa: ASYNC210, S310
+            token = json.load(answer)["token"]
+        port = int(url.rpartition(":")[2])
+        opened = asyncio.Barrier(clients + 1)
+        tasks = [asyncio.create_task(_client(port, token, blocks, opened)) for _ in range(clients)]
+        await opened.wait()
+        appended = await _appender(store, blocks)
+        lags = [[seen - appended[at] for at, seen in enumerate(times)] for times in await asyncio.gather(*tasks)]
+    finally:
+        server.terminate()
+        server.wait()
+    each = [lag for listed in lags for lag in listed]
+    last = max(listed[-1] for listed in lags)
+    print(f"| {clients:,} clients, {blocks:,} events at ten a second | every client has every event, in order |")
+    print(f"| lag, median and largest | {median(each) * 1e3:,.0f} ms, {max(each) * 1e3:,.0f} ms |")
+    print(f"| lag of the last event at the slowest client | {last * 1e3:,.0f} ms |")
+
+
+async def _appender(store: SqlStore, blocks: int) -> list[float]:
+    appended: list[float] = []
+    for number in range(1, blocks + 1):
+        await asyncio.to_thread(store.append, [_block(number, 1)])
+        appended.append(time.monotonic())
+        await asyncio.sleep(0.1)
+    return appended
+
+
+async def _client(port: int, token: str, events: int, opened: asyncio.Barrier) -> list[float]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    while await reader.readline() != b": open\n":
+        pass
+    await opened.wait()
+    seen: list[float] = []
+    while len(seen) < events:
+        line = await reader.readline()
+        if line.startswith(b"data: "):
+            if json.loads(line[6:])["seq"] != len(seen) + 1:
+                raise RuntimeError("an event is missing, doubled or out of order")
+            seen.append(time.monotonic())
+    writer.close()
+    return seen
+
+
+def main() -> None:
+    """Ratios, then the clients."""
+    parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
+    parser.add_argument("--clients", type=int, default=1_000)
+    parser.add_argument("--blocks", type=int, default=100)
+    given = parser.parse_args()
+    for race in races():
+        result = race.run()
+        print(f"| {result.name} | {result.base} | {result.ratio:.2f} | ≤ {result.target} |")
+    asyncio.run(fan_out(given.clients, given.blocks))
+
+
+if __name__ == "__main__":
+    main()
