@@ -1,7 +1,7 @@
 """The event plane: append, catch-up and matching beside their floors, and live events for a thousand clients.
 
-`python -m bench --only events` has the ratios; `python -m bench.events` also the clients (`--clients`, `--blocks`): they
-are served by a process of their own and read by this one.
+`python -m bench --only events` has the ratios. `python -m bench.events` also has the clients (`--clients`, `--blocks`):
+a process of its own serves them, and this one reads.
 """
 
 import argparse

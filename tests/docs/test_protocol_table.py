@@ -1,4 +1,4 @@
-"""docs/protocol.md says the truth: every rule once, every symbol there, every test there and about that rule."""
+"""docs/protocol.md and docs/events.md say the truth: every rule once, with symbols and tests that are about it."""
 
 import ast
 import re
@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("protocol", "events"))
 
 # Every number of the rules: those of publishing, proving and subscribing have gaps between their groups.
 GROUPS = ((1, 23), (30, 33), (40, 45), (50, 55), (60, 71), (79, 81), (90, 90))
 RULES = [f"PS-{n}" for first, last in GROUPS for n in range(first, last + 1)] + [f"AU-{n}" for n in range(1, 11)]
+EVENT_GROUPS = ((1, 6), (10, 14), (20, 26), (40, 41))
+RULES += [f"EV-{n}" for first, last in EVENT_GROUPS for n in range(first, last + 1)]
 
-_ENTRY = re.compile(r"^\*\*((?:PS|AU)-\d+)\.\*\* (.+?)\n\n- lives: (.+)\n- tests: (.+)\n", re.MULTILINE)
+_ENTRY = re.compile(r"^\*\*((?:PS|AU|EV)-\d+)\.\*\* (.+?)\n\n- lives: (.+)\n- tests: (.+)\n", re.MULTILINE)
 ENTRIES = [(m[1], m[2], re.findall(r"`([^`]+)`", m[3]), re.findall(r"`([^`]+)`", m[4])) for m in _ENTRY.finditer(PAGE)]
 
 
@@ -32,7 +34,7 @@ def find(body: list[ast.stmt], names: list[str]) -> ast.stmt | None:
     """The statement that defines a name, or a name inside that of a class."""
     for node in body:
         defined: list[str] = []
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             defined = [node.name]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             defined = [node.target.id]
