@@ -15,10 +15,11 @@ class Announced:
     """One segment's rows of `authorities` and `subscriptions` about one chain.
 
     A row says what holds from a block on, so it is compared with the state before that block. Every change within the
-    segment needs its row, and at genesis both tables do; rows about blocks before the segment cannot be checked here.
+    segment needs its row, and where the chain's history begins (`first`) both tables do; rows about blocks before the
+    segment cannot be checked here.
     """
 
-    def __init__(self, rows: Sequence[Row] | None, start: Header, state: State, *, genesis: bool) -> None:
+    def __init__(self, rows: Sequence[Row] | None, start: Header, state: State, *, first: bool) -> None:
         self._silent = rows is None
         rows = rows or ()
         self._keys = {row["from_block"]: row for row in rows if "keys" in row}
@@ -29,7 +30,7 @@ class Announced:
         self._start = start.number
         self._last = start.number
         self._code, self._authorities = _code(state), AUTHORITIES.get(Storage(state))
-        self._compare(start.number + 1, state, changed=genesis, new_keys=genesis)
+        self._compare(start.number + 1, state, changed=first, new_keys=first)
 
     def reach(self, header: Header, state: State) -> None:
         """The chain is at another block, or at the same after a refused one."""

@@ -109,6 +109,8 @@ class _Check:
         """Whether everything could be read and nothing contradicts itself."""
         self.unread = False
         self.untold = 0
+        self.first = False
+        """Whether the chain is told of from this segment on: its checkpoint is in the segment's own commit."""
         self.out.receipt = {
             "network": task.network,
             "chain": files.chain,
@@ -234,13 +236,15 @@ class _Check:
         """Where the segment starts, and where the next one does."""
         at = self.task.segment
         found: dict[int, Row] = {}
-        for unit in self.units(self.files.checkpoints):
-            for row in () if isinstance(unit, Fault) else unit:
-                # The file before also holds the checkpoint that its own segment starts with.
-                if not self.is_here(row, "checkpoints", (at - 1, at, at + 1)):
-                    continue
-                if found.setdefault(row["segment"], row) != row:
-                    self.fault(self.checkpoints_path(), f"segment {row['segment']} has two checkpoints")
+        for entry in self.files.checkpoints:
+            for unit in self.units((entry,)):
+                for row in () if isinstance(unit, Fault) else unit:
+                    # The file before also holds the checkpoint that its own segment starts with.
+                    if not self.is_here(row, "checkpoints", (at - 1, at, at + 1)):
+                        continue
+                    if found.setdefault(row["segment"], row) != row:
+                        self.fault(self.checkpoints_path(), f"segment {row['segment']} has two checkpoints")
+                    self.first = self.first or row["segment"] == at == entry.segment
         return found.get(at), found.get(at + 1)
 
     def relay_context(self, row: Row) -> RelayContext:
@@ -280,7 +284,7 @@ class _Check:
         """Judge the candidates in order and return the header reached. Raises `_Undecided`."""
         parent, state = self.start_from(start)
         recorded = self.recorded_deliveries()
-        announced = Announced(self.shared.changes(self.files.chain), parent, state, genesis=parent.number == 0)
+        announced = Announced(self.shared.changes(self.files.chain), parent, state, first=self.first)
         position = start["position"]
         judged_at = 0
         for row in rows:

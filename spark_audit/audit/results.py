@@ -14,6 +14,7 @@ has no receipt: the next run judges it again.
 
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,7 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.reader import ATTEMPTS, WAIT_SECONDS
 from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
@@ -113,11 +115,19 @@ def files_are_whole(store: Store, receipt: Receipt, now: Stamps, known: Stamps) 
 
 
 def read_file(store: Store, path: str) -> bytes:
-    """A file of a result, held against the digest in its name. Raises `ResultError`."""
-    try:
-        data = store.read(path)
-    except OSError as error:
-        raise ResultError(f"{store}/{path}: {error.strerror or error}") from None
+    """A file of a result, held against the digest in its name; a read that fails is tried again.
+
+    Raises `ResultError`.
+    """
+    data = b""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            data = store.read(path)
+            break
+        except OSError as error:
+            if attempt == ATTEMPTS or isinstance(error, FileNotFoundError):
+                raise ResultError(f"{store}/{path}: {error.strerror or error}") from None
+            time.sleep(WAIT_SECONDS * attempt)
     if digest_of(data)[:_DIGITS] != path.rpartition(".")[0].rpartition("-")[2]:
         raise ResultError(f"{store}/{path}: the file is not what was written")
     return data

@@ -157,8 +157,8 @@ class _Worker:
 
     def restart(self) -> int | None:
         """Start another process in its place, and give the exit code of the old one."""
-        self._process.kill()
-        code = self._process.wait()
+        self.stop()
+        code = self._process.returncode
         self._process = _start()
         return code
 

@@ -24,8 +24,8 @@ from pubsub_emulator.spark_audit.history.manifest import (
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import OutsideError, Store, open_store
 
-_ATTEMPTS: Final = 3
-_WAIT_SECONDS: Final = 0.2
+ATTEMPTS: Final = 3
+WAIT_SECONDS: Final = 0.2
 MOST_UNPACKED: Final = 2 * 1_073_741_824
 """Bytes that a row group may take once unpacked; the largest honest one holds a segment's nodes."""
 
@@ -129,7 +129,7 @@ def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fa
     """
     store = open_store(root)
     given = 0  # row groups handed out: another attempt goes on after them
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         try:
             for unit in _read_once(store, entry, given):
                 yield unit
@@ -138,8 +138,8 @@ def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fa
             said = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
             yield _fault(entry, said, passing=isinstance(error, FileNotFoundError))
         except OSError as error:
-            if attempt < _ATTEMPTS:
-                time.sleep(_WAIT_SECONDS * attempt)
+            if attempt < ATTEMPTS:
+                time.sleep(WAIT_SECONDS * attempt)
                 continue
             yield _fault(entry, f"unreadable: {error.strerror or type(error).__name__}", passing=True)
         return
