@@ -4,7 +4,6 @@ It stands here, not among the relay chain's other pallets, because it knows XCM 
 """
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.emulator.network.message_outcomes import Attempted
@@ -14,7 +13,13 @@ from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.definitions import PalletDefinition
-from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import (
+    DispatchError,
+    ModuleError,
+    PalletError,
+    dispatchable,
+    pallet_errors,
+)
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, Signed, ensure_signed_or_root
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
@@ -34,11 +39,11 @@ Send = Callable[[Storage, ParaId, bytes], None]
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `pallet_xcm`, those that are met here."""
 
-    Unreachable = 0
-    SendFailure = 1
+    Unreachable = 0, "The destination is no single parachain."
+    SendFailure = 1, "The queue of the parachain did not take the message."
 
 
 def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[object]:

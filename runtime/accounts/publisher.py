@@ -5,14 +5,13 @@ What a call publishes is not state: the block reports it in its log, and whoever
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed_or_root
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -34,11 +33,11 @@ class Published:
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Why nothing was published."""
 
-    WrongCount = 0
-    ValueTooLong = 1
+    WrongCount = 0, "Not 1 to 64 entries."
+    ValueTooLong = 1, "A value is longer than the relay chain takes."
 
 
 def _weight(_pallet: object, entries: Sequence[object]) -> Weight:

@@ -1,6 +1,5 @@
 """The `Sudo` pallet: one account may act as root."""
 
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives.weights import Weight
@@ -10,6 +9,7 @@ from pubsub_emulator.runtime.framework.dispatch import (
     Call,
     DispatchError,
     ModuleError,
+    PalletError,
     dispatch_result,
     dispatchable,
     pallet_errors,
@@ -34,10 +34,10 @@ class Sudid(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `pallet_sudo`."""
 
-    RequireSudo = 0
+    RequireSudo = 0, "Only the account under `Key` may do this."
 
 
 def _weight(pallet: "Sudo", call: Call) -> Weight:

@@ -5,7 +5,6 @@ runtime this program is. Writing a parachain's `:code` is `set_code`.
 """
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives import scale
@@ -13,7 +12,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, Other, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, Other, PalletError, dispatchable, pallet_errors
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root, ensure_signed
@@ -40,15 +39,15 @@ class Remarked(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `frame_system`, in its order."""
 
-    InvalidSpecName = 0
-    SpecVersionNeedsToIncrease = 1
-    FailedToExtractRuntimeVersion = 2
-    NonDefaultComposite = 3
-    NonZeroRefCount = 4
-    CallFiltered = 5
+    InvalidSpecName = 0, "The new runtime has another name."
+    SpecVersionNeedsToIncrease = 1, "The new runtime has no higher version."
+    FailedToExtractRuntimeVersion = 2, "The new code is no runtime."
+    NonDefaultComposite = 3, "The account still has data."
+    NonZeroRefCount = 4, "Something still refers to the account."
+    CallFiltered = 5, "The call is not allowed for this origin."
 
 
 SetCode = Callable[[Storage, bytes], None]

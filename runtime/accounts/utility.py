@@ -1,7 +1,6 @@
 """The `Utility` pallet: several calls as one, and root's calls in the name of others."""
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Final, Protocol
 
 from pubsub_emulator.primitives import scale, type_info
@@ -15,6 +14,7 @@ from pubsub_emulator.runtime.framework.dispatch import (
     DispatchError,
     DispatchOutcome,
     ModuleError,
+    PalletError,
     dispatch_error,
     dispatch_result,
     dispatchable,
@@ -108,10 +108,10 @@ class DispatchedAs(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `pallet_utility`."""
 
-    TooManyCalls = 0
+    TooManyCalls = 0, "The batch holds too many calls."
 
 
 def _batch_weight(pallet: "Utility", calls: Sequence[Call]) -> Weight:

@@ -5,13 +5,13 @@ RuntimeHoldReason  u8 pallet index, u8 variant
 """
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.runtime.framework.dispatch import pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
 
 PALLET: Final = "Balances"
@@ -93,18 +93,18 @@ holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `pallet_balances`, in its order."""
 
-    VestingBalance = 0
-    LiquidityRestrictions = 1
-    InsufficientBalance = 2
-    ExistentialDeposit = 3
-    Expendability = 4
-    ExistingVestingSchedule = 5
-    DeadAccount = 6
-    TooManyReserves = 7
-    TooManyHolds = 8
-    TooManyFreezes = 9
-    IssuanceDeactivated = 10
-    DeltaZero = 11
+    VestingBalance = 0, "What vests cannot be sent yet."
+    LiquidityRestrictions = 1, "The account may not withdraw so much now."
+    InsufficientBalance = 2, "The balance is too low."
+    ExistentialDeposit = 3, "The amount is below the existential deposit."
+    Expendability = 4, "The account would end."
+    ExistingVestingSchedule = 5, "The account has a vesting schedule already."
+    DeadAccount = 6, "The receiving account does not exist."
+    TooManyReserves = 7, "The account has the maximum number of named reserves."
+    TooManyHolds = 8, "The account has the maximum number of holds."
+    TooManyFreezes = 9, "The account has the maximum number of freezes."
+    IssuanceDeactivated = 10, "The issuance is deactivated and cannot change."
+    DeltaZero = 11, "A change of zero is none."

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import update_wrapper
-from typing import Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
@@ -214,6 +214,21 @@ _DETAILED: Final[dict[int, tuple[type[_Detailed], type[IntEnum]]]] = {
     8: (Arithmetic, ArithmeticError),
     9: (Transactional, TransactionalError),
 }
+
+
+class PalletError(IntEnum):
+    """An error of a pallet, declared as its index and what it means, which metadata tells clients."""
+
+    doc: str
+
+    def __new__(cls, index: int, doc: str = "") -> Self:
+        """A member: the number that it is, with the words."""
+        member = int.__new__(cls, index)
+        member._value_ = index
+        member.doc = doc
+        return member
+
+
 Errors = TypeVar("Errors", bound=IntEnum)
 _PALLET_ERRORS: Final[dict[str, type[IntEnum]]] = {}
 

@@ -29,6 +29,7 @@ from pubsub_emulator.primitives.type_info import (
 )
 from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
 from pubsub_emulator.runtime.framework.definitions import PalletDefinition, RuntimeDefinition, described
+from pubsub_emulator.runtime.framework.dispatch import PalletError
 
 CALL: Final = Named("RuntimeCall")
 EVENT: Final = Named("RuntimeEvent")
@@ -76,7 +77,8 @@ def error_enum(pallet: PalletDefinition) -> TypeInfo | None:
     if pallet.errors is None:
         return None
     variants = tuple(
-        Variant(error.name, int(error), docs=type_info.docs(getattr(error, "doc", ""))) for error in pallet.errors
+        Variant(error.name, int(error), docs=type_info.docs(error.doc if isinstance(error, PalletError) else ""))
+        for error in pallet.errors
     )
     return Variants(path(f"{pallet.crate}::pallet::Error"), variants, _CALL_PARAMETER)
 

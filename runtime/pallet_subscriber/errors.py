@@ -1,14 +1,12 @@
 """Why a root call of the pallet fails."""
 
-from enum import IntEnum
-
-from pubsub_emulator.runtime.framework.dispatch import pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """`Subscriber` errors."""
 
-    PublisherNotDisabled = 0
-    NothingToClear = 1
+    PublisherNotDisabled = 0, "The publisher is not disabled."
+    NothingToClear = 1, "Nothing is remembered of the publisher."

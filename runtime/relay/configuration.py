@@ -4,12 +4,11 @@ ActiveConfig    HostConfiguration
 PendingConfigs  Vec<(u32 session, HostConfiguration)>
 """
 
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
@@ -23,10 +22,10 @@ PENDING: Final = StorageValue(PALLET, "PendingConfigs", scale.vec(scale.pair(sca
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `runtime_parachains::configuration`."""
 
-    InvalidNewValue = 0
+    InvalidNewValue = 0, "No parachain could work with the new value."
 
 
 class Configuration(Hooks):

@@ -5,12 +5,11 @@ DownwardMessageQueueHeads  Twox64Concat ParaId -> H256
 """
 
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
 from pubsub_emulator.runtime.framework.message_chains import (
@@ -32,13 +31,13 @@ HEADS: Final = StorageMap(PALLET, "DownwardMessageQueueHeads", Twox64Concat, par
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Why a message was not queued, or a parachain block's acknowledgement refused."""
 
-    ExceedsMaxMessageSize = 0
-    QueueFull = 1
-    AdvancementRule = 2
-    Underflow = 3
+    ExceedsMaxMessageSize = 0, "The message is longer than the configuration allows."
+    QueueFull = 1, "The queue holds as much as the parachain can take in one block."
+    AdvancementRule = 2, "A block took no message though one waited."
+    Underflow = 3, "A block took more messages than waited."
 
 
 class Dmp(Hooks):

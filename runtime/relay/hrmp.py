@@ -14,7 +14,6 @@ a sender that keeps to its channel is never refused for what others sent.
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives import scale
@@ -22,7 +21,7 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
@@ -118,28 +117,28 @@ class HrmpChannelForceOpened(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Why a channel was not opened or closed, or a parachain block refused; from 100 on Rust has errors elsewhere."""
 
-    OpenHrmpChannelToSelf = 0
-    OpenHrmpChannelZeroCapacity = 2
-    OpenHrmpChannelCapacityExceedsLimit = 3
-    OpenHrmpChannelZeroMessageSize = 4
-    OpenHrmpChannelMessageSizeExceedsLimit = 5
-    OpenHrmpChannelAlreadyExists = 6
-    OpenHrmpChannelLimitExceeded = 8
-    AcceptHrmpChannelLimitExceeded = 11
-    CloseHrmpChannelDoesntExist = 13
-    RecipientBoundExceeded = 99
-    MoreMessagesThanPermitted = 100
-    NotSorted = 101
-    NoSuchChannel = 102
-    MaxMessageSizeExceeded = 103
-    TotalSizeExceeded = 104
-    CapacityExceeded = 105
-    AdvancementRule = 106
-    AheadRelayParent = 107
-    LandsOnBlockWithNoMessages = 108
+    OpenHrmpChannelToSelf = 0, "The sender tried to open a channel to itself."
+    OpenHrmpChannelZeroCapacity = 2, "The channel would hold no message."
+    OpenHrmpChannelCapacityExceedsLimit = 3, "The channel would hold more messages than the configuration allows."
+    OpenHrmpChannelZeroMessageSize = 4, "Messages of the channel would have no byte."
+    OpenHrmpChannelMessageSizeExceedsLimit = 5, "Messages of the channel would be longer than the configuration allows."
+    OpenHrmpChannelAlreadyExists = 6, "The channel already exists."
+    OpenHrmpChannelLimitExceeded = 8, "The sender has the maximum number of channels."
+    AcceptHrmpChannelLimitExceeded = 11, "The recipient has the maximum number of channels."
+    CloseHrmpChannelDoesntExist = 13, "The channel to be closed does not exist."
+    RecipientBoundExceeded = 99, "All channels to the recipient, full, would not fit into one of its blocks."
+    MoreMessagesThanPermitted = 100, "A block sends more messages than the configuration allows."
+    NotSorted = 101, "The recipients do not ascend."
+    NoSuchChannel = 102, "There is no channel to the recipient."
+    MaxMessageSizeExceeded = 103, "A message is longer than its channel allows."
+    TotalSizeExceeded = 104, "The channel has no room for so many bytes."
+    CapacityExceeded = 105, "The channel has no room for another message."
+    AdvancementRule = 106, "The watermark goes back."
+    AheadRelayParent = 107, "The watermark is ahead of the relay parent."
+    LandsOnBlockWithNoMessages = 108, "Nothing was sent in the relay block of the watermark."
 
 
 def _fail(error: Error) -> ModuleError:

@@ -8,7 +8,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final, Protocol
 
 from pubsub_emulator.primitives import scale
@@ -20,6 +19,7 @@ from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import (
     DispatchError,
     ModuleError,
+    PalletError,
     dispatch_error,
     dispatchable,
     pallet_errors,
@@ -87,11 +87,11 @@ class CandidateRefused(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Why a block was refused before any of its messages was looked at."""
 
-    UnscheduledCandidate = 0
-    IsOffboarding = 100
+    UnscheduledCandidate = 0, "The para includes no blocks now."
+    IsOffboarding = 100, "The para is about to leave and cannot send upward."
 
 
 def _enter_weight(_pallet: object, candidates: Sequence[BackedCandidate]) -> Weight:

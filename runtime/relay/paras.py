@@ -17,7 +17,7 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue, Twox64Concat
@@ -92,14 +92,14 @@ class ActionQueued(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Why a lifecycle change or a head was refused."""
 
-    NotRegistered = 0
-    CannotOnboard = 1
-    CannotOffboard = 2
-    HeadDataTooLarge = 100
-    NotParachain = 101
+    NotRegistered = 0, "The para is not registered."
+    CannotOnboard = 1, "The para cannot be onboarded: it is known already."
+    CannotOffboard = 2, "The para cannot be offboarded: it is no parachain."
+    HeadDataTooLarge = 100, "The head data is longer than the configuration allows."
+    NotParachain = 101, "The para includes no blocks."
 
 
 class Paras(Hooks):

@@ -5,14 +5,13 @@ Paras  Twox64Concat ParaId -> ParaInfo { AccountId manager, u128 deposit, Option
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final, Protocol
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, PalletError, dispatchable, pallet_errors
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
@@ -67,14 +66,14 @@ class Deregistered(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `paras_registrar`."""
 
-    NotRegistered = 0
-    AlreadyRegistered = 1
-    NotOwner = 2
-    ParaLocked = 10
-    NotReserved = 11
+    NotRegistered = 0, "The id is not registered."
+    AlreadyRegistered = 1, "The id is already registered."
+    NotOwner = 2, "The caller is not the owner of this id."
+    ParaLocked = 10, "The para is locked: only the para itself or root may change it."
+    NotReserved = 11, "The id was not reserved before."
 
 
 class ParaManager(Protocol):

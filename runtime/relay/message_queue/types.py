@@ -25,6 +25,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import (
+    PalletError,
     encode_weight,
     pallet_errors,
     read_weight,
@@ -345,11 +346,11 @@ class OverweightDropped(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Why upward messages of a parachain block were refused (`UmpAcceptanceCheckErr`)."""
 
-    MoreMessagesThanPermitted = 0
-    MessageSize = 1
-    CapacityExceeded = 2
-    TotalSizeExceeded = 3
-    IsOffboarding = 4
+    MoreMessagesThanPermitted = 0, "A block sends more messages than the configuration allows."
+    MessageSize = 1, "A message is longer than the configuration allows."
+    CapacityExceeded = 2, "The queue has no room for another message."
+    TotalSizeExceeded = 3, "The queue has no room for so many bytes."
+    IsOffboarding = 4, "The para is about to leave."
