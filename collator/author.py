@@ -29,12 +29,11 @@ from pubsub_emulator.runtime.parachain.block import (
     InboundDownwardMessage,
     Inherent,
     encode_messages,
-    extrinsics_root,
 )
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
 from pubsub_emulator.runtime.parachain.static_keys import StaticValues, read_static_keys
-from pubsub_emulator.trie import BadNode, read_proof
+from pubsub_emulator.trie import BadNode, ordered_root, read_proof
 
 
 class RelayAccess(Protocol):
@@ -190,7 +189,7 @@ def build(  # noqa: PLR0917  # as above
     digest = (aura_pre_digest(slot),)
     number = ParaBlockNumber(parent.number + 1)
     outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
-    root = extrinsics_root((inherent.extrinsic(), *body.extrinsics))
+    root = ordered_root((inherent.extrinsic(), *body.extrinsics))
     header = Header(parent.hash(), number, outcome.state_root, root, digest)
     return Candidate(seal(header, seed), inherent, body.extrinsics), outcome
 

@@ -18,7 +18,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -352,7 +352,7 @@ class World:
         inherent = Inherent(
             now.relay.number, now.relay.storage_root, now.canonical, now.downward, now.horizontal, now.weight
         )
-        seed = now.seeds[now.slot % len(now.seeds)]
+        seed = turn_of(now.slot, now.seeds)
         storage = Storage(now.state.fork())
         candidate, outcome = build(storage, now.spec, now.parent, inherent, now.walked, now.slot, seed)
         self.header, self.state = candidate.header, outcome.state

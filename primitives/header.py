@@ -7,14 +7,17 @@ Compact<u32>     number
 Vec<DigestItem>  digest      04 Consensus | 05 Seal | 06 PreRuntime, each ([u8; 4] engine, Vec<u8>); 00 Other(Vec<u8>)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import Hash, Slot
+
+T = TypeVar("T")
 
 AURA_ENGINE: Final = b"aura"
 BABE_ENGINE: Final = b"BABE"
@@ -116,6 +119,11 @@ class Header:
 def aura_pre_digest(slot: Slot) -> DigestItem:
     """The pre-runtime digest that names a block's slot."""
     return DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, slot.to_bytes(8, "little"))
+
+
+def turn_of(slot: int, collators: Sequence[T]) -> T:
+    """The collator whose turn `slot` is: they take turns in their order (PS-80). There must be one."""
+    return collators[slot % len(collators)]
 
 
 def aura_seal(signature: bytes) -> DigestItem:

@@ -19,7 +19,7 @@ from pubsub_emulator.laboratory.cases import Bench
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key, sign
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import DigestItem, DigestKind, aura_seal
+from pubsub_emulator.primitives.header import DigestItem, DigestKind, aura_seal, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -98,7 +98,7 @@ def digest_with_a_third_item() -> None:
     now = situations()[0]
     header = now.honest.header
     more = replace(header, digest=(header.digest[0], DigestItem(DigestKind.CONSENSUS, b"more", b"")))
-    sealed = aura_seal(sign(now.seeds[now.slot % len(now.seeds)], more.pre_hash()))
+    sealed = aura_seal(sign(turn_of(now.slot, now.seeds), more.pre_hash()))
     candidate = replace(now.honest, header=replace(more, digest=(*more.digest, sealed)))
     assert Bench.of(now).judge(candidate)[:1] == ("BadSeal",)
 
@@ -116,7 +116,7 @@ def senders_out_of_order() -> None:
     inherent = replace(honest, horizontal=tuple(split))
     inherent = replace(inherent, messages_used=len(encode_messages(inherent.downward, inherent.horizontal)))
     header = replace(now.honest.header, extrinsics_root=inherent.extrinsics_root())
-    candidate = replace(now.honest, header=seal(header, now.seeds[now.slot % len(now.seeds)]), inherent=inherent)
+    candidate = replace(now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent)
     assert Bench.of(now).judge(candidate) == ("MessagesMisreported",)
 
 

@@ -4,7 +4,7 @@
 convert its compact form, and `walk.step` takes one step through one node for those who meter every step themselves.
 """
 
-from pubsub_emulator.trie.bulk import state_root
+from pubsub_emulator.trie.bulk import ordered_root, state_root
 from pubsub_emulator.trie.compact import decode_compact, encode_compact
 from pubsub_emulator.trie.errors import (
     BadNode,
@@ -31,6 +31,7 @@ __all__ = [
     "UnusedNodes",
     "decode_compact",
     "encode_compact",
+    "ordered_root",
     "read_child_proof",
     "read_proof",
     "state_root",

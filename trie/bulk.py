@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie.codec import (
     BRANCH,
@@ -49,6 +49,11 @@ def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash
     finally:
         if paused:
             gc.enable()
+
+
+def ordered_root(values: Iterable[bytes]) -> Hash:
+    """The root of a layout 0 trie of `values` under their compact indices: what headers hold as extrinsics root."""
+    return state_root([(encode_compact(at), value) for at, value in enumerate(values)], version=0)
 
 
 def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash | None:

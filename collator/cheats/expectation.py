@@ -12,6 +12,7 @@ from itertools import pairwise
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.primitives.ed25519 import public_key, verify
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
@@ -103,7 +104,7 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
     if slot is None or signature is None:
         return True
     before = situation.parent.aura_slot()
-    author = public_key(situation.seeds[slot % len(situation.seeds)])
+    author = public_key(turn_of(slot, situation.seeds))
     return not (
         (before is None or before < slot)
         and slot <= situation.slot_now

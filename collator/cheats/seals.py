@@ -8,7 +8,7 @@ from pubsub_emulator.collator.cheats.steps import Claim, Number, Seal, SignWith,
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key, sign, verify
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.types import U64_MAX
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
@@ -21,7 +21,7 @@ _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
 @strategy("wrong-turn", "author in a slot that is another collator's", _SEAL)
 def wrong_turn(situation: Situation, draws: Draws) -> Proposal:
     """Sign with the seed of a collator whose turn it is not."""
-    turn = situation.seeds[situation.slot % len(situation.seeds)]
+    turn = turn_of(situation.slot, situation.seeds)
     others = [seed for seed in situation.seeds if seed != turn]
     return (SignWith(draws.choice(others)),) if others else None
 
@@ -42,7 +42,7 @@ def seal_of_another_header(situation: Situation, draws: Draws) -> Proposal:
     other = replace(
         situation.honest.header, state_root=situation.parent.state_root, digest=situation.honest.header.digest[:1]
     )
-    return (Seal(sign(situation.seeds[situation.slot % len(situation.seeds)], other.pre_hash())),)
+    return (Seal(sign(turn_of(situation.slot, situation.seeds), other.pre_hash())),)
 
 
 @strategy("no-seal", "leave no trace of who made the block", _SEAL)
@@ -107,7 +107,7 @@ def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]
     slot = one.header.aura_slot()
     if slot is None or slot != other.header.aura_slot() or one.header.pre_hash() == other.header.pre_hash():
         return None
-    author = authorities[slot % len(authorities)]
+    author = turn_of(slot, authorities)
     return author if _signed(one.header, author) and _signed(other.header, author) else None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_proof
-from pubsub_emulator.primitives.header import Header, aura_pre_digest
+from pubsub_emulator.primitives.header import Header, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -102,7 +102,7 @@ class Situation:
             self.horizontal,
             self.weight,
         )
-        seed = self.seeds[self.slot % len(self.seeds)]
+        seed = turn_of(self.slot, self.seeds)
         storage = Storage(self.state.fork())
         return build(
             storage, self.spec, self.parent, inherent, self.walked, self.slot, seed, body=OfferedBody(self.extrinsics)

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal
+from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal, turn_of
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.parachain.block import (
     MAX_CANDIDATE_BYTES,
@@ -23,8 +23,8 @@ from pubsub_emulator.runtime.parachain.block import (
     InboundHrmpMessage,
     Inherent,
     encode_messages,
-    extrinsics_root,
 )
+from pubsub_emulator.trie import ordered_root
 
 Message = tuple[int, bytes]
 """A message and the relay block that sent it."""
@@ -89,15 +89,13 @@ class Draft:
         """The block, sealed by the one of `seeds` whose turn it is, unless a step has it otherwise."""
         inherent = self.inherent()
         signed = tuple(self.extrinsics)
-        body = (
-            extrinsics_root((inherent.extrinsic(), *signed)) if self.extrinsics_root is None else self.extrinsics_root
-        )
+        body = ordered_root((inherent.extrinsic(), *signed)) if self.extrinsics_root is None else self.extrinsics_root
         digest: tuple[DigestItem, ...] = (aura_pre_digest(Slot(self.slot)),)
         header = Header(self.parent_hash, self.number, self.state_root, body, digest)
         if self.sealed:
             signature = self.signature
             if signature is None:
-                signer = seeds[self.slot % len(seeds)] if self.signer is None else self.signer
+                signer = turn_of(self.slot, seeds) if self.signer is None else self.signer
                 signature = sign(signer, header.pre_hash())
             header = Header(self.parent_hash, self.number, self.state_root, body, (*digest, aura_seal(signature)))
         return Candidate(header, inherent, signed)

@@ -12,7 +12,7 @@ from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE
 from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
@@ -90,7 +90,7 @@ class Parachain:
 
     def author_of(self, slot: int) -> Collator:
         """Whose turn a slot is (PS-80)."""
-        return self.collators[slot % len(self.collators)]
+        return turn_of(slot, self.collators)
 
     def has_turn(self, block: RelayBlockNumber) -> bool:
         """Whether candidates are built for relay block `block`."""

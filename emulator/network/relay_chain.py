@@ -10,12 +10,13 @@ from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRun
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
-from pubsub_emulator.runtime.framework.executive import Block, Extrinsic, extrinsics_root
+from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.parachain.block import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
+from pubsub_emulator.trie import ordered_root
 
 KEPT_BLOCKS: Final = 256
 """How many of the newest states can be proven against; older ones are pruned, as a node prunes."""
@@ -78,7 +79,7 @@ class RelayChain:
         storage = Storage(State())
         runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
         root = storage.commit()
-        header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), (babe_pre_digest(Slot(config.genesis_slot)),))
+        header = Header(Hash(bytes(32)), 0, root, ordered_root(()), (babe_pre_digest(Slot(config.genesis_slot)),))
         return RelayChain(runtime, [KeptBlock(header, storage.state)])
 
     @property

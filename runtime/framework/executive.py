@@ -16,7 +16,6 @@ from typing import Final, Protocol
 
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import DigestItem, Header
-from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import U64_MAX, Hash
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import events, system
@@ -32,7 +31,7 @@ from pubsub_emulator.runtime.framework.system import (
     ExtrinsicSuccess,
 )
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction, Room
-from pubsub_emulator.trie import state_root
+from pubsub_emulator.trie import ordered_root
 
 _DISPATCH_AS: Final = b"\x1a\x03"
 """`Utility::dispatch_as`, by which calls that no account signs stand in a block."""
@@ -94,11 +93,6 @@ def encode_origin(origin: Origin) -> bytes:
             return b"\x00\x02"
         case Parachain(para):
             return bytes((_PARACHAIN_ORIGIN, 0)) + para.to_bytes(4, "little")
-
-
-def extrinsics_root(extrinsics: Iterable[bytes]) -> Hash:
-    """`blake2_256_ordered_root` of encoded extrinsics, layout V0; the keys are their compact indices."""
-    return state_root(((encode_compact(i), extrinsic) for i, extrinsic in enumerate(extrinsics)), version=0)
 
 
 class SignedExtrinsics(Protocol):
@@ -262,7 +256,7 @@ class Executive:
             pallet.on_finalize(storage, number)
         system.finalize(storage)
         parent, digest = system.PARENT_HASH.get(storage), tuple(system.DIGEST.get(storage))
-        return Header(parent, number, storage.commit(), extrinsics_root(extrinsics), digest)
+        return Header(parent, number, storage.commit(), ordered_root(extrinsics), digest)
 
     def integrity_test(self) -> None:
         """Ask every pallet whether it can work as configured. Raises `IntegrityError` with all refusals in it."""
@@ -330,5 +324,4 @@ __all__ = [
     "IntegrityError",
     "StateError",
     "encode_origin",
-    "extrinsics_root",
 ]

@@ -24,7 +24,7 @@ from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes_list, e
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
-from pubsub_emulator.trie import state_root
+from pubsub_emulator.trie import ordered_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Inherent:
 
     def extrinsics_root(self) -> Hash:
         """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
-        return extrinsics_root((self.extrinsic(),))
+        return ordered_root((self.extrinsic(),))
 
     def extrinsic(self) -> bytes:
         """The bare `set_validation_data` call as it stands in a block, its length first."""
@@ -125,11 +125,6 @@ _CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
 
 _BARE_CALL: Final = b"\x05" + _CALL
 """The extrinsic is unsigned, in format version 5."""
-
-
-def extrinsics_root(extrinsics: tuple[bytes, ...]) -> Hash:
-    """`blake2_256_ordered_root` of the encoded extrinsics, layout V0."""
-    return Hash(state_root(((encode_compact(i), extrinsic) for i, extrinsic in enumerate(extrinsics)), version=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +149,7 @@ class Candidate:
 
     def extrinsics_root(self) -> Hash:
         """The root that the header must have for this body."""
-        return extrinsics_root(self.body())
+        return ordered_root(self.body())
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":

@@ -12,8 +12,8 @@ from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
-from pubsub_emulator.runtime.parachain.block import extrinsics_root
 from pubsub_emulator.runtime.parachain.governance import check_runtime
+from pubsub_emulator.trie import ordered_root
 
 AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
 """Ed25519 keys of the collators, in turn order."""
@@ -39,4 +39,4 @@ def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, 
         storage = Storage(state)
         endow(storage, Balances())
         storage.commit()
-    return Header(Hash(bytes(32)), 0, state.root(), extrinsics_root(())), state
+    return Header(Hash(bytes(32)), 0, state.root(), ordered_root(())), state

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.header import DigestKind, Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -195,13 +195,13 @@ def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candid
         return [Offence(Verdict.BAD_SEAL, "the digest is not one slot and one seal")]
     out = []
     message = header.pre_hash()
-    expected = slot % len(authorities)
-    if not verify(authorities[expected], message, seal):
+    expected = turn_of(slot, authorities)
+    if not verify(expected, message, seal):
         signer = next((key for key in authorities if verify(key, message, seal)), None)
         if signer is None:
             out.append(Offence(Verdict.BAD_SEAL, "no collator of this chain made the signature", (seal,)))
         else:
-            detail = f"slot {slot} is the turn of {authorities[expected].hex()}, not of {signer.hex()}"
+            detail = f"slot {slot} is the turn of {expected.hex()}, not of {signer.hex()}"
             out.append(Offence(Verdict.BAD_SEAL, detail, (signer,)))
     before = parent.aura_slot()
     if slot > slot_now or (before is not None and slot <= before):

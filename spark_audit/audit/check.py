@@ -15,7 +15,7 @@ from typing import Any, Final
 from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -570,7 +570,7 @@ class _Check:
 def _author(state: State, header: Header) -> bytes | None:
     """The collator whose turn the header's slot is, by the state that it was judged on."""
     slot, keys = header.aura_slot(), AUTHORITIES.get(Storage(state))
-    return None if slot is None or not keys else keys[slot % len(keys)]
+    return None if slot is None or not keys else turn_of(slot, keys)
 
 
 def _is_sealed(author: bytes | None, header: Header) -> bool:

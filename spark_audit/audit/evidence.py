@@ -30,7 +30,7 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.storage_keys import CODE
@@ -185,7 +185,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
     if not keys or spec.handler not in HANDLERS:
         raise EvidenceError("the state in the storage proof is that of no parachain known here")
     slot = candidate.header.aura_slot()
-    collator = None if slot is None else keys[slot % len(keys)]
+    collator = None if slot is None else turn_of(slot, keys)
     outcome, refusal = None, None
     try:
         outcome = validate_block(parent, state, candidate, relay)

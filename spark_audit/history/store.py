@@ -11,6 +11,7 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
+from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
 from pubsub_emulator.spark_audit.history import schema
@@ -117,7 +118,7 @@ class HistoryWriter:
             raise CommitError(f"chain {record.chain} has candidates before its first checkpoint")
         header = record.candidate.header
         slot = header.aura_slot()
-        author = None if slot is None or not chain.authorities else chain.authorities[slot % len(chain.authorities)]
+        author = None if slot is None or not chain.authorities else turn_of(slot, chain.authorities)
         row = block_row(
             self.network,
             record,

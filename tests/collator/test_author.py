@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pubsub_emulator.collator.author import Authored, CannotAuthor, author
 from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.laboratory.worlds import World
+from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.parachain.block import Candidate, InboundDownwardMessage
@@ -19,7 +20,7 @@ from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_bl
 
 
 def authored(now: Situation) -> Authored:
-    seed = now.seeds[now.slot % len(now.seeds)]
+    seed = turn_of(now.slot, now.seeds)
     return author(now.parent, now.state, now.relay, now.downward, now.horizontal, now.slot, seed)
 
 

@@ -18,6 +18,7 @@ from pubsub_emulator.collator.cheats import (
 )
 from pubsub_emulator.collator.cheats.steps import apply_to_proof, from_json, to_json
 from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.primitives.header import turn_of
 
 
 @pytest.mark.parametrize("name", for_any_chain())
@@ -113,7 +114,7 @@ def test_ps_79_equivocation_is_two_valid_blocks_and_its_two_seals_name_the_autho
     for now, attempted in done:
         keys = authorities(now)
         assert Bench.of(now).judge(now.honest) == Bench.of(now).judge(attempted.candidate) == ()
-        author = keys[now.slot % len(keys)]
+        author = turn_of(now.slot, keys)
         assert equivocates(now.honest, attempted.candidate, keys) == author
         assert equivocates(now.honest, now.honest, keys) is None
 

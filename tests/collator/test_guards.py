@@ -107,7 +107,7 @@ GUARDS = [
     Guard(
         "turn",
         validate.check_seal,
-        "if not verify(authorities[expected], message, seal)",
+        "if not verify(expected, message, seal)",
         "if not any(verify(key, message, seal) for key in authorities)",
         "wrong turn",
     ),

@@ -14,6 +14,7 @@ from support.world import SEEDS, Chain, Relay, filled, make_spec, numbered
 
 from pubsub_emulator.emulator.network.records import CheckpointRecord
 from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSED_ROOTS, PROCESSING_CURSOR
@@ -95,7 +96,7 @@ def test_one_key_that_seals_a_block_on_each_of_two_chains_is_not_proven_to_equiv
     chains = [Chain(replace(make_spec({1000: keys}), para_id=ParaId(para))) for para in (3000, 3001)]
     headers = [chain.author(relay).header for chain in chains]
     slot = headers[0].aura_slot() or 0
-    author = ed25519.public_key(SEEDS[slot % len(SEEDS)])
+    author = ed25519.public_key(turn_of(slot, SEEDS))
     evidence = equivocation_evidence(author, headers[0].encode(), headers[1].encode())
     shown = judge(evidence)
     assert any("of one chain" in line for line in shown.rests_on)

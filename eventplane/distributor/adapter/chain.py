@@ -14,11 +14,12 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts.timestamp import NOW
 from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError
-from pubsub_emulator.runtime.framework.executive import Block, Executive, Extrinsic, extrinsics_root
+from pubsub_emulator.runtime.framework.executive import Block, Executive, Extrinsic
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1, Publication
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
+from pubsub_emulator.trie import ordered_root
 
 AUTHOR: Final = AccountId(blake2_256(b"DomeEvents adapter"))
 """The account that an adapter signs with unless it is given another."""
@@ -34,7 +35,7 @@ class DomeChain:
         DomeEvents(network, unique=unique).genesis(storage)
         root = storage.commit()
         self._state = storage.state
-        self.header = Header(Hash(bytes(32)), 0, root, extrinsics_root(()), ())
+        self.header = Header(Hash(bytes(32)), 0, root, ordered_root(()), ())
 
     def call(self, author: AccountId, publication: Publication, now: int) -> Block:
         """Build the next block with one call of `emit_new_event`; `now` is its time in ms."""
