@@ -100,7 +100,7 @@ GUARDS = [
     Guard(
         "signature",
         validate.check_seal,
-        "if not verify(authorities[expected], message, seal)",
+        "if not verify(expected, message, seal)",
         "if False",
         "signatures",
     ),
