@@ -43,7 +43,7 @@ class Rpc:
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
-        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._pending: dict[int, tuple[asyncio.Future[dict[str, Any]], asyncio.Queue[Any] | None]] = {}
         self._queues: dict[str, asyncio.Queue[Any]] = {}
         self._early: dict[str, list[Any]] = {}
 
@@ -66,10 +66,14 @@ class Rpc:
 
     async def call(self, method: str, *params: object) -> Any:
         """The result of a method. Raises `NodeRefused`, `NodeUnavailable`, `BadAnswer`."""
+        return await self._request(method, params)
+
+    async def _request(self, method: str, params: tuple[object, ...], queue: asyncio.Queue[Any] | None = None) -> Any:
+        """As `call`; `queue` gets the notifications of the subscription that the result names."""
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
             async with asyncio.timeout(self._answer_seconds):
-                answer = await (self._post(body) if self.url.startswith("http") else self._send(body))
+                answer = await (self._post(body) if self.url.startswith("http") else self._send(body, queue))
         except _FAILURES as error:
             raise NodeUnavailable(f"{self.url}: {method}: {_reason(error)}") from error
         if "error" in answer:
@@ -88,11 +92,8 @@ class Rpc:
         """Notifications of a subscription, in order. Raises as `call`; iterating raises `NodeUnavailable`."""
         if self.url.startswith("http"):
             raise ClientError(f"{self.url}: {method} needs a ws:// URL")
-        name = str(await self.call(method, *params))
         queue: asyncio.Queue[Any] = asyncio.Queue(MAX_WAITING)
-        self._queues[name] = queue
-        for early in self._early.pop(name, ()):
-            queue.put_nowait(early)
+        name = str(await self._request(method, params, queue))
         try:
             yield self._notifications(queue, method)
         finally:
@@ -109,10 +110,10 @@ class Rpc:
 
     # WebSocket
 
-    async def _send(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def _send(self, body: dict[str, Any], queue: asyncio.Queue[Any] | None) -> dict[str, Any]:
         socket = await self._connected()
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._pending[body["id"]] = future
+        self._pending[body["id"]] = (future, queue)
         try:
             await socket.send_str(json.dumps(body))
             return await future
@@ -138,7 +139,7 @@ class Rpc:
         finally:
             await socket.close()
             lost = NodeUnavailable(f"{self.url}: {reason}")
-            for future in self._pending.values():
+            for future, _ in self._pending.values():
                 if not future.done():
                     future.set_exception(lost)
             for queue in self._queues.values():
@@ -148,7 +149,11 @@ class Rpc:
     def _take(self, answer: dict[str, Any]) -> None:
         number, params = answer.get("id"), answer.get("params")
         if isinstance(number, int):
-            future = self._pending.get(number)
+            future, queue = self._pending.get(number, (None, None))
+            if (
+                queue is not None and "result" in answer
+            ):  # here, and not where it is awaited: the connection may end first
+                self._begin(str(answer["result"]), queue)
             if future is not None and not future.done():
                 future.set_result(answer)
         elif isinstance(params, dict) and "subscription" in params:
@@ -163,6 +168,11 @@ class Rpc:
                 del self._queues[name]
             else:
                 queue.put_nowait(params.get("result"))
+
+    def _begin(self, name: str, queue: asyncio.Queue[Any]) -> None:
+        for early in self._early.pop(name, ()):
+            queue.put_nowait(early)
+        self._queues[name] = queue
 
     async def _notifications(self, queue: asyncio.Queue[Any], method: str) -> AsyncIterator[Any]:
         while True:

@@ -24,7 +24,6 @@ from pubsub_emulator.xcm.outcome import Error as XcmFailure
 _CLASSES: Final = ("Normal", "Operational", "Mandatory")
 _PAYS: Final = ("Yes", "No")
 _HOLDS: Final[Mapping[tuple[str, int], str]] = {("Broadcaster", 0): "PublisherDeposit"}
-_QUEUE_ORIGIN: Final = "AggregateMessageOrigin"
 
 
 def kind_of(event: Event) -> str:
@@ -39,10 +38,7 @@ def fields_of(event: Event) -> dict[str, Value]:
 
 @lru_cache(maxsize=1_024)
 def _makers(kind: type[Event]) -> tuple[tuple[str, str, Callable[[Any], Value]], ...]:
-    return tuple(
-        (name.rstrip("_"), name, _queue_origin if codec.name == _QUEUE_ORIGIN else value_of)
-        for name, codec in kind.CODECS
-    )
+    return tuple((name.rstrip("_"), name, _BY_CODEC.get(codec.name, value_of)) for name, codec in kind.CODECS)
 
 
 def value_of(value: object) -> Value:
@@ -82,6 +78,17 @@ def value_of(value: object) -> Value:
 
 def _queue_origin(para: int) -> Value:
     return {"Ump": {"Para": int(para)}}
+
+
+def _dispatch_result(error: DispatchError | None) -> Value:
+    return {"Ok": None} if error is None else {"Err": _dispatch_error(error)}
+
+
+_BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
+    "AggregateMessageOrigin": _queue_origin,
+    "DispatchResult": _dispatch_result,
+}
+"""Codecs whose Python values leave out what the SCALE type says."""
 
 
 def _dispatch_error(error: DispatchError) -> Value:

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from node_support import Running, serving, story
-from support.recorded_metadata import recorded_metadata
 
 from pubsub_emulator.client.errors import NodeUnavailable
 from pubsub_emulator.eventplane.errors import AnotherChain
@@ -13,9 +12,6 @@ from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.log.sources.network import NetworkLog
 from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
 from pubsub_emulator.eventplane.log.store import Store
-
-__all__ = ["recorded_metadata"]
-pytestmark = pytest.mark.usefixtures("recorded_metadata")
 
 
 def source(node: Running, *, http: bool = False) -> RpcSource:
