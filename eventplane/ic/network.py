@@ -184,6 +184,10 @@ class Network:
         self._execute(host, None, MANAGEMENT, code.init)
         return identity
 
+    def running(self) -> list[Principal]:
+        """Every canister that is running, in the order of creation."""
+        return [each.id for each in self._hosts.values() if each.status == RUNNING]
+
     def canister(self, identity: Principal) -> Canister:
         """The code and state of a canister. Raises `IcError` when there is none."""
         host = self._hosts.get(identity)

@@ -226,6 +226,8 @@ class Subscriber:
                 found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
         elif state.gaps and self.repairs and not state.resuming:
             found.append(max(state.wait, now + 1))
+        if any(f"resume {number}" not in self._asking for number in state.resuming):
+            found.append(max(state.wait, now + 1))
         return min(found, default=None)
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
@@ -460,7 +462,7 @@ class Subscriber:
     def _repair(self, ctx: Context) -> None:
         state = self.state
         for number in list(state.resuming):
-            if f"resume {number}" not in self._asking:
+            if f"resume {number}" not in self._asking and ctx.now >= state.wait:
                 self._resume(ctx, number)
         current = state.current
         if current is not None:

@@ -1,0 +1,127 @@
+"""Campaigns of stories: plays them by number, audits each, shrinks what surprises.
+
+A case is a seed and what the seed drew; a surprise is made smaller by taking troubles away and rounds off while it
+stays a surprise. Cases are plain values, so that they can be written down and played again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
+from pubsub_emulator.eventplane.icrc72.cheats import CHEATS, run
+from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
+from pubsub_emulator.eventplane.icrc72.messages import Event
+from pubsub_emulator.eventplane.icrc72.stories import Plan, Story, Surprise, begin, drawn, finish
+
+_NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a story ended: `surprise` is empty when all was as it should be."""
+
+    plan: Plan
+    rounds: int
+    surprise: str = ""
+    digest: bytes = b""
+
+
+def play(seed: bytes) -> Outcome:
+    """Play the story of a seed."""
+    return play_plan(drawn(seed))
+
+
+def play_plan(plan: Plan) -> Outcome:
+    """Play a story, compare and audit it."""
+    story = begin(plan)
+    audit = Audit(story.system.orchestrator, story.system.broadcasters)
+    story.network.observers.append(audit)
+    try:
+        finish(story)
+    except Surprise as surprise:
+        return Outcome(plan, story.network.round, str(surprise))
+    found = audited(story, audit)
+    words = "; ".join(f"{each.cheat} by {each.actor.text}: {each.evidence}" for each in found)
+    return Outcome(plan, story.network.round, words and f"accused although honest: {words}")
+
+
+def audited(story: Story, audit: Audit) -> list[Finding]:
+    """What the audit finds in a story that has ended."""
+    logs: dict[Principal, dict[tuple[str, int], Event]] = {}
+    for who in story.publishers.values():
+        publisher = story.system.app(who).publisher
+        rows = [] if publisher is None else publisher.state.log
+        logs[who] = {(row.event.namespace, row.event.eventId): row.event for row in rows}
+    return audit.finish(logs, story.network.running())
+
+
+def play_cheat(number: int) -> str:
+    """Let the cheat of a number act under a schedule of its own; what was not as it should be, empty if nothing."""
+    cheat = CHEATS[number % len(CHEATS)]
+    findings = run(cheat, Schedule(b"cheat %d" % number, number % 2, 0))
+    if any(each.cheat == cheat.name for each in findings):
+        return ""
+    return f"{cheat.name} was not found; found: {', '.join(each.cheat for each in findings) or 'nothing'}"
+
+
+def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:
+    """Play stories `first` … `first + cases - 1` of a campaign."""
+    for number in range(first, first + cases):
+        yield play(f"{seed} {number}".encode())
+
+
+def shrink(plan: Plan, most: int = 24) -> Outcome:
+    """The smallest plan near by that still surprises."""
+    smallest = play_plan(plan)
+    tries = 0
+    going = bool(smallest.surprise)
+    while going and tries < most:
+        going = False
+        for candidate in _smaller(smallest.plan):
+            tries += 1
+            outcome = play_plan(candidate)
+            if outcome.surprise:
+                smallest, going = outcome, True
+                break
+            if tries >= most:
+                break
+    return smallest
+
+
+def _smaller(plan: Plan) -> Iterator[Plan]:
+    if plan.churn:
+        yield replace(plan, churn=False)
+    for name in ("deaths", "pauses", "downs", "upgrades", "refuse", "delay"):
+        if getattr(plan, name):
+            yield _changed(plan, name, 0)
+    if plan.rounds > 10:
+        yield replace(plan, rounds=plan.rounds // 2)
+
+
+def _changed(plan: Plan, name: str, number: int) -> Plan:
+    change: dict[str, Any] = {name: number}
+    return replace(plan, **change)
+
+
+def written(plan: Plan) -> dict[str, Any]:
+    """A case as plain values."""
+    return {"seed": plan.seed.hex(), "churn": plan.churn, **{name: getattr(plan, name) for name in _NUMBERS}}
+
+
+def read(case: Any) -> Plan:
+    """The plan of a case. Raises `Icrc72Error` for anything else."""
+    try:
+        plan = Plan(bytes.fromhex(case["seed"]), churn=bool(case["churn"]))
+        for name in _NUMBERS:
+            plan = _changed(plan, name, int(case[name]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise Icrc72Error(f"not a case of a story: {error}") from error
+    if not 0 <= plan.rounds <= 10_000 or not 0 <= plan.delay <= 20 or not 0 <= plan.refuse <= 90:
+        raise Icrc72Error("a case has up to 10,000 rounds, a delay up to 20 and refuses up to 90 of a hundred")
+    return plan
+
+
+__all__ = ["Outcome", "campaign", "play", "play_cheat", "play_plan", "read", "shrink", "written"]

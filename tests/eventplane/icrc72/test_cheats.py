@@ -1,0 +1,23 @@
+"""Every cheat is named with its actor, nobody honest is: IC-50, IC-51, RP-14."""
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.icrc72.cheats import CHEATS, Cheat, run
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
+def test_ic_50_rp_14_the_audit_names_the_cheat_with_evidence(cheat: Cheat) -> None:
+    findings = run(cheat)
+    mine = [each for each in findings if each.cheat == cheat.name]
+    assert len({each.actor for each in mine}) == len(mine) >= 1
+    assert all(each.evidence for each in mine)
+
+
+@pytest.mark.parametrize("refuse", [0, 30])
+def test_ic_51_an_honest_stage_has_no_findings(refuse: int) -> None:
+    assert run(None, Schedule(b"honest", refuse // 10, refuse)) == []
+
+
+def test_ic_50_every_cheat_has_one_name() -> None:
+    assert len({cheat.name for cheat in CHEATS}) == len(CHEATS)
