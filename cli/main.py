@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "diff",
     "fuzz",
     "replay",
+    "icrc72",
     "experiment",
     "fixtures",
     "ship",

@@ -1,0 +1,98 @@
+"""What `pubsub icrc72` does: scenarios, traces, stories; numbers in tables, drawings in files."""
+
+import json
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.eventplane.ic.trace import Recorder
+from pubsub_emulator.eventplane.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
+from pubsub_emulator.eventplane.icrc72.cheats import CHEATS
+from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
+from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run, load
+from pubsub_emulator.eventplane.icrc72.sequence import as_svg, as_text, way
+from pubsub_emulator.spark_audit.history.commit import write_atomically
+
+
+def run_scenario(place: str) -> Result:
+    """Run a scenario and print its summary."""
+    outcome = Run(load(place)).finish()
+    for name, count in outcome.published.items():
+        click.echo(f"{name:<12} published {count} events")
+    for name, (had, due, in_order) in outcome.handled.items():
+        order = "in order" if in_order else "out of order after a loss"
+        click.echo(f"{name:<12} handled {had} of {due} events that are its own, {order}")
+    for number, state in outcome.replays.items():
+        click.echo(f"replay {number:<5} {state}")
+    for finding in outcome.findings:
+        actor = outcome.names.get(finding.actor, finding.actor.text)
+        click.echo(f"accused      {actor}: {finding.cheat} in round {finding.round}: {finding.evidence}")
+    click.echo(f"\n{outcome.rounds} rounds, {outcome.happenings} happenings\ndigest: {outcome.digest}")
+    return Result(_document(outcome), 0 if outcome.good else 1)
+
+
+def _document(outcome: Outcome) -> dict[str, object]:
+    return {
+        "rounds": outcome.rounds,
+        "digest": outcome.digest,
+        "published": outcome.published,
+        "handled": {
+            name: {"handled": had, "due": due, "in_order": in_order}
+            for name, (had, due, in_order) in outcome.handled.items()
+        },
+        "replays": {str(number): state for number, state in outcome.replays.items()},
+        "findings": [
+            {"cheat": each.cheat, "actor": each.actor.text, "round": each.round, "evidence": each.evidence}
+            for each in outcome.findings
+        ],
+    }
+
+
+def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Result:
+    """Run a scenario and show the way of one event."""
+    recorder = Recorder()
+    outcome = Run(load(place), (recorder,)).finish()
+    arrows = way(recorder.happenings, outcome.names, namespace, number)
+    if not arrows:
+        raise Icrc72Error(f"{place} has no event {number} in {namespace}")
+    click.echo(as_text(arrows))
+    if svg is not None:
+        write_atomically(svg, as_svg(arrows).encode())
+        click.echo(f"drawn in {svg}")
+    return Result({"arrows": [each._asdict() for each in arrows]})
+
+
+def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) -> Result:
+    """Play stories and cheats; write down what surprises, shrunk."""
+    surprises: list[str] = []
+    rounds = 0
+    for number, outcome in enumerate(campaign(seed, cases, first), first):
+        rounds += outcome.rounds
+        if outcome.surprise:
+            smallest = shrink(outcome.plan)
+            kept = smallest if smallest.surprise else outcome
+            path = out / f"{seed}-{number}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            case = {**written(kept.plan), "surprise": kept.surprise}
+            write_atomically(path, json.dumps(case, indent=2).encode() + b"\n")
+            surprises.append(str(path))
+            click.echo(f"story {number}: {kept.surprise} ({path})")
+    missed = [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []
+    for words in missed:
+        click.echo(words)
+    acted = f", {len(CHEATS) - len(missed)} of {len(CHEATS)} cheats found" if cheats else ""
+    click.echo(f"{cases} stories of {rounds} rounds in all, {len(surprises)} surprises{acted}")
+    document = {"stories": cases, "rounds": rounds, "surprises": surprises, "cheats_missed": missed}
+    return Result(document, 1 if surprises or missed else 0)
+
+
+def replay_story(path: Path) -> Result:
+    """Play one case again."""
+    try:
+        case = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Icrc72Error(f"{path}: cannot be read as a case: {error}") from error
+    outcome = play_plan(read(case))
+    click.echo(outcome.surprise or f"no surprise in {outcome.rounds} rounds")
+    return Result({"surprise": outcome.surprise, "rounds": outcome.rounds}, 1 if outcome.surprise else 0)

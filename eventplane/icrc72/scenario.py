@@ -1,0 +1,317 @@
+"""Scenarios: a network with publishers, subscribers and faults in a TOML file, run to its end and summed up."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, Network
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.ic.trace import Happening, Observer
+from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
+from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.eventplane.icrc72.client import App, Config, EventNotification
+from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.eventplane.icrc72.errors import ScenarioError
+from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
+from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
+from pubsub_emulator.eventplane.icrc72.namespaces import matches
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.primitives.hashing import blake2_256
+
+_STRICT: Final = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class PublisherModel(BaseModel):
+    """A publisher of a scenario."""
+
+    model_config = _STRICT
+    name: str
+    subnet: int = Field(ge=0)
+    namespace: str
+    first: int = Field(default=60, alias="from", ge=1)
+    until: int = Field(default=1 << 30, ge=1)
+    every: int = Field(default=1, ge=1)
+    replay: bool = False
+
+
+class SubscriberModel(BaseModel):
+    """A subscriber of a scenario."""
+
+    model_config = _STRICT
+    name: str
+    subnet: int = Field(ge=0)
+    pattern: str
+    filter: str | None = None
+    skip: tuple[int, int] | None = None
+
+
+class FaultModel(BaseModel):
+    """Something that goes wrong in a round."""
+
+    model_config = _STRICT
+    round: int = Field(ge=1)
+    what: Literal["kill", "stop", "start", "upgrade"]
+    who: str
+
+
+class ScenarioModel(BaseModel):
+    """A scenario as it is written."""
+
+    model_config = _STRICT
+    subnets: int = Field(ge=1, le=64)
+    seed: str = "0"
+    rounds: int = Field(ge=1, le=1_000_000)
+    delay: int = Field(default=0, ge=0, le=20)
+    refuse: int = Field(default=0, ge=0, le=90)
+    kind: Literal["orchestrator", "broadcaster"] = "orchestrator"
+    broadcasters: tuple[int, ...] = (0,)
+    queue: int = Field(default=DEFAULTS.queue_notifications, ge=1)
+    publisher: tuple[PublisherModel, ...] = ()
+    subscriber: tuple[SubscriberModel, ...] = ()
+    fault: tuple[FaultModel, ...] = ()
+
+
+class Teller(App):
+    """A publisher: an event with its number for each call."""
+
+    def start(self) -> Any:
+        """How many events were made."""
+        return 0
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Make an event."""
+        del arg
+        self.data += 1
+        self.emit(ctx, method, {"n": self.data})
+        ctx.reply(b"")
+
+
+class Listener(App):
+    """A subscriber: remembers what it handled."""
+
+    def on_event(self, ctx: Context, event: EventNotification) -> None:
+        """Remember the event."""
+        del ctx
+        self.data.append((event.namespace, event.eventId))
+
+
+class Digest:
+    """An observer that hashes everything that happens."""
+
+    def __init__(self) -> None:
+        self.value = bytes(32)
+        self.count = 0
+
+    def happened(self, happening: Happening) -> None:
+        """Hash it into the digest of all before."""
+        self.count += 1
+        self.value = blake2_256(self.value + repr(happening).encode())
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a scenario came to."""
+
+    rounds: int
+    digest: str
+    happenings: int
+    published: dict[str, int]
+    handled: dict[str, tuple[int, int, bool]]
+    """Of each subscriber: events handled, events of its part of the logs from its first on, and whether in order."""
+    replays: dict[int, str]
+    findings: list[Finding]
+    names: dict[Principal, str] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """True when every subscriber handled all that was due, and nobody is accused."""
+        return not self.findings and all(had == due for had, due, _ in self.handled.values())
+
+
+class Run:
+    """A scenario that is being run."""
+
+    def __init__(self, model: ScenarioModel, observers: tuple[Observer, ...] = ()) -> None:
+        self.model = model
+        seed = model.seed.encode()
+        self.network = Network(model.subnets, seed=seed, schedule=Schedule(seed, model.delay, model.refuse))
+        self.digest = Digest()
+        self.network.observers.extend((self.digest, *observers))
+        self.settings = replace(DEFAULTS, queue_notifications=model.queue)
+        self.system: PubSub = deploy(self.network, model.kind, broadcasters=model.broadcasters, settings=self.settings)
+        self.audit = Audit(self.system.orchestrator, self.system.broadcasters)
+        self.network.observers.append(self.audit)
+        self.who: dict[str, Principal] = {"orchestrator": self.system.orchestrator}
+        for at, each in enumerate(self.system.broadcasters):
+            self.who[f"broadcaster {at}"] = each
+        for publisher in model.publisher:
+            self._name(publisher.name, self.network.create(publisher.subnet, self._teller(publisher)))
+        for subscriber in model.subscriber:
+            self._name(subscriber.name, self.network.create(subscriber.subnet, self._listener(subscriber)))
+        for fault in model.fault:
+            if fault.who not in self.who:
+                raise ScenarioError(f"the fault of round {fault.round} strikes {fault.who!r}, whom nobody knows")
+        self._upgrading: list[str] = []
+
+    def _name(self, name: str, who: Principal) -> None:
+        if name in self.who:
+            raise ScenarioError(f"two are called {name!r}")
+        self.who[name] = who
+
+    def _teller(self, model: PublisherModel) -> Teller:
+        config: Config = {REPLAY: True} if model.replay else {}
+        return Teller(self.system.orchestrator, self.settings, publications={model.namespace: config}, subscriptions={})
+
+    def _listener(self, model: SubscriberModel) -> Listener:
+        config: dict[str, Any] = {}
+        if model.filter is not None:
+            config[FILTER] = model.filter
+        if model.skip is not None:
+            config[SKIP] = list(model.skip)
+        chosen = {model.pattern: config}
+        return Listener(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
+
+    def finish(self) -> Outcome:
+        """Run to the end, and on until everything rests, or ten times as long."""
+        for _ in range(self.model.rounds):
+            self.step()
+        self.network.schedule = Schedule(self.model.seed.encode())
+        quiet = 0
+        for _ in range(self.model.rounds * 10 + 3000):
+            self.step()
+            quiet = quiet + 1 if not self._busy() else 0
+            if quiet > 150:
+                break
+        return self.outcome()
+
+    def step(self) -> None:
+        """One round with its faults and events."""
+        now = self.network.round + 1
+        for fault in self.model.fault:
+            if fault.round == now:
+                self._strike(fault)
+        for name in list(self._upgrading):
+            if self.network.status(self.who[name]) == STOPPED:
+                self._upgrading.remove(name)
+                self._upgrade(name)
+        for publisher in self.model.publisher:
+            due = publisher.first <= now <= publisher.until and (now - publisher.first) % publisher.every == 0
+            if due and now <= self.model.rounds:
+                self.network.submit(ANONYMOUS, self.who[publisher.name], publisher.namespace, b"")
+        self.network.step()
+
+    def _strike(self, fault: FaultModel) -> None:
+        who = self.who[fault.who]
+        if fault.what == "kill":
+            self.network.uninstall(who)
+        elif fault.what == "start":
+            self.network.start(who)
+        else:
+            self.network.stop(who)
+            if fault.what == "upgrade":
+                self._upgrading.append(fault.who)
+
+    def _upgrade(self, name: str) -> None:
+        made: RoleCanister
+        publishers = {each.name: each for each in self.model.publisher}
+        subscribers = {each.name: each for each in self.model.subscriber}
+        if name in publishers:
+            made = self._teller(publishers[name])
+        elif name in subscribers:
+            made = self._listener(subscribers[name])
+        elif name.startswith("broadcaster"):
+            made = RoleCanister([Broadcaster(self.system.orchestrator, self.settings)])
+        else:
+            raise ScenarioError("the orchestrator is not upgraded in scenarios")
+        if not self.network.upgrade(self.who[name], made):
+            raise ScenarioError(f"the upgrade of {name} trapped")
+        self.network.start(self.who[name])
+
+    def _busy(self) -> bool:
+        for model in self.model.subscriber:
+            if self.network.status(self.who[model.name]) != RUNNING:
+                continue
+            subscriber = self.system.app(self.who[model.name]).subscriber
+            if subscriber is not None:
+                state = subscriber.state
+                if state.gaps or state.current or state.waiting or any(each.held for each in state.chains.values()):
+                    return True
+        for each in self.network.running():
+            if each in self.system.broadcasters:
+                queues = self.system.broadcaster(each).state.queues.values()
+                if any(queue.live or queue.replayed or queue.system for queue in queues):
+                    return True
+        return False
+
+    def outcome(self) -> Outcome:
+        """What it came to so far."""
+        rows = {
+            model.name: list(publisher.state.log)
+            for model in self.model.publisher
+            if self.network.status(self.who[model.name]) != EMPTY
+            and (publisher := self.system.app(self.who[model.name]).publisher) is not None
+        }
+        handled = {each.name: self._judge(each, rows) for each in self.model.subscriber}
+        logs = {
+            self.who[name]: {(row.event.namespace, row.event.eventId): row.event for row in logged}
+            for name, logged in rows.items()
+        }
+        findings = self.audit.finish(logs, self.network.running(), at_rest=not self._busy())
+        return Outcome(
+            self.network.round,
+            "0x" + self.digest.value.hex(),
+            self.digest.count,
+            {name: len(logged) for name, logged in rows.items()},
+            handled,
+            {number: each.state for number, each in self.system.registry.state.replays.items()},
+            findings,
+            {who: name for name, who in self.who.items()},
+        )
+
+    def _judge(self, model: SubscriberModel, rows: Mapping[str, list[Any]]) -> tuple[int, int, bool]:
+        if self.network.status(self.who[model.name]) == EMPTY:
+            return 0, 0, True
+        data = self.system.app(self.who[model.name]).data
+        due = 0
+        in_order = True
+        for logged in rows.values():
+            if not logged or not matches(model.pattern, logged[0].event.namespace):
+                continue
+            mine = [number for name, number in data if name == logged[0].event.namespace]
+            in_order = in_order and mine == sorted(mine)
+            for row in logged:
+                number = row.event.eventId
+                passes = model.skip is None or number % model.skip[0] == model.skip[1]
+                passes = passes and (model.filter is None or filter_matches(model.filter, row.event.data))
+                due += passes and bool(mine) and number >= min(mine)
+        return len(data), due, in_order
+
+
+def load(place: str) -> ScenarioModel:
+    """Read a scenario from a file, or a bundled one by its name. Raises `ScenarioError`."""
+    path = Path(place)
+    try:
+        if path.suffix == ".toml":
+            text = path.read_text(encoding="utf-8")
+        else:
+            text = (files("pubsub_emulator.eventplane.icrc72") / "scenarios" / f"{place}.toml").read_text("utf-8")
+        return ScenarioModel.model_validate(tomllib.loads(text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{place}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{place}: is no TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(each) for each in first["loc"])
+        raise ScenarioError(f"{place}: {where}: {first['msg']}") from error
+
+
+__all__ = ["Outcome", "Run", "ScenarioModel", "load"]
