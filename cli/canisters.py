@@ -12,7 +12,7 @@ from pubsub_emulator.eventplane.icrc72.cheats import CHEATS
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run, load
 from pubsub_emulator.eventplane.icrc72.sequence import as_svg, as_text, way
-from pubsub_emulator.spark_audit.history.commit import write_atomically
+from pubsub_emulator. import write_atomically
 
 
 def run_scenario(place: str) -> Result:

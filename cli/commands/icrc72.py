@@ -26,7 +26,7 @@ def run(scenario: str) -> Result:
     return run_scenario(scenario)
 
 
-@command.command("demo")
+@command.command("demo", epilog="\b\nExamples:\n  pubsub icrc72 demo\n")
 @tells
 def demo() -> Result:
     """Three subnets with faults, a broadcaster that dies, and replay; ends with one digest."""
@@ -77,8 +77,10 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
     help="Play one surprise again instead.",
 )
 @tells
-def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool) -> Result:
-    """Play networks under drawn schedules, refusals, crashes and upgrades, and compare what was handled with the logs."""
+def stories(
+    cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool
+) -> Result:
+    """Play networks under drawn schedules, refusals, crashes and upgrades; compare what was handled with the logs."""
     from pubsub_emulator.cli.canisters import play_stories, replay_story
 
     return replay_story(again) if again is not None else play_stories(cases, first, seed, out, cheats=cheats)
