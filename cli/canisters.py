@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
@@ -12,7 +13,6 @@ from pubsub_emulator.eventplane.icrc72.cheats import CHEATS
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run, load
 from pubsub_emulator.eventplane.icrc72.sequence import as_svg, as_text, way
-from pubsub_emulator. import write_atomically
 
 
 def run_scenario(place: str) -> Result:
@@ -58,7 +58,7 @@ def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Re
         raise Icrc72Error(f"{place} has no event {number} in {namespace}")
     click.echo(as_text(arrows))
     if svg is not None:
-        write_atomically(svg, as_svg(arrows).encode())
+        write_whole(svg, as_svg(arrows))
         click.echo(f"drawn in {svg}")
     return Result({"arrows": [each._asdict() for each in arrows]})
 
@@ -75,7 +75,7 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
             path = out / f"{seed}-{number}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             case = {**written(kept.plan), "surprise": kept.surprise}
-            write_atomically(path, json.dumps(case, indent=2).encode() + b"\n")
+            write_whole(path, json.dumps(case, indent=2) + "\n")
             surprises.append(str(path))
             click.echo(f"story {number}: {kept.surprise} ({path})")
     missed = [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []

@@ -17,6 +17,7 @@ MODULES: Final = (
     "pubsub_emulator.primitives.scale_vectors",
     "pubsub_emulator.xcm.vectors",
     "pubsub_emulator.runtime.pallet_dome_events.vectors",
+    "pubsub_emulator.eventplane.icrc72.vectors",
 )
 """Modules that declare `FORMATS`; a room that reads vectors adds its own."""
 

@@ -77,9 +77,7 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
     help="Play one surprise again instead.",
 )
 @tells
-def stories(
-    cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool
-) -> Result:
+def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool) -> Result:
     """Play networks under drawn schedules, refusals, crashes and upgrades; compare what was handled with the logs."""
     from pubsub_emulator.cli.canisters import play_stories, replay_story
 

@@ -1,0 +1,195 @@
+"""The formats of vectors of the Internet Computer and ICRC-72, as `pubsub vectors check` reads them."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.decode import Decoder
+from pubsub_emulator.eventplane.ic.candid.did import parse, parse_types
+from pubsub_emulator.eventplane.ic.candid.json_form import from_json, to_json
+from pubsub_emulator.eventplane.ic.candid.types import Type
+from pubsub_emulator.eventplane.ic.principal import Principal, canister_id, self_authenticating
+from pubsub_emulator.eventplane.icrc72 import filters
+from pubsub_emulator.eventplane.icrc72.identifiers import from_blob, from_text, to_text
+from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, check_pattern, matches
+from pubsub_emulator.eventplane.icrc72.services import codec, interface
+from pubsub_emulator.eventplane.icrc72.skip import skip_of
+from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
+from pubsub_emulator.eventplane.icrc72.values import array, nat
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same, unhex
+
+Vector = dict[str, Any]
+
+_BY_HAND: Final = frozenset(["source"])
+"""What a row says of its origin."""
+
+
+def _exactly(*fields: str) -> Callable[[Document], bool]:
+    """Fits documents whose first vector has these fields, and besides them at most its origin."""
+
+    def fits(document: Document) -> bool:
+        vectors = document.get("vectors")
+        if not isinstance(vectors, list) or not vectors or not isinstance(vectors[0], dict):
+            return False
+        return {*vectors[0]} - _BY_HAND == {*fields}
+
+    return fits
+
+
+def _refused(what: str, run: Callable[[], object]) -> None:
+    """Raises `Mismatch` when `run` takes what must be refused."""
+    try:
+        run()
+    except PubsubError:
+        return
+    raise Mismatch(f"{what} is taken, the vector says that it is refused")
+
+
+@cache
+def _icrc16() -> Type:
+    return interface("broadcaster").types["ICRC16"]
+
+
+def _principal(vector: Vector) -> None:
+    written: str = vector["text_in"] if "text_in" in vector else vector["text"]
+    if vector.get("error"):
+        _refused(written, lambda: Principal.from_text(written))
+        return
+    found = Principal.from_text(written)
+    same("the principal", bytes(found), unhex(vector["bytes"]))
+    same("its text", found.text, vector["text"])
+    same("its class", found.kind, vector.get("class", found.kind))
+
+
+def _canister_id(vector: Vector) -> None:
+    found = canister_id(vector["subnet"], vector["index"])
+    same("the id", bytes(found), unhex(vector["bytes"]))
+    same("its text", found.text, vector["text"])
+
+
+def _self_authenticating(vector: Vector) -> None:
+    found = self_authenticating(unhex(vector["der"]))
+    same("the principal", bytes(found), unhex(vector["bytes"]))
+    same("its text", found.text, vector["text"])
+
+
+def _crockford(vector: Vector) -> None:
+    written: str = vector["text_in"] if "text_in" in vector else vector["text"]
+    if vector.get("error"):
+        _refused(written, lambda: from_text(written))
+        return
+    same("the number", from_text(written), int(vector["nat"]))
+    same("the text", to_text(int(vector["nat"])), vector["text"])
+
+
+def _blob_id(vector: Vector) -> None:
+    same("the number", from_blob(unhex(vector["blob"])), int(vector["nat"]))
+    same("the text", to_text(int(vector["nat"])), vector["text"])
+
+
+def _value_hash(vector: Vector) -> None:
+    same("the hash", value_hash(from_json(_icrc16(), vector["value"])), unhex(vector["hash"]))
+
+
+def _namespace(vector: Vector) -> None:
+    if vector["valid"]:
+        check_namespace(vector["namespace"])
+    else:
+        _refused(vector["namespace"], lambda: check_namespace(vector["namespace"]))
+
+
+def _pattern(vector: Vector) -> None:
+    if vector["valid"]:
+        check_pattern(vector["pattern"])
+    else:
+        _refused(vector["pattern"], lambda: check_pattern(vector["pattern"]))
+
+
+def _wildcard(vector: Vector) -> None:
+    same("the match", matches(vector["pattern"], vector["namespace"]), vector["matches"])
+
+
+def _filter(vector: Vector) -> None:
+    same("the match", filters.matches(vector["filter"], from_json(_icrc16(), vector["data"])), vector["matches"])
+
+
+def _bad_filter(vector: Vector) -> None:
+    _refused(vector["filter"], lambda: filters.parse(vector["filter"]))
+
+
+def _skip(vector: Vector) -> None:
+    skip = skip_of(array(nat(int(each)) for each in vector["skip"]))
+    same("the delivery", skip.passes(int(vector["eventId"])), vector["delivered"])
+
+
+def _both(decoder: Callable[[bytes], Any], vector: Vector) -> Any:
+    found = decoder(unhex(vector["py"]))
+    if decoder(unhex(vector["js"])) != found:
+        raise Mismatch("the two encodings are read as different values")
+    return found
+
+
+def _candid_value(vector: Vector) -> None:
+    (found,) = _both(Decoder((_icrc16(),)).decode, vector)
+    same("the value", to_json(_icrc16(), found), vector["value"])
+
+
+def _candid_message(vector: Vector) -> None:
+    method = codec(vector["method"])
+    side = method.args if vector["side"] == "args" else method.rets
+    found = _both(side.decode, vector)
+    same("the message", [to_json(type_, value) for type_, value in zip(side.types, found, strict=True)], vector["json"])
+    same("our encoding, read back", side.decode(side.encode(*found)), found)
+
+
+def _conformance(vector: Vector) -> None:
+    decoder = Decoder(parse_types(vector["type"], parse(vector["defs"]).types))
+    raw = unhex(vector["bytes"])
+    if vector["want"] == "refused":
+        _refused(vector["desc"], lambda: decoder.decode(raw))
+        return
+    found = decoder.decode(raw)
+    if vector["want"] == "equal":
+        same("the other value", decoder.decode(unhex(vector["other"])), found)
+    elif vector["want"] == "different" and decoder.decode(unhex(vector["other"])) == found:
+        raise Mismatch("the two are read as one value")
+
+
+def _coercion(vector: Vector) -> None:
+    types = interface(vector["did"]).types
+    wanted = types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
+    decoder = Decoder((wanted,))
+    if vector.get("refused"):
+        _refused(vector["desc"], lambda: decoder.decode(unhex(vector["bytes"])))
+        return
+    same("the value", to_json(wanted, decoder.decode(unhex(vector["bytes"]))[0]), vector["json"])
+
+
+_KINDS: Final = (
+    ("principals", _exactly("text", "bytes", "class"), _principal),
+    ("canister ids", _exactly("subnet", "index", "bytes", "text"), _canister_id),
+    ("self-authenticating principals", _exactly("der", "text", "bytes"), _self_authenticating),
+    ("Crockford identifiers", _exactly("nat", "text"), _crockford),
+    ("blob identifiers", _exactly("blob", "nat", "text"), _blob_id),
+    ("ICRC16 hashes", _exactly("value", "hash"), _value_hash),
+    ("namespaces", _exactly("namespace", "valid"), _namespace),
+    ("patterns", _exactly("pattern", "valid"), _pattern),
+    ("wildcards", _exactly("pattern", "namespace", "matches"), _wildcard),
+    ("CandyPath filters", _exactly("filter", "data", "matches"), _filter),
+    ("bad CandyPath filters", _exactly("filter"), _bad_filter),
+    ("skips", _exactly("skip", "eventId", "delivered"), _skip),
+    ("ICRC16 values in Candid", _exactly("value", "py", "js"), _candid_value),
+    ("ICRC-72 messages in Candid", _exactly("did", "method", "side", "json", "py", "js"), _candid_message),
+    ("Candid coercions", _exactly("desc", "did", "type", "bytes", "json", "js"), _coercion),
+)
+
+FORMATS = (
+    *(Format(name, fits, each_vector(check)) for name, fits, check in _KINDS),
+    Format(
+        "Candid conformance",
+        _exactly("file", "desc", "defs", "type", "bytes", "want"),
+        each_vector(_conformance),
+        unchecked=("text",),
+    ),
+)
