@@ -1,10 +1,13 @@
 """`pubsub distributor`: serving, simulating, demonstrating."""
 
 import asyncio
+import os
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +18,9 @@ from pubsub_emulator.eventplane.distributor.event import NETWORK
 from pubsub_emulator.eventplane.distributor.simulation import demo
 from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS, play
 from pubsub_emulator.eventplane.distributor.simulation.stories import tell
+
+if TYPE_CHECKING:
+    from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 
 
 def serve_distributor(path: Path) -> None:
@@ -43,13 +49,14 @@ class AdapterWish:
     host: str
     port: int
     store: str
+    node: str | None
+    seed_env: str | None
     unique: bool
     everyone: bool
 
 
 def serve_adapter(wish: AdapterWish) -> None:
     """Serve until told to end."""
-    from pubsub_emulator.eventplane.distributor.adapter.chain import ChainLedger
     from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
     from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, make_access
     from pubsub_emulator.eventplane.distributor.service.logs import log_to
@@ -62,13 +69,33 @@ def serve_adapter(wish: AdapterWish) -> None:
     log_to()
 
     async def run() -> None:
-        ledger = ChainLedger(wish.network, unique=wish.unique)
+        ledger = await _ledger(wish)
         http = AdapterHttp(wish.network, ledger, open_store(wish.store), access)
         async with served(http.application(), wish.host, wish.port) as url:
             click.echo(f"adapter of {wish.network} on {url}")
             await until_told()
 
     asyncio.run(run())
+
+
+async def _ledger(wish: AdapterWish) -> "Ledger":
+    """The chain of an adapter."""
+    from pubsub_emulator.client.rpc import connect
+    from pubsub_emulator.eventplane.distributor.adapter.chain import ChainLedger
+    from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger, development_seed
+
+    if wish.node is None:
+        return ChainLedger(wish.network, unique=wish.unique)
+    seed = development_seed("Alice") if wish.seed_env is None else _seed(wish.seed_env)
+    return RpcLedger(wish.network, await connect(wish.node).__aenter__(), seed)
+
+
+def _seed(name: str) -> bytes:
+    """The seed in an environment variable."""
+    text = os.environ.get(name, "").removeprefix("0x")
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+        raise click.BadParameter(f"the environment has no 32 bytes in hex as {name}", param_hint="--seed-env")
+    return bytes.fromhex(text)
 
 
 def simulate(scenario: str, seed: int, count: int) -> Result:

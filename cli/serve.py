@@ -40,6 +40,7 @@ class Serve:
     finality: int
     history: int
     genesis_time: str | None
+    dome_events: str
     journal: Path | None
     replay: Path | None
     out: Path | None
@@ -87,6 +88,10 @@ def serve(name: str | None, given: Serve) -> None:
     """The command. Raises `PubsubError` for what cannot be; ends with exit code 130."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     options = given.options()
+    if given.dome_events and (given.journal is not None or given.replay is not None):
+        raise BadOption(
+            "a journal does not say which pallets there are: --dome-events goes without --journal, --replay"
+        )
     replayed = None if given.replay is None else _read(given.replay)
     if replayed is not None:
         if name is not None:
@@ -97,7 +102,11 @@ def serve(name: str | None, given: Serve) -> None:
     with ExitStack() as stack:
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
-        live = LiveNetwork(Simulation(scenario, genesis_slot=slot, accounts=True), observers, keep_snapshots=keeps)
+        live = LiveNetwork(
+            Simulation(scenario, genesis_slot=slot, accounts=True, dome_events=given.dome_events),
+            observers,
+            keep_snapshots=keeps,
+        )
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
         asyncio.run(_serve(Server(live, options, writer), replayed, str(given.replay)))
     sys.exit(INTERRUPTED)

@@ -33,22 +33,36 @@ def serve(config: Path) -> None:
 @command.command(
     "adapter",
     epilog="\b\nExamples:\n  pubsub distributor adapter alastria --port 8081\n"
-    "  pubsub distributor adapter hashnet --port 8082 --store sqlite:hashnet.db\n",
+    "  pubsub distributor adapter hashnet --port 8082 --store sqlite:hashnet.db\n"
+    "  pubsub distributor adapter alastria --node ws://127.0.0.1:9944\n",
 )
 @click.argument("network")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 takes a free one.")
 @click.option("--store", default="memory:", show_default=True, help="Where subscriptions are kept.")
+@click.option("--node", metavar="URL", help="Node whose chain has pallet DomeEvents; without one, a chain in here.")
+@click.option("--seed-env", metavar="NAME", help="Environment variable with the publisher's Ed25519 seed in hex.")
 @click.option("--not-unique", is_flag=True, help="The network takes an id more than once, like public contracts.")
 @click.option("--open", "everyone", is_flag=True, help="Serve everybody, on an address that others can reach, too.")
-def adapter(network: str, host: str, port: int, store: str, *, not_unique: bool, everyone: bool) -> None:
-    """Serve an adapter of an emulated chain with pallet DomeEvents, called NETWORK, until it is told to end.
+def adapter(  # noqa: PLR0917  # click passes each option by name
+    network: str,
+    host: str,
+    port: int,
+    store: str,
+    node: str | None,
+    seed_env: str | None,
+    *,
+    not_unique: bool,
+    everyone: bool,
+) -> None:
+    """Serve an adapter of a chain with pallet DomeEvents, called NETWORK, until it is told to end.
 
-    The chain is in this process and ends with it.
+    The chain is in this process and ends with it, or behind the JSON-RPC of a node (`pubsub serve --dome-events`). Who
+    publishes there is the development account //Alice, unless a seed is named.
     """
     from pubsub_emulator.cli.distributor import AdapterWish, serve_adapter
 
-    serve_adapter(AdapterWish(network, host, port, store, unique=not not_unique, everyone=everyone))
+    serve_adapter(AdapterWish(network, host, port, store, node, seed_env, unique=not not_unique, everyone=everyone))
 
 
 @command.command(

@@ -24,7 +24,7 @@ from pubsub_emulator.runtime.accounts.utility import Utility
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import CallTable
-from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition, RuntimeVersion
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition, RuntimeDefinition, RuntimeVersion
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.executive import BlockWeights, NormalRoom
 from pubsub_emulator.runtime.framework.hooks import Hooks
@@ -45,12 +45,16 @@ CRATE: Final = "pubsub_relay_runtime"
 
 @dataclass(frozen=True, slots=True)
 class RelayConstants:
-    """What of the relay chain's configuration clients are told; `weights` are a whole block's and its extrinsics'."""
+    """What of the relay chain's configuration clients are told; `weights` are a whole block's and its extrinsics'.
+
+    `further` are pallets that not every relay chain has.
+    """
 
     session_length: int
     genesis_slot: Slot
     pubsub: PubsubConfig
     weights: tuple[Weight, Weight]
+    further: tuple[PalletDefinition, ...] = ()
 
 
 class RelayAccounts:
@@ -72,7 +76,7 @@ class RelayAccounts:
         self.xcm = XcmPallet(send)
         version = RuntimeVersion(SPEC_NAME, SPEC_VERSION, API_VERSIONS)
         shared = relay_pallets(version, balances, constants.pubsub, constants.session_length, constants.weights)
-        pallets = tuple(sorted((*shared, xcm_pallet.DEFINITION), key=lambda pallet: pallet.index))
+        pallets = tuple(sorted((*shared, *constants.further, xcm_pallet.DEFINITION), key=lambda pallet: pallet.index))
         self.definition = RuntimeDefinition(
             CRATE, version, pallets, APIS, parachain_origins=True, hold_reasons=hold_reasons()
         )

@@ -18,6 +18,8 @@ from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
+from pubsub_emulator.runtime.pallet_dome_events.pallet import DEFINITION as DOME_EVENTS
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
@@ -74,6 +76,10 @@ class RelayConfig:
     queue: QueueConfig = field(default_factory=QueueConfig)
     weights: BlockWeights = field(default_factory=BlockWeights)
     accounts: bool = False
+    dome_events: str = ""
+    """The network's name in pallet `DomeEvents`; without one the chain does not have the pallet."""
+    dome_unique: bool = True
+    """Whether that pallet takes an id only once."""
 
 
 class XcmBinding:
@@ -156,6 +162,7 @@ class RelayRuntime:
         self.message_queue = MessageQueue(binding, config.queue)
         self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
+        self.dome = DomeEvents(config.dome_events, unique=config.dome_unique) if config.dome_events else None
         self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
         self.session = Session(
             config.session_length,
@@ -196,6 +203,7 @@ class RelayRuntime:
                 *(() if gained is None else (gained.xcm,)),
                 self.message_queue,
                 self.broadcaster,
+                *(() if self.dome is None else (self.dome,)),
                 *(() if gained is None else (gained.sudo,)),
             ),
             self.config.weights,
@@ -208,7 +216,8 @@ class RelayRuntime:
         if not config.accounts:
             return None
         weights = (config.weights.max_block, config.weights.normal)
-        constants = RelayConstants(config.session_length, Slot(config.genesis_slot), config.pubsub, weights)
+        further = (DOME_EVENTS,) if config.dome_events else ()
+        constants = RelayConstants(config.session_length, Slot(config.genesis_slot), config.pubsub, weights, further)
         return RelayAccounts(constants, self.balances, self.dmp, self.babe)
 
     def _epochs(self) -> tuple[NewSessionHook, ...]:
@@ -231,6 +240,8 @@ class RelayRuntime:
         Raises `DispatchError` or `IntegrityError` where that is not possible.
         """
         self.configuration.genesis(storage)
+        if self.dome is not None:
+            self.dome.genesis(storage)
         self.paras.genesis(storage, heads)
         self.registrar.genesis(storage, managers)
         if self.accounts is None:

@@ -29,8 +29,11 @@ class Simulation:
         *,
         genesis_slot: int = GENESIS_SLOT,
         accounts: bool = False,
+        dome_events: str = "",
     ) -> None:
         """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
+
+        With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`.
 
         Raises `ScenarioError` when it cannot work.
         """
@@ -42,7 +45,7 @@ class Simulation:
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             config = network_config(scenario, self._specs)
-            relay = replace(config.relay, genesis_slot=genesis_slot, accounts=accounts)
+            relay = replace(config.relay, genesis_slot=genesis_slot, accounts=accounts, dome_events=dome_events)
             chains = tuple(replace(each, spec=self._profiled(each.spec)) for each in config.parachains)
             self.network = Network(replace(config, relay=relay, parachains=chains))
         except PubsubError as error:

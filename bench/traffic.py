@@ -1,0 +1,208 @@
+"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60] [--rate 20]`.
+
+Two replicas of a distributor (`pubsub distributor serve`) share a store; two adapters and a subscriber live here.
+Events are published through the replicas and, by strangers, on either network. Every so often one replica is killed and
+started again. At the end nothing may be lost: each event that was accepted or is on a network is on both, and the
+subscriber acknowledged each. Network `a` takes an id once; `b` takes it again, and its doubles are counted.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+from aiohttp import web
+
+from bench.distributor import redis_server
+from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.eventplane.distributor.service.access import Access
+from pubsub_emulator.eventplane.distributor.service.serve import served
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.once import MemoryStore
+
+PORTS: Final = (18101, 18102)
+BALANCER: Final = 18100
+SETTLE_SECONDS: Final = 300
+
+
+@dataclass
+class Traffic:
+    """What is published and what came of it."""
+
+    folder: Path
+    ledgers: dict[str, MemoryLedger]
+    got: Counter[str] = field(default_factory=Counter)
+    accepted: set[str] = field(default_factory=set)
+    published: int = 0
+    kills: int = 0
+    replicas: dict[int, "asyncio.subprocess.Process"] = field(default_factory=dict)
+
+    async def take(self, request: web.Request) -> web.Response:
+        """A notification."""
+        self.got[(await request.json())["dataLocation"].partition("?hl=")[2]] += 1
+        return web.Response()
+
+    async def start(self, port: int) -> None:
+        """Start a replica."""
+        self.replicas[port] = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "pubsub_emulator", "distributor", "serve", str(self.folder / f"{port}.toml")),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+
+    async def kill(self, port: int, how: int = signal.SIGKILL) -> None:
+        """End a replica."""
+        made = self.replicas.pop(port)
+        with contextlib.suppress(ProcessLookupError):
+            made.send_signal(how)
+        await made.wait()
+
+    async def forward(self, request: web.Request) -> web.Response:
+        """Hand a request to a replica that answers, as a balancer in front of them does."""
+        body = await request.read()
+        for port in random.sample(PORTS, len(PORTS)):  # no secret
+            with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
+                url = f"http://127.0.0.1:{port}{request.raw_path}"
+                headers = {"Content-Type": request.headers.get("Content-Type", "application/json")}
+                async with (
+                    aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=40)) as session,
+                    session.request(request.method, url, data=body, headers=headers) as answer,
+                ):
+                    found = await answer.read()
+                    return web.Response(status=answer.status, body=found, content_type=answer.content_type)
+        return web.Response(status=503)
+
+    async def publish(self, session: aiohttp.ClientSession, number: int) -> None:
+        """Publish one event, two in three through the distributor."""
+        event_id, event = event_of(number, number % 50)
+        self.published += 1
+        if number % 3 == 0:
+            self.ledgers[random.choice("ab")].append(event)  # no secret
+            return
+        with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
+            url = f"http://127.0.0.1:{BALANCER}/api/v2/publishEvent"
+            async with session.post(url, json=event.body()) as answer:
+                if answer.status in {200, 201, 202}:
+                    self.accepted.add(event_id)
+
+    def lost(self) -> dict[str, list[str]]:
+        """What is not where it should be, by place."""
+        logs = {name: {notice.id or "" for notice in each.network.log} for name, each in self.ledgers.items()}
+        wanted = self.accepted.union(*logs.values())
+        missing = {name: sorted(wanted - log) for name, log in logs.items()}
+        return {**missing, "subscriber": sorted(wanted - {*self.got})}
+
+
+def write_settings(folder: Path, store: str, urls: dict[str, str]) -> None:
+    """A settings file for each replica; webhooks go to the balancer."""
+    for port in PORTS:
+        lines = [f'public_url = "http://127.0.0.1:{BALANCER}"', f"port = {port}", f'store = "{store}"']
+        lines += ["private_endpoints = true", "call_timeout = 3"]
+        for name, url in urls.items():
+            lines += [f"[adapters.{name}]", f'url = "{url}"']
+        (folder / f"{port}.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
+    """The traffic; whether nothing was lost or doubled."""
+    traffic = Traffic(folder, {"a": MemoryLedger(Network("a")), "b": MemoryLedger(Network("b", unique=False))})
+    front = web.Application()
+    front.router.add_post("/in", traffic.take)
+    front.router.add_route("*", "/{path:.*}", traffic.forward)
+    async with contextlib.AsyncExitStack() as stack:
+        urls = {}
+        for name, ledger in traffic.ledgers.items():
+            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
+            urls[name] = await stack.enter_async_context(served(app, "127.0.0.1", 0))
+        await stack.enter_async_context(served(front, "127.0.0.1", BALANCER))
+        write_settings(folder, store, urls)
+        for port in PORTS:
+            await traffic.start(port)
+        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))
+        await _subscribe(session)
+        await _send(traffic, session, wish)
+        settled = await _settle(traffic)
+        for port in PORTS:
+            await traffic.kill(port, signal.SIGTERM)
+    return _tell(traffic, settled=settled)
+
+
+async def _subscribe(session: aiohttp.ClientSession) -> None:
+    base = f"http://127.0.0.1:{BALANCER}"
+    for _ in range(600):
+        async with session.post(
+            f"{base}/api/v2/subscribe", json={"eventTypes": ["*"], "notificationEndpoint": f"{base}/in"}
+        ) as answer:
+            if answer.status in {200, 201}:
+                return
+        await asyncio.sleep(0.1)
+    raise TimeoutError("no replica answers")
+
+
+async def _send(traffic: Traffic, session: aiohttp.ClientSession, wish: argparse.Namespace) -> None:
+    end, next_kill, number = time.monotonic() + wish.minutes * 60, time.monotonic() + wish.kill_every, 0
+    tasks: set[asyncio.Task[None]] = set()
+    while time.monotonic() < end:
+        number += 1
+        tasks.add(asyncio.create_task(traffic.publish(session, number)))
+        tasks -= {task for task in tasks if task.done()}
+        if time.monotonic() > next_kill:
+            port = PORTS[traffic.kills % len(PORTS)]
+            await traffic.kill(port)
+            traffic.kills += 1
+            await traffic.start(port)
+            next_kill += wish.kill_every
+        await asyncio.sleep(1 / wish.rate)
+    await asyncio.gather(*tasks)
+
+
+async def _settle(traffic: Traffic) -> bool:
+    end = time.monotonic() + SETTLE_SECONDS
+    while any(traffic.lost().values()):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(5)
+    return True
+
+
+def _tell(traffic: Traffic, *, settled: bool) -> bool:
+    lost: dict[str, Any] = {name: len(ids) for name, ids in traffic.lost().items()}
+    doubles = {
+        name: sum(count - 1 for count in Counter(notice.id for notice in each.network.log).values())
+        for name, each in traffic.ledgers.items()
+    }
+    repeated = sum(count - 1 for count in traffic.got.values())
+    print(f"{traffic.published} events published, {len(traffic.accepted)} accepted, {traffic.kills} processes killed")
+    print(f"lost: {lost}; doubled on a network: {doubles}; notifications repeated: {repeated}")
+    return settled and not any(lost.values()) and doubles["a"] == 0
+
+
+def main() -> int:
+    """Run and tell."""
+    parser = argparse.ArgumentParser(prog="python -m bench.traffic", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--kill-every", type=float, default=60, help="seconds")
+    parser.add_argument("--rate", type=float, default=20, help="events a second")
+    parser.add_argument("--store", choices=["redis", "sqlite"], default="redis")
+    wish = parser.parse_args()
+    os.environ.setdefault("PYTHONPATH", ":".join(filter(None, sys.path)))
+    with tempfile.TemporaryDirectory(prefix="traffic-") as folder, redis_server() as url:
+        store = url if wish.store == "redis" else f"sqlite:{folder}/ied.db"
+        return 0 if asyncio.run(run(Path(folder), store, wish)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

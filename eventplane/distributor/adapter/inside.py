@@ -1,0 +1,97 @@
+"""An adapter in the distributor's own process: the same desk and ledger, without HTTP between (ID-50)."""
+
+from typing import Any
+
+from pubsub_emulator.eventplane.distributor.adapter.desk import Desk, Post
+from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
+from pubsub_emulator.eventplane.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes
+from pubsub_emulator.eventplane.distributor.event import BadEventError, Event, Notice, parse_notification
+from pubsub_emulator.eventplane.distributor.service.adapters import Page, Query
+from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
+from pubsub_emulator.eventplane.distributor.service.requests import Wish, newest_per_entity
+from pubsub_emulator.eventplane.once import Store, StoreError
+
+PAGE = 1000
+
+
+class InsideAdapter:
+    """An adapter over a ledger; `post` notifies the endpoints of its subscriptions."""
+
+    def __init__(self, network: str, ledger: Ledger, store: Store, post: Post) -> None:
+        self._ledger = ledger
+        self.desk = Desk(network, ledger, store, post)
+
+    async def publish(self, event: Event) -> Answer:
+        """Publish on the ledger."""
+        answer = await self._ledger.publish(event)
+        return answer if isinstance(answer, No | Unknown) else Yes(answer.time)
+
+    async def _all(self) -> list[Notice] | None:
+        found: list[Notice] = []
+        while True:
+            page = await self._ledger.read(found[-1].number if found else 0, PAGE)
+            if page is None:
+                return None
+            found += page.notices
+            if page.complete or not page.notices:
+                return found
+
+    async def probe(self, event_id: str, since: int) -> bool | None:  # noqa: ARG002  # the whole log is at hand
+        """Whether the log has the id."""
+        found = await self._all()
+        return None if found is None else any(notice.id == event_id for notice in found)
+
+    async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
+        """The log after a number."""
+        return await self._ledger.read(after, limit)
+
+    async def query(self, asked: Query) -> list[Notice] | None:
+        """Events for a client."""
+        log = await self._all()
+        if log is None:
+            return None
+        found = [
+            notice
+            for notice in log
+            if notice.number > asked.after
+            and asked.start <= notice.time * 1000 <= asked.end
+            and (asked.environment is None or asked.environment in notice.event.metadata)
+        ]
+        if not asked.all:
+            found = newest_per_entity(found, lambda notice: notice.event.order)
+        return found[: asked.limit]
+
+    async def hooks(self) -> tuple[Hook, ...] | None:
+        """The desk's subscriptions."""
+        try:
+            return tuple(Hook(name, each.endpoint) for name, each in self.desk.subscriptions())
+        except StoreError:
+            return None
+
+    async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
+        """Subscribe at the desk."""
+        try:
+            await self.desk.subscribe(Wish(types or ("*",), metadata, endpoint, None))
+        except StoreError:
+            return None
+        return True
+
+    async def drop(self, subscription: str) -> None:
+        """Unsubscribe."""
+        self.desk.unsubscribe(subscription)
+
+    async def close(self) -> None:
+        """Stop delivering."""
+        await self.desk.stop()
+        await self._ledger.close()
+
+
+async def deliver(engine: Engine, endpoint: str, body: dict[str, Any]) -> bool:
+    """Hand a notification to the engine whose webhook the endpoint is; whether it was stored."""
+    kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
+    subscription = rest[0] if kind == "desmosNotification" else None
+    try:
+        _, notice = parse_notification(body)
+        return not reply_of(await engine.tell(Noticed(network, rest[-1], notice, subscription))).code
+    except (BadEventError, StoreError):
+        return False

@@ -1,0 +1,219 @@
+"""The ledger of a Substrate chain with pallet `DomeEvents`, behind a node's JSON-RPC (ID-50).
+
+Events are read from final blocks, decoded by the metadata of each block. A publication is a signed extrinsic; it counts
+once it is in a block. Where the node's chain was taken back, the log is read again from the last common block.
+"""
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.client.errors import ClientError, NodeRefused
+from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
+from pubsub_emulator.client.rpc import Rpc
+from pubsub_emulator.eventplane.distributor.adapter.chain import notice_of, publication_of
+from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
+from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
+from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.eventplane.distributor.service.adapters import Page
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.primitives.ss58 import encode_address
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
+from pubsub_emulator.runtime.framework.calls import EncodedCall
+from pubsub_emulator.runtime.framework.dispatch import Call, encode_call
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1
+from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
+
+log = logging.getLogger("pubsub.adapter")
+
+POLL_SECONDS: Final = 0.3
+INCLUDED_SECONDS: Final = 60.0
+_PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca3580ec8deb7797479e")
+"""The mini secret of the phrase that all development accounts come from."""
+
+
+def development_seed(name: str) -> bytes:
+    """The Ed25519 seed of `//name` below the development phrase."""
+    junction = encode_bytes(name.encode()).ljust(32, b"\0")
+    return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + junction)
+
+
+class _Block(NamedTuple):
+    number: int
+    hash: bytes
+    notices: tuple[Notice, ...]
+
+
+class RpcLedger:
+    """A chain behind a node. `seed` is the Ed25519 secret of the account that publishes."""
+
+    def __init__(self, network: str, rpc: Rpc, seed: bytes) -> None:
+        self._network = network
+        self._rpc = rpc
+        self._node = SubstrateNode(rpc)
+        self._seed = seed
+        self._account = AccountId(ed25519.public_key(seed))
+        self._blocks: list[_Block] = []
+        self._log: list[Notice] = []
+        self._reading = asyncio.Lock()
+        self._signing = asyncio.Lock()
+
+    # publishing
+
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Submit the call, and wait until it is in a block."""
+        wanted = global_id(event.data_location)
+        try:
+            async with asyncio.timeout(INCLUDED_SECONDS):
+                if await self._update() and any(notice.id == wanted for notice in self._log):
+                    return Published(self._time_of(wanted), new=False)
+                async with self._signing:
+                    extrinsic = await self._signed(event)
+                    updates = self._rpc.subscribe(
+                        "author_submitAndWatchExtrinsic", "author_unwatchExtrinsic", "0x" + extrinsic.hex()
+                    )
+                    async with updates as found:
+                        block = await _included(found)
+                if block is None:
+                    return Unknown("the extrinsic left the pool")
+                return await self._outcome(block, wanted)
+        except NodeRefused as error:
+            return Unknown(f"the node refused the extrinsic: {error}")
+        except (ClientError, TimeoutError) as error:
+            return Unknown(str(error) or "no answer in time")
+
+    async def _signed(self, event: Event) -> bytes:
+        genesis = await self._node.genesis_hash()
+        version = await self._rpc.call("state_getRuntimeVersion")
+        nonce = int(await self._rpc.call("system_accountNextIndex", encode_address(self._account)))
+        arguments = tuple(publication_of(event, self._network))
+        encoded = encode_call(DomeEvents(self._network), Call(PALLET, "emit_new_event", arguments))
+        extra = Extra(Era(), nonce, 0)
+        implicit = Implicit(
+            int(version["specVersion"]), int(version["transactionVersion"]), Hash(genesis), Hash(genesis)
+        )
+        signature = ed25519.sign(self._seed, payload(encoded, extra, implicit))
+        call = EncodedCall(PALLET, "emit_new_event", arguments, encoded)
+        return SignedExtrinsic(self._account, Scheme.ED25519, signature, extra, call, 0).encode()
+
+    async def _outcome(self, block: bytes, wanted: str) -> Published | No | Unknown:
+        """What became of the call in its block: its event, or the error that the pallet gave."""
+        events = await self._node.events(block)
+        now = await self._node.timestamp(block) or 0
+        for each in events:
+            notice = _notice(each, now)
+            if notice is not None and notice.id == wanted:
+                return Published(now // 1000, new=True)
+        if await self._node.item(block, PALLET, "Published", encode_bytes(wanted.encode())) is not None:
+            return Published(self._time_of(wanted), new=False)
+        failures = [each for each in events if (each.pallet, each.name) == ("System", "ExtrinsicFailed")]
+        reasons = ", ".join(_reason(each.fields.get("dispatch_error")) for each in failures)
+        return No(reasons) if failures else Unknown("the block has neither the event nor a failure")
+
+    def _time_of(self, wanted: str) -> int:
+        return next((notice.time for notice in self._log if notice.id == wanted), 0)
+
+    # reading
+
+    async def _update(self) -> bool:
+        """Read final blocks that were not read yet; whether the node answered."""
+        async with self._reading:
+            try:
+                head = await self._node.header(await self._node.finalized_head())
+                await self._drop_what_left(head.number)
+                for number in range(len(self._blocks) + 1, head.number + 1):
+                    await self._take(number)
+            except ClientError as error:
+                log.warning("the node does not answer", extra={"fields": {"error": str(error)}})
+                return False
+        return True
+
+    async def _drop_what_left(self, head: int) -> None:
+        """Forget blocks that the chain no longer has."""
+        while self._blocks:
+            last = self._blocks[-1]
+            if last.number <= head and await self._node.block_hash(last.number) == last.hash:
+                return
+            del self._blocks[-1]
+            if last.notices:
+                del self._log[-len(last.notices) :]
+
+    async def _take(self, number: int) -> None:
+        block = await self._node.block_hash(number)
+        if block is None:
+            return
+        now = await self._node.timestamp(block) or 0
+        found = (_notice(each, now) for each in await self._node.events(block))
+        notices = tuple(notice for notice in found if notice is not None)
+        self._blocks.append(_Block(number, block, notices))
+        self._log += notices
+
+    async def read(self, after: int, limit: int) -> Page | None:
+        """Notices after a number."""
+        if not await self._update():
+            return None
+        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Return when the log has grown, or after so many seconds."""
+        end = asyncio.get_running_loop().time() + seconds
+        while len(self._log) <= after and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(POLL_SECONDS)
+            await self._update()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        with contextlib.suppress(ClientError):
+            await self._rpc.__aexit__(None, None, None)
+
+
+async def _included(updates: Any) -> bytes | None:
+    """The hash of the block that an extrinsic came into, `None` if it left the pool."""
+    async for update in updates:
+        if isinstance(update, dict):
+            for name in ("inBlock", "finalized"):
+                if name in update:
+                    return bytes.fromhex(str(update[name])[2:])
+        if update in {"invalid", "dropped"} or (isinstance(update, dict) and "usurped" in update):
+            return None
+    return None
+
+
+def _notice(found: DecodedEvent, now: int) -> Notice | None:
+    """The notice of an event of the pallet, `None` for any other event."""
+    if (found.pallet, found.name) != (PALLET, "EventDOMEv1"):
+        return None
+    fields = found.fields
+    iss = fields["iss"]
+    made = EventDOMEv1(
+        _bytes(fields["event_type"]),
+        _bytes(fields["data_location"]),
+        [_bytes(each) for each in fields["relevant_metadata"]],
+        _bytes(fields["entity_id"]),
+        _bytes(fields["previous_entity_hash"]),
+        None if iss is None else _bytes(iss),
+        _bytes(fields["network"]),
+        AccountId(_bytes(fields["author"])),
+        int(fields["index"]),
+    )
+    return notice_of(made, now)
+
+
+def _reason(error: Any) -> str:
+    """A dispatch error as metadata decodes it, by name where it is the pallet's."""
+    module = error.get("Module") if isinstance(error, dict) else None
+    if isinstance(module, dict) and module.get("index") == PALLET_INDEX[PALLET]:
+        number = _bytes(module["error"])[0]
+        names = {each.value: each.name for each in Error}
+        return f"{PALLET}::{names.get(number, number)}"
+    return str(error)[:100]
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else bytes.fromhex(str(value).removeprefix("0x"))

@@ -1,0 +1,71 @@
+"""ID-50: an adapter over the JSON-RPC of a node whose relay chain has pallet `DomeEvents`, signed and decoded."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
+from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger, development_seed
+from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.runtime.accounts.endowed import ED25519
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A node in a process of its own."""
+    command = [sys.executable, "-m", "pubsub_emulator", "serve", "--port", "0", "--dome-events", "alastria", "--dev"]
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    assert made.stdout is not None
+    line = made.stdout.readline()
+    assert "ws://" in line
+    yield line.partition(": ")[2].strip()
+    made.kill()
+    made.wait()
+    made.stdout.close()
+
+
+def test_the_development_account_is_the_endowed_one() -> None:
+    assert ed25519.public_key(development_seed("Alice")) == ED25519[0]
+
+
+def test_events_are_published_once_and_read_back(url: str) -> None:
+    async def what() -> None:
+        async with connect(url) as rpc:
+            ledger = RpcLedger("alastria", rpc, development_seed("Alice"))
+            first, second = event_of(1)[1], event_of(2)[1]
+            done = await ledger.publish(first)
+            assert isinstance(done, Published)
+            assert done.new
+            both = await asyncio.gather(ledger.publish(second), ledger.publish(second))
+            assert sorted(each.new for each in both if isinstance(each, Published)) == [False, True]
+            assert await ledger.publish(first) == Published(done.time, new=False)
+            page = await ledger.read(0, 10)
+            assert page is not None
+            assert page.complete
+            assert [(notice.number, notice.event) for notice in page.notices] == [(1, first), (2, second)]
+            assert page.notices[0].time == done.time
+            refused = await ledger.publish(event_of(3)[1]._replace(event_type="x" * 2000))
+            assert refused == No("DomeEvents::TooLong")
+            other = RpcLedger("hashnet", rpc, development_seed("Alice"))
+            assert await other.publish(event_of(4)[1]) == No("DomeEvents::WrongNetwork")
+            poor = RpcLedger("alastria", rpc, bytes(32))
+            assert isinstance(await poor.publish(event_of(5)[1]), Unknown)
+
+    asyncio.run(what())
+
+
+def test_a_node_that_is_away_is_a_doubt() -> None:
+    async def what() -> None:
+        async with connect("ws://127.0.0.1:1") as rpc:
+            ledger = RpcLedger("alastria", rpc, development_seed("Alice"))
+            assert isinstance(await ledger.publish(event_of(1)[1]), Unknown)
+            assert await ledger.read(0, 10) is None
+
+    asyncio.run(what())
