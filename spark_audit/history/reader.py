@@ -150,7 +150,7 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
     table = HISTORY_TABLES[entry.table]
     known = table.version_of(entry.version)
     if known is None:
-        yield _fault(entry, f"{table.name} version {entry.version} is not known, only version {table.version} is")
+        yield _fault(entry, f"{table.name} version {entry.version} is not known, only {table.versions}")
         return
     with store.open(entry.path) as file:
         size = file.seek(0, 2)

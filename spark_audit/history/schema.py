@@ -80,6 +80,13 @@ class Table:
             return self
         return self.wider if any(row.get(column.name) for row in rows for column in self.added) else self
 
+    @property
+    def versions(self) -> str:
+        """The versions that are read, in words."""
+        if self.added:
+            return f"versions {self.version} and {self.wider.version} are"
+        return f"version {self.version} is"
+
     def version_of(self, version: int) -> "Table | None":
         """This table in a version, `None` in one that is not known here."""
         return next((table for table in (self, self.wider) if table.version == version), None)
