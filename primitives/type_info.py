@@ -185,6 +185,26 @@ def docs(text: str | None) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.strip().splitlines()) if text else ()
 
 
+def rust_name(info: TypeInfo) -> str:
+    """A type as Rust source names it, without the path."""
+    match info:
+        case Primitive(name) | Named(name):
+            return name
+        case CompactOf(inner):
+            return f"Compact<{rust_name(inner)}>"
+        case SequenceOf(item):
+            return f"Vec<{rust_name(item)}>"
+        case ArrayOf(length, item):
+            return f"[{rust_name(item)}; {length}]"
+        case TupleOf(parts):
+            return f"({', '.join(map(rust_name, parts))})"
+        case BitSequence():
+            return "BitVec<u8, Lsb0>"
+        case Composite() | Variants():
+            params = ", ".join(rust_name(param.info) for param in info.params if param.info is not None)
+            return f"{info.path[-1]}<{params}>" if params else info.path[-1]
+
+
 H256: Final = wrapper("primitive_types::H256", ArrayOf(32, U8), "[u8; 32]")
 ACCOUNT_ID: Final = wrapper("sp_core::crypto::AccountId32", ArrayOf(32, U8), "[u8; 32]")
 PARA_ID: Final = wrapper("polkadot_parachain_primitives::primitives::Id", U32, "u32")

@@ -48,12 +48,17 @@ def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
         Variant(
             info.name,
             info.index,
-            tuple(Field(described(codec), name) for name, codec in zip(info.arguments, info.codecs, strict=True)),
+            tuple(_field(described(codec), name) for name, codec in zip(info.arguments, info.codecs, strict=True)),
             type_info.docs(info.docs),
         )
         for info in infos
     )
     return Variants(path(f"{pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
+
+
+def _field(info: TypeInfo, name: str) -> Field:
+    """A field with its type as text, without which some clients build no call."""
+    return Field(info, name, type_info.rust_name(info))
 
 
 def event_enum(pallet: PalletDefinition) -> TypeInfo | None:
@@ -64,7 +69,7 @@ def event_enum(pallet: PalletDefinition) -> TypeInfo | None:
         Variant(
             event.__name__,
             event.VARIANT,
-            tuple(Field(described(codec), name.rstrip("_")) for name, codec in event.CODECS),
+            tuple(_field(described(codec), name.rstrip("_")) for name, codec in event.CODECS),
             type_info.docs(event.__doc__),
         )
         for event in sorted(pallet.events, key=lambda event: event.VARIANT)
