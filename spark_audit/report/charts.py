@@ -44,7 +44,7 @@ def bytes_over_time(series: Series, width: int) -> Spec:
     low, high = max(min(known, default=1) // 2, 1), max(known, default=1) * 2
     x = alt.X("middle:Q", title="relay block", axis=blocks_axis(width), scale=tight(series.bins))
     y_scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    y_axis = alt.Axis(values=powers_of_two(low, high), labelExpr=SIZE_LABEL, title=None)
+    y_axis = alt.Axis(values=powers_of_two(low, high), labelExpr=SIZE_LABEL, title="size of a proof")
     names = ["budget", "largest proof", "mean proof"]
     lines = [
         {"middle": row["middle"], "series": name, "bytes": row[column]}
@@ -92,7 +92,7 @@ def where_bytes_go(tree: Part, width: int) -> Spec:
     base = alt.Chart(alt.NamedData("rows")).encode(
         x=alt.X(
             "from:Q",
-            title=None,
+            title="bytes of all proofs",
             scale=alt.Scale(domain=[0, max(tree.bytes, 1)], nice=False),
             axis=alt.Axis(values=steps(0, tree.bytes, 6 if width > NARROW else 3), labelExpr=SIZE_LABEL, grid=False),
         ),
@@ -117,7 +117,7 @@ def savings(rows: Sequence[Savings], width: int) -> Spec:
     """Full proofs of chains by what became of their bytes."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
     values: list[dict[str, Any]] = []
-    most = 26 if width > NARROW else 14
+    most = 44 if width > NARROW else 18
     names = distinct([row_name(row.chain[0], str(row.chain[1]), most) for row in rows[:_AT_ONCE]])
     for short, row in zip(names, rows, strict=False):
         name = f"{row.chain[0]} {row.chain[1]}"
@@ -142,7 +142,7 @@ def savings(rows: Sequence[Savings], width: int) -> Spec:
                 title="share of the full proof",
                 axis=alt.Axis(format="%", tickCount=5, grid=False),
             ),
-            y=alt.Y("chain:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
+            y=alt.Y("chain:N", sort=names, title="chain", axis=alt.Axis(labelLimit=320)),
             color=alt.Color(
                 "cause:N", scale=scale(causes, ("two", "one", "three", "seven")), legend=legend(causes, width)
             ),
@@ -173,7 +173,7 @@ def cache_over_time(series: Series, width: int) -> Spec:
     whole = tight(series.bins)
     y = alt.Y(
         "bytes:Q",
-        title=None,
+        title="bytes",
         stack=None,
         axis=alt.Axis(values=steps(min(least, 0), max(most, 0), 6), labelExpr=SIZE_LABEL),
     )
@@ -220,7 +220,7 @@ def delays(found: Delays, width: int) -> Spec:
                 scale=alt.Scale(domain=[-0.5, max(last, 9) + 0.5], nice=False),
             ),
             x2="to:Q",
-            y=alt.Y("deliveries:Q", title=None, axis=alt.Axis(format=",d", tickMinStep=1, tickCount=4)),
+            y=alt.Y("deliveries:Q", title="deliveries", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=4)),
             y2=alt.datum(0),
             description="told:N",
         )
@@ -240,7 +240,7 @@ def collators(found: Sequence[Collator], width: int) -> Spec:
     codes = [*named, "others"] if len(ranked) > own else named
     rows: list[dict[str, Any]] = []
     one_network = len({each.chain[0] for each in shown}) == 1
-    names = distinct([_collator_name(each, 26 if width > NARROW else 18, one_network=one_network) for each in shown])
+    names = distinct([_collator_name(each, 44 if width > NARROW else 20, one_network=one_network) for each in shown])
     for name, each in zip(names, shown, strict=True):
         for at, code in enumerate(codes):
             count = each.findings[code] if code in counts else sum(each.findings[other] for other in ranked[own:])
@@ -257,7 +257,7 @@ def collators(found: Sequence[Collator], width: int) -> Spec:
         .mark_bar(stroke=DAY["paper"], strokeWidth=1)
         .encode(
             x=alt.X("findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6)),
-            y=alt.Y("collator:N", sort=names, title=None, axis=alt.Axis(labelLimit=200)),
+            y=alt.Y("collator:N", sort=names, title="collator", axis=alt.Axis(labelLimit=320)),
             color=alt.Color("code:N", scale=scale(codes, colors), legend=legend(codes, width)),
             order=alt.Order("order:Q"),
             description="told:N",

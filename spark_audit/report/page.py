@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pubsub_emulator.spark_audit.audit.finding_file import finding_text
 from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
@@ -22,7 +25,7 @@ from pubsub_emulator.spark_audit.report import CHARTS, PAGE, charts
 from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE
 from pubsub_emulator.spark_audit.report.breakdown import Part, where_bytes_go
 from pubsub_emulator.spark_audit.report.columns import Chain
-from pubsub_emulator.spark_audit.report.culprits import culprits, unread
+from pubsub_emulator.spark_audit.report.culprits import Culprits, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import Delays, delays
 from pubsub_emulator.spark_audit.report.drawing import Picture, draw
 from pubsub_emulator.spark_audit.report.savings import Savings, savings
@@ -37,6 +40,9 @@ MOST_ROWS: Final = 200
 """Rows of a table of chains; the audit's own tables have all."""
 
 _HERE: Final = Path(__file__).parent
+EVIDENCE: Final = "evidence"
+_MOST_EVIDENCE: Final = 1_048_576
+"""Bytes of evidence that a report carries along; more is for `pubsub evidence`, a stuffed block weighs megabytes."""
 _PLACE: Final = ["network", "chain"]
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
 
@@ -99,6 +105,7 @@ def write_report(audit: Address, folder: Path) -> list[Path]:
     if caught.collators:
         overall["collators"] = _chart("collators", "Findings by collator", charts.collators, caught.collators)
     context = {
+        "evidence": _write_evidence(results, caught, folder / EVIDENCE),
         "report": results.report,
         "chains": chains,
         "drawn": drawn,
@@ -116,6 +123,21 @@ def write_report(audit: Address, folder: Path) -> list[Path]:
         chart.write(pictures)
     page.write_text(_rendered(context), encoding="utf-8")
     return [page, pictures]
+
+
+def _write_evidence(results: Results, caught: Culprits, folder: Path) -> frozenset[bytes]:
+    """Write the findings that the page tells in words as files for `pubsub evidence`; the ids of those written."""
+    wanted = {row["id"] for row in caught.findings}
+    written: set[bytes] = set()
+    if not wanted:
+        return frozenset()
+    folder.mkdir()
+    for part in results.groups(schema.FINDINGS):
+        for row in part.filter(pc.is_in(part["id"], pa.array(sorted(wanted), schema.HASH))).to_pylist():
+            if len(row["evidence"]) <= _MOST_EVIDENCE:
+                (folder / f"{row['id'].hex()[:16]}.json").write_text(finding_text(row), encoding="utf-8")
+                written.add(row["id"])
+    return frozenset(written)
 
 
 def _place(row: Row) -> Chain:
@@ -143,7 +165,7 @@ def _chain_part(results: Results, row: Row, name: str) -> ChainPart:
     found = delays(results, chain)
     title = f"{chain[0]} {chain[1]}"
     drawn: dict[str, Chart] = {}
-    if any(each.blocks for each in series.bins):
+    if any(each.mean or each.largest or each.budget for each in series.bins):  # a logarithmic axis has no nought
         drawn["time"] = _chart(f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series)
     if len(tree.parts) > 1:
         drawn["tree"] = _chart(f"{name}-bytes", f"Where the bytes go, {title}", charts.where_bytes_go, tree)

@@ -7,10 +7,13 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from audit_support import drop_a_node, write_history
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
 
 from pubsub_emulator.cli import evidence
+from pubsub_emulator.spark_audit.audit.finding_file import check_finding
 from pubsub_emulator.spark_audit.audit.results import ResultError
+from pubsub_emulator.spark_audit.audit.run import audit as run_audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
 from pubsub_emulator.spark_audit.report.breakdown import Part
@@ -189,3 +192,28 @@ def test_the_missing_extra_is_named(reported: Reported, tmp_path: Path, package:
     assert done.returncode == 4
     assert done.stderr.endswith(f"pubsub: this needs {package}, which `pip install 'pubsub-emulator[plot]'` brings\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_nothing_infinite_is_drawn_of_proofs_that_weigh_nothing(tmp_path: Path) -> None:
+    figures = ("proof_bytes", "budget", "used", "static_bytes", "top_path_bytes", "child_node_bytes", "value_bytes")
+    rows = [block(at, **dict.fromkeys((*figures, "cached_bytes", "cache_net"), 0)) for at in range(5)]
+    audit = forge(tmp_path / "audit", {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows})
+    (tmp_path / "out").mkdir()
+    write_report(audit, tmp_path / "out")
+    for path in (*(tmp_path / "out").rglob("*.svg"), tmp_path / "out" / PAGE):
+        assert "Infinity" not in path.read_text(encoding="utf-8")
+        assert "NaN" not in path.read_text(encoding="utf-8")
+
+
+def test_findings_are_linked_to_files_that_prove_them_and_the_head_is_told(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 5, cheats={3: drop_a_node})
+    result = run_audit(history, tmp_path / "audit", engine="python")
+    (tmp_path / "out").mkdir()
+    write_report(tmp_path / "audit", tmp_path / "out")
+    page = (tmp_path / "out" / PAGE).read_text(encoding="utf-8")
+    linked = sorted((tmp_path / "out" / "evidence").iterdir())
+    assert len(linked) == sum(result.findings.values()) > 0
+    for path in linked:
+        assert f'href="evidence/{path.name}"' in page
+        check_finding(path)
+    assert f"head 0x{result.head}, as the history itself says" in page

@@ -17,6 +17,7 @@ from typing import Any
 import pyspark
 import pytest
 from audit_support import drop_a_node, write_history
+from support.object_store import s3_server
 
 from pubsub_emulator.spark_audit.audit.results import RECEIPT, REPORT
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
@@ -54,8 +55,18 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A master and two workers from the installed package; their environment knows nothing of this project."""
+def bucket() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch, s3_server(patch) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A master and two workers from the installed package; their environment knows nothing of this project.
+
+    Each worker has folders of its own. What all share is the way to an object store.
+    """
+    assert bucket
     folder = tmp_path_factory.mktemp("cluster")
     port, web = _free_port(), _free_port()
     url = f"spark://127.0.0.1:{port}"
@@ -64,7 +75,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         "HOME": str(folder),
         "JAVA_HOME": str(find_java().home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(folder / "work"),
+        **{name: value for name, value in os.environ.items() if name.startswith("AWS_")},
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     package = "org.apache.spark.deploy"
@@ -75,7 +86,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for at, command in enumerate((master, worker, worker)):
             log = running.enter_context((folder / f"{at}.log").open("wb"))
             launcher = [str(SPARK / "bin" / "spark-class"), *command]
-            process = subprocess.Popen(launcher, env=environment, cwd=folder, stdout=log, stderr=log)
+            own = {"HOME": str(folder / f"home{at}"), "SPARK_WORKER_DIR": str(folder / f"work{at}")}
+            process = subprocess.Popen(launcher, env={**environment, **own}, cwd=folder, stdout=log, stderr=log)
             running.callback(process.wait)
             running.callback(process.terminate)
             started.append(process.pid)
@@ -131,7 +143,7 @@ def where(at):
 
 context = start_context(*sys.argv[3:])
 places = context.parallelize(range(2), 2).map(where).collect()
-result = audit(Path(sys.argv[1]), Path(sys.argv[2]))
+result = audit(Path(sys.argv[1]), Path(sys.argv[2]), engine="spark")
 told = {"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine, "places": places}
 Path(sys.argv[2], "told.json").write_text(json.dumps(told))
 context.stop()
@@ -155,6 +167,34 @@ def test_a_driver_on_its_own_brings_its_sources_to_the_workers(
     told = json.loads((tmp_path / "told.json").read_bytes())
     assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
     assert all(".zip" in place for found in told["places"] for place in found[1:])
+
+
+_REMOTE_DRIVER = """
+import json, sys
+from pubsub_emulator.spark_audit.audit.run import audit
+result = audit(sys.argv[1], sys.argv[2], sys.argv[3])
+print(json.dumps({"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine}))
+"""
+
+
+def test_driver_and_workers_need_no_common_folder(
+    cluster: Cluster, plain: AuditResult, bucket: str, tmp_path: Path
+) -> None:
+    """AU-12: history and output are in an object store; driver and workers have folders of their own."""
+    write_history(f"{bucket}/history", 12, segment_length=2, cheats={3: drop_a_node})  # type: ignore[arg-type]
+    run = subprocess.run(
+        [sys.executable, "-c", _REMOTE_DRIVER, f"{bucket}/history", f"{bucket}/out", cluster.url],
+        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout.splitlines()[-1])
+    assert told == {"digest": plain.digest, "exit_code": plain.exit_code, "engine": "spark"}
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="executors are found as Linux tells of processes")
