@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
 
 
 @click.group("events")
@@ -59,3 +60,24 @@ def serve(  # noqa: PLR0917  # click passes each option by name
 
     limits = (streams, streams_per_client, subscriptions_per_client)
     serve_events(Serve(place, host, port, grpc_port, *limits, heartbeat, deliveries))
+
+
+@command.command(
+    "audit",
+    epilog="\b\nExample:\n  pubsub events audit out/deliveries --log events.db\n"
+    "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
+)
+@click.argument("deliveries", type=options.FOLDER)
+@click.option(
+    "--log", "place", required=True, metavar="PLACE", help="The log that was served: a file or a postgresql:// URL."
+)
+@options.master
+@tells
+def audit(deliveries: Path, place: str, master: str | None) -> Result:
+    """Compare what `pubsub events serve --deliveries` wrote down with the log, by subscription and day.
+
+    What is missing, doubled, out of order, not asked for, altered or invented is a finding. The tables are only read.
+    """
+    from pubsub_emulator.cli.event_audit import run_audit
+
+    return run_audit(deliveries, place, master)

@@ -1,0 +1,48 @@
+"""`pubsub events audit`: the deliveries of a server beside the log that it served."""
+
+import shutil
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.eventplane.log.sql_store import existing_store
+from pubsub_emulator.eventplane.subscriptions.deliveries import export_log
+from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_STREAMS
+from pubsub_emulator.spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
+
+_TOKEN = 16
+"""Digits of a subscription's name in the table; `--json` has it whole."""
+
+
+def run_audit(deliveries: Path, place: str, master: str | None) -> Result:
+    """The command. Raises `PubsubError`."""
+    with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
+        folder = Path(name)
+        for wanted in (EVENT_STREAMS.name, EVENT_DELIVERIES.name):
+            if (deliveries / wanted).is_dir():
+                shutil.copytree(deliveries / wanted, folder / wanted)
+        with closing(existing_store(place)) as store:
+            events = export_log(store, folder)
+        context = start_context(master)
+        try:
+            audited = audit_deliveries(context, folder)
+        finally:
+            context.stop()
+    say(f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,} events of the log")
+    if audited.taken_back:
+        say(f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be compared")
+    if audited.findings:
+        columns = ("subscription", "day", "finding", "count", "first seq")
+        rows = [
+            (each["subscription"][:_TOKEN], each["day"], each["finding"], each["count"], each["first_seq"])
+            for each in audited.findings
+        ]
+        table("", columns, rows)
+    else:
+        say("nothing is missing, doubled, out of order, not asked for, altered or invented")
+    document = {"findings": audited.findings, "streams": audited.streams, "deliveries": audited.deliveries}
+    return Result({**document, "taken_back": audited.taken_back, "events": events}, FINDINGS if audited.findings else 0)
