@@ -5,6 +5,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
+from pubsub_emulator.runtime.accounts import sudo, timestamp, transaction_payment
 from pubsub_emulator.runtime.balances import pallet as balances
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
@@ -32,8 +33,21 @@ _RELAY: Final[tuple[ModuleType, ...]] = (
     registrar,
     message_queue,
     broadcaster,
+    timestamp,
+    transaction_payment,
+    sudo,
 )
-_PARACHAIN: Final[tuple[ModuleType, ...]] = (system, events, genesis, subscriber, consumer)
+_PARACHAIN: Final[tuple[ModuleType, ...]] = (
+    system,
+    events,
+    genesis,
+    subscriber,
+    consumer,
+    balances,
+    timestamp,
+    transaction_payment,
+    sudo,
+)
 
 
 @lru_cache(maxsize=1)

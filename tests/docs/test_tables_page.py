@@ -37,6 +37,9 @@ def described(table: Table) -> str:
     for column in table.columns:
         empty = "; may be empty" if column.nullable else ""
         lines.append(f"| `{column.name}` | {kind(column.type)}{empty} | {column.doc} |")
+    for column in table.added:
+        doc = f"{column.doc}; version {table.wider.version}, of files that have something to put there"
+        lines.append(f"| `{column.name}` | {kind(column.type)}{'; may be empty' * column.nullable} | {doc} |")
     return "\n".join(lines) + "\n"
 
 
