@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.parachain.block import (
     encode_messages,
 )
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
 from pubsub_emulator.runtime.parachain.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.trie import BadNode, ordered_root, read_proof
@@ -156,7 +157,8 @@ def author(  # noqa: PLR0917  # a block has this many parts
     horizontal = tuple(sorted((entry for entry in horizontal if entry[1]), key=itemgetter(0)))
     weight = ensure_room(spec, downward, horizontal)
     storage.start_recording()
-    walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(weight))
+    calls = root_calls(spec, (message.msg for message in downward))
+    walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(weight), calls)
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
     inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)

@@ -33,6 +33,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.validate import judge_proof
 
@@ -238,8 +239,11 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
     weight = len(encode_messages(inherent.downward, inherent.horizontal))
     storage.start_recording()
     view = SubscriberView(storage, spec)
-    plan, _ = judge_proof(view, record.relay_storage_root, inherent.proof, spec.budget(weight))
-    return Walked(plan, make_ledger(plan, weight, own_state_bytes(state, storage.recorded or ())), start)
+    calls = root_calls(spec, (message.msg for message in inherent.downward))
+    plan, _ = judge_proof(view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls)
+    return Walked(
+        plan, make_ledger(plan, weight, own_state_bytes(state, storage.recorded or (), plan.own_state)), start
+    )
 
 
 def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:

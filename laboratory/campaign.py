@@ -320,7 +320,8 @@ class _Campaign:
 def _same_walk(now: Situation) -> Found:
     """The walk over the canonical proof stops, charges and finds what the one over the whole relay state did."""
     source = {blake2_256(node): node for node in now.canonical}
-    over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed), now.walked
+    calls = now.calls_in(now.downward)
+    over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed, calls), now.walked
     same = (
         over_proof.missing is None
         and over_proof.cursor == over_state.cursor

@@ -43,7 +43,8 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     downward, horizontal = situation.messages_until(relay.number)
     weight = len(encode_messages(downward, horizontal))
     full = situation.proof_of(relay)
-    walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight))
+    calls = situation.calls_in(downward)
+    walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls)
     inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
     steps: list[Step] = [
         Number("relay_parent_number", relay.number),

@@ -49,8 +49,9 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     full = situation.proof_of(relay)
     present = {blake2_256(node) for node in inherent.proof}
     walked = situation.walked
-    if relay is not situation.relay or weight != situation.weight:
-        walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight))
+    if relay is not situation.relay or weight != situation.weight or inherent.downward != situation.downward:
+        calls = situation.calls_in(inherent.downward)
+        walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls)
     against = set_verdicts(walked.taken, relay.storage_root, present)
     if present.issuperset(full.static_nodes):
         misreported = misreported or not _leads_to_heads(situation, inherent, walked.statics)

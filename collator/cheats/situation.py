@@ -10,7 +10,7 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import (
     Candidate,
@@ -20,6 +20,7 @@ from pubsub_emulator.runtime.parachain.block import (
     encode_messages,
 )
 from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
 from pubsub_emulator.runtime.parachain.validate import RelayContext
 
@@ -81,10 +82,14 @@ class Situation:
         """The budget of the walk, in bytes."""
         return self.spec.budget(self.weight) if self.budget is None else self.budget
 
+    def calls_in(self, downward: tuple[InboundDownwardMessage, ...]) -> tuple[RootCall, ...] | None:
+        """The root calls that a block with these messages runs; none where a proof alone is judged."""
+        return None if self.budget is not None else root_calls(self.spec, (message.msg for message in downward))
+
     @cached_property
     def walked(self) -> Plan:
         """The honest walk; what it took is the canonical set of nodes."""
-        return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed)
+        return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed, self.calls_in(self.downward))
 
     @cached_property
     def canonical(self) -> tuple[bytes, ...]:
@@ -155,7 +160,8 @@ class Situation:
             storage = Storage(self.state.fork())
             pretend(storage)
         view = SubscriberView(storage, self.spec if spec is None else spec)
-        return plan(view, relay.storage_root, nodes, self.allowed if budget is None else budget)
+        allowed = self.allowed if budget is None else budget
+        return plan(view, relay.storage_root, nodes, allowed, self.calls_in(self.downward))
 
     def state_root_after(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
@@ -61,18 +61,17 @@ def apply(
         items.PROCESSING_CURSOR.kill(storage)
     else:
         items.PROCESSING_CURSOR.put(storage, plan.cursor)
-    remove_stale_nodes(storage)
+    remove_stale_nodes(storage, plan.stale)
     return deliveries
 
 
 def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, roots: dict[ParaId, Hash]) -> None:
-    """A changed key set loses its cache and root, met or not; dropped keys lose `LastDelivered` silently (PS-63)."""
+    """A changed key set loses its cache and root, met or not (PS-63). Dropped keys went with the upgrade: `repack`."""
     if not plan.changed_key_sets:
         return
     for para in plan.changed_key_sets:
-        drop_cache(storage, para)
+        drop_cache(storage, para, spec.subscriptions.get(para, ()))
         roots.pop(para, None)
-        delivered.forget_others(storage, spec, para)
         if para not in spec.subscriptions:
             items.DISABLED_PUBLISHERS.remove(storage, para)
     hashes = {para: key_set_hash(keys) for para, keys in spec.subscriptions.items()}
@@ -86,13 +85,12 @@ def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash
     """What becomes of a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
     para, root = publisher.para, publisher.root
     if publisher.disabled is not None:
-        drop_cache(storage, para)
+        drop_cache(storage, para, publisher.keys)
         roots.pop(para, None)
         items.DISABLED_PUBLISHERS.insert(storage, para, publisher.disabled)
         deposit(storage, PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
-        exact = publisher.complete or root == EMPTY_TRIE_ROOT  # no node is on a path through the empty trie
-        kept = publisher.cache.settle(storage, publisher.walked, complete=exact)
+        kept = publisher.cache.settle(storage, publisher.walked, complete=publisher.exact)
         if publisher.complete and kept:
             roots[para] = root
         else:

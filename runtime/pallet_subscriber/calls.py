@@ -1,6 +1,7 @@
 """The pallet's calls, all for governance only (PS-67). Each names the publisher it is about."""
 
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit
@@ -9,6 +10,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.errors import Error
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherCacheCleared,
@@ -30,7 +32,9 @@ class SubscriberCalls:
         Errors: `BadOrigin`, `NothingToClear`. Emits `PublisherCacheCleared`.
         """
         ensure_root(origin)
-        if not forget(storage, para):
+        known = look_up(storage, para)
+        known = forget(storage, para, _keys(storage, para)) or known
+        if not known:
             raise ModuleError(PALLET, Error.NothingToClear)
         deposit(storage, PublisherCacheCleared(para))
 
@@ -41,8 +45,9 @@ class SubscriberCalls:
         Errors: `BadOrigin`. Emits `RedeliveryRequested`.
         """
         ensure_root(origin)
-        forget(storage, para)
-        delivered.clear(storage, para)
+        keys = _keys(storage, para)
+        forget(storage, para, keys)
+        delivered.clear(storage, para, keys)
         deposit(storage, RedeliveryRequested(para))
 
     @dispatchable(2, para_id, weight=_CALL_WEIGHT)
@@ -57,15 +62,25 @@ class SubscriberCalls:
         deposit(storage, PublisherEnabled(para))
 
 
-def forget(storage: Storage, para: ParaId) -> bool:
-    """Drop a publisher's cache and processed root; false when there was neither."""
+def _keys(storage: Storage, para: ParaId) -> tuple[PubsubKey, ...]:
+    """The keys of a publisher that the runtime subscribes to."""
+    return decode_spec(storage.get(CODE) or b"").subscriptions.get(para, ())
+
+
+def look_up(storage: Storage, para: ParaId) -> bool:
+    """Read what any call about a publisher reads; whether anything is cached of it."""
+    items.DISABLED_PUBLISHERS.contains(storage, para)
+    cached = bool(items.CACHE_INFO.get(storage, para).nodes)
+    return next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None or cached
+
+
+def forget(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> bool:
+    """Drop a publisher's processed root, and its cache, which was made for `keys`; whether there was a root."""
     roots = dict(items.PROCESSED_ROOTS.get(storage))
     known = roots.pop(para, None) is not None
-    cached = bool(items.CACHE_INFO.get(storage, para).nodes)
-    slots = next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None
-    drop_cache(storage, para)
+    drop_cache(storage, para, keys)
     if roots:
         items.PROCESSED_ROOTS.put(storage, roots)
     else:
         items.PROCESSED_ROOTS.kill(storage)
-    return known or cached or slots
+    return known

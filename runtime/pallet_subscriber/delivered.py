@@ -25,7 +25,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     ROW_COST,
     CachePolicy,
     RuntimeSpec,
-    Subscriptions,
     key_set_hash,
 )
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
@@ -166,34 +165,46 @@ def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, deliv
         storage.kill(full)
 
 
-def clear(storage: Storage, para: ParaId) -> None:
-    """Forget what was delivered of a publisher, in both forms."""
-    items.LAST_DELIVERED.clear(storage, para)
-    items.LAST_DELIVERED_PACKED.clear(storage, para)
+def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
+    """Forget what was delivered of a publisher's items, in both forms. Reads nothing: the keys say where rows are."""
+    for key in keys:
+        items.LAST_DELIVERED.remove(storage, para, key)
+    for number in range(-(-len(keys) // PACK)):
+        storage.kill(_packed_key(para, keys, number))
 
 
-def forget_others(storage: Storage, spec: RuntimeSpec, para: ParaId) -> None:
-    """Forget the items of a publisher that are not subscribed any more; the others stay (PS-63)."""
-    keys = spec.subscriptions.get(para, ())
-    if not keys:
-        clear(storage, para)
-    elif spec.cache is not CachePolicy.SLOTS:
-        kept = frozenset(keys)
-        for key in [key for key, _ in items.LAST_DELIVERED.items(storage, para) if key not in kept]:
-            items.LAST_DELIVERED.remove(storage, para, key)
+def carried_over(before: RuntimeSpec, after: RuntimeSpec) -> list[tuple[ParaId, PubsubKey]]:
+    """The items of which an upgrade reads what was delivered, to write it in another form or place."""
+    out = []
+    for para, keys in before.subscriptions.items():
+        if not _stays(before, after, para):
+            kept = frozenset(after.subscriptions.get(para, ()))
+            out += [(para, key) for key in keys if key in kept]
+    return out
+
+
+def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
+    """Whether an upgrade leaves the rows of a publisher's kept items where they are."""
+    packed = CachePolicy.SLOTS
+    if (before.cache is packed) != (after.cache is packed):
+        return False
+    return after.cache is not packed or before.subscriptions.get(para) == after.subscriptions.get(para)
 
 
 def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
-    """Carry what was delivered over to another runtime's keys and form; part of a runtime upgrade (PS-33)."""
-    packed = CachePolicy.SLOTS
+    """Carry what was delivered over to another runtime's keys and form; part of a runtime upgrade (PS-33).
+
+    Items that are not subscribed any more are forgotten (PS-63).
+    """
+    rows = [(para, key, get(storage, before, para, key)) for para, key in carried_over(before, after)]
     for para, keys in before.subscriptions.items():
-        kept: Subscriptions = {para: after.subscriptions.get(para, ())}
-        same_form = (before.cache is packed) == (after.cache is packed)
-        if same_form and (after.cache is not packed or kept[para] == keys):
-            continue
-        rows = [(key, get(storage, before, para, key)) for key in keys]
-        clear(storage, para)
-        for key, row in rows:
-            at = bisect_left(kept[para], key)
-            if row is not None and at < len(kept[para]) and kept[para][at] == key:
-                put(storage, after, para, key, row)
+        if not _stays(before, after, para):
+            clear(storage, para, keys)
+        elif before.subscriptions[para] != after.subscriptions.get(para):
+            kept = frozenset(after.subscriptions.get(para, ()))
+            for key in keys:
+                if key not in kept:
+                    items.LAST_DELIVERED.remove(storage, para, key)
+    for para, key, row in rows:
+        if row is not None:
+            put(storage, after, para, key, row)

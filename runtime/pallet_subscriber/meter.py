@@ -61,6 +61,10 @@ class Meter:
         self.used = 0
         self._last_start = budget - spec.max_item_cost - ROW_COST
 
+    def has_room(self, more: int) -> bool:
+        """Whether the stop rule lets anything be read once `more` bytes are charged."""
+        return self.used + more <= self._last_start
+
     def check(self) -> None:
         """The stop rule, before anything that was not taken in this block is read. Raises `Stopped`."""
         if self.used > self._last_start:

@@ -1,14 +1,25 @@
 """What a walk found: the result of `plan`, which `apply` writes and the ledger counts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
-from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
+from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import StaleRows
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, MissingNode
+from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
 from pubsub_emulator.runtime.parachain.static_keys import StaticValues
+
+
+class RootCall(NamedTuple):
+    """A root call in a downward message, as far as a walk has to know it: it reads about `rows` rows, with `read`."""
+
+    rows: int
+    read: Callable[[Storage], object]
 
 
 class Change(NamedTuple):
@@ -56,6 +67,11 @@ class PublisherPlan:
         """Whether every item was resolved under this root in this block (PS-61)."""
         return not self.settled and self.resolved == len(self.keys)
 
+    @property
+    def exact(self) -> bool:
+        """Whether the nodes walked are all that are on its paths: no node is on a path through the empty trie."""
+        return self.complete or (not self.settled and self.root == EMPTY_TRIE_ROOT)
+
 
 @dataclass(slots=True)
 class Plan:
@@ -76,6 +92,10 @@ class Plan:
     changes: list[Change] = field(default_factory=list)
     cursor: Item | None = None
     missing: MissingNode | None = None
+    stale: StaleRows = field(default_factory=StaleRows)
+    calls: int | None = None
+    """How many of the block's root calls it has room for; none when the walk was not told of any."""
+    own_state: OwnState | None = None
 
     def proof(self) -> tuple[bytes, ...]:
         """The only list of nodes that is valid: those taken, strictly ascending."""

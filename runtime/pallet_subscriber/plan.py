@@ -18,8 +18,9 @@ Nodes are looked up by hash, so a forged node is never read. An attacker can onl
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from pubsub_emulator.primitives.errors import ScaleError
@@ -27,9 +28,11 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, node_cost, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.cache import leaf_reference, open_cache
+from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import stale_rows
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
 from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, NodeSource, Stopped
-from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan
+from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan, RootCall
+from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.parachain.static_keys import read_static_keys
 from pubsub_emulator.trie import BadNode
@@ -38,27 +41,34 @@ from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.nibbles import shared_with_next
 from pubsub_emulator.trie.walk import ABSENT, DETACHED, VALUE, follow
 
-__all__ = ["Change", "Plan", "PublisherPlan", "plan"]
+__all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 
 
-def plan(view: SubscriberView, relay_root: Hash, source: NodeSource, budget: int) -> Plan:
+def plan(
+    view: SubscriberView,
+    relay_root: Hash,
+    source: NodeSource,
+    budget: int,
+    calls: Sequence[RootCall] | None = None,
+) -> Plan:
     """Walk the relay state under `relay_root` as the subscriber's state asks for. Pure: writes nothing.
 
-    Never raises on hostile nodes: a missing node ends the walk in `Plan.missing`, and a publisher whose genuine data
-    cannot be read is disabled (PS-54).
+    What the root `calls` of the block will read is read, and charged, before the walk. Never raises on hostile nodes: a
+    missing node ends the walk in `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
     """
     meter = Meter(view.spec, source, budget)
     out = Plan(budget, meter.taken)
-    walk = _Walk(view, relay_root, meter, out)
-    try:
-        walk.static_keys()
-        walk.pre_state()
-        for para, keys, low, high in walk.rotation():
-            walk.publisher(para, keys, low, high)
-    except Stopped:
-        out.cursor = walk.item
-    except Cut as cut:
-        out.missing = cut.missing
+    with recorded(view.storage) as reads:
+        walk = _Walk(view, relay_root, meter, out, reads)
+        try:
+            walk.static_keys()
+            walk.pre_state(calls)
+            for para, keys, low, high in walk.rotation():
+                walk.publisher(para, keys, low, high)
+        except Stopped:
+            out.cursor = walk.item
+        except Cut as cut:
+            out.missing = cut.missing
     out.used = meter.used
     return out
 
@@ -66,12 +76,18 @@ def plan(view: SubscriberView, relay_root: Hash, source: NodeSource, budget: int
 class _Walk:
     """One run over the relay state's top trie. `item` is the item at which the walk would stop now."""
 
-    def __init__(self, view: SubscriberView, relay_root: Hash, meter: Meter, out: Plan) -> None:
+    def __init__(
+        self, view: SubscriberView, relay_root: Hash, meter: Meter, out: Plan, reads: Mapping[bytes, bytes | None]
+    ) -> None:
         self.view = view
         self.spec = view.spec
         self.relay_root = relay_root
         self.meter = meter
         self.out = out
+        self.reads = reads
+        self.counted = 0
+        self.charged = 0
+        self.own_state = out.own_state = OwnState(view.storage.state)
         self.item: Item | None = None
         self.roots: Mapping[ParaId, Hash] = {}
         self.children: dict[ParaId, _ChildTrie] = {}
@@ -101,8 +117,12 @@ class _Walk:
 
     # 2: pre-state
 
-    def pre_state(self) -> None:
-        """Charge the two maps, and find the publishers whose key set changed since the last block (PS-45, PS-63)."""
+    def pre_state(self, calls: Sequence[RootCall] | None) -> None:
+        """Charge the two maps, and find the publishers whose key set changed since the last block (PS-45, PS-63).
+
+        What the block will read of its state beside the walk is read here: rows of abandoned caches that it removes,
+        and what its root calls read.
+        """
         self.roots, roots_length = self.view.processed_roots()
         hashes, hashes_length = self.view.subscription_hashes()
         self.out.map_charges = roots_length + hashes_length + 2 * ROW_COST
@@ -110,12 +130,55 @@ class _Walk:
         subscribed = {para: key_set_hash(keys) for para, keys in self.spec.subscriptions.items()}
         known = sorted({**hashes, **subscribed})
         self.out.changed_key_sets = tuple(para for para in known if hashes.get(para) != subscribed.get(para))
+        self.out.stale = stale_rows(self.view.storage)
+        self.charged = self.out.map_charges
+        for para in self.out.changed_key_sets:
+            self.view.cache_info(para)
+        if calls is not None:
+            self.out.calls = self.make_room(calls)
+
+    def make_room(self, calls: Sequence[RootCall]) -> int:
+        """Read what root calls will read, charged as rows. Returns how many of them there is room for."""
+        for at, call in enumerate(calls):
+            self.settle(None)
+            if not self.meter.has_room(call.rows * ROW_COST):
+                return at
+            known = len(self.reads)
+            call.read(self.view.storage)
+            cost = sum(ROW_COST + len(value or b"") for value in islice(self.reads.values(), known, None))
+            self.out.map_charges += cost
+            self.meter.used += cost
+            self.charged += cost
+        return len(calls)
+
+    def settle(self, publisher: PublisherPlan | None) -> None:
+        """Charge what the rows read so far really add to the chain's own proof, beyond all charges and the allowance.
+
+        It is charged to `publisher`, whose rows were read last, or to what is read before the walk.
+        """
+        if len(self.reads) == self.counted or not self.spec.meter_cache_reads:
+            return
+        self.own_state.add(islice(self.reads, self.counted, None))
+        self.counted = len(self.reads)
+        beyond = self.own_state.total - OWN_STATE_ALLOWANCE - self.charged
+        if beyond <= 0:
+            return
+        self.meter.used += beyond
+        self.charged += beyond
+        trie = None if publisher is None else self.children.get(publisher.para)
+        if publisher is None or trie is None:
+            self.out.map_charges += beyond
+        else:
+            trie.delivered.charges += beyond
+            publisher.row_charges += beyond
+            publisher.child_trie_bytes += beyond
 
     # 3: rotation
 
     def rotation(self) -> Iterator[tuple[ParaId, tuple[PubsubKey, ...], int, int]]:
         """Ranges `keys[low:high]` of each publisher, from the first item at or after the cursor round to it (PS-40)."""
         enabled = [(para, keys) for para, keys in self.spec.subscriptions.items() if not self.view.is_disabled(para)]
+        self.settle(None)
         para, key = self.view.cursor() or (ParaId(0), PubsubKey(b""))
         first = bisect_left(enabled, para, key=lambda entry: entry[0])
         split = bisect_left(enabled[first][1], key) if first < len(enabled) and enabled[first][0] == para else 0
@@ -143,6 +206,14 @@ class _Walk:
             self.out.publishers[para].disabled = DisableReason.UNDECODABLE
         except Disabled as fault:
             self.out.publishers[para].disabled = fault.reason
+        finally:
+            self.end_range(self.out.publishers.get(para))
+
+    def end_range(self, publisher: PublisherPlan | None) -> None:
+        """Let the cache read what it will go by when the block is executed, and charge what was read."""
+        if publisher is not None and publisher.exact and self.meter.has_room(0):
+            publisher.cache.foresee(publisher.walked)
+        self.settle(publisher)
 
     # 4: top path
 
@@ -179,7 +250,10 @@ class _Walk:
         if trie is None:
             trie = self.children[para] = _ChildTrie(self.view, self.meter, self.out.changes, publisher)
         cache.end = high
+        if self.meter.has_room(0):
+            cache.begin()
         before = self.meter.used
+        own = publisher.row_charges + cache.charges
         try:
             trie.enter(low)
             while low < high:
@@ -188,6 +262,7 @@ class _Walk:
             self.item = (para, keys[trie.at])
             publisher.row_charges = trie.delivered.charges
             publisher.child_trie_bytes += self.meter.used - before
+            self.charged += publisher.row_charges + cache.charges - own
 
 
 @lru_cache(maxsize=1024)

@@ -31,45 +31,45 @@ def _slots_prefix(para: ParaId) -> bytes:
 class SubscriberView:
     """Read access for `plan`; nothing here writes."""
 
-    __slots__ = ("_storage", "spec")
+    __slots__ = ("spec", "storage")
 
     def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
-        self._storage = storage
+        self.storage = storage
         self.spec = spec
 
     def processed_roots(self) -> tuple[Mapping[ParaId, Hash], int]:
         """`ProcessedRoots` and the length it is stored with, zero when absent."""
-        return items.PROCESSED_ROOTS.get(self._storage), self._length(items.PROCESSED_ROOTS.key)
+        return items.PROCESSED_ROOTS.get(self.storage), self._length(items.PROCESSED_ROOTS.key)
 
     def subscription_hashes(self) -> tuple[Mapping[ParaId, Hash], int]:
         """`SubscriptionHash` and the length it is stored with, zero when absent."""
-        return items.SUBSCRIPTION_HASH.get(self._storage), self._length(items.SUBSCRIPTION_HASH.key)
+        return items.SUBSCRIPTION_HASH.get(self.storage), self._length(items.SUBSCRIPTION_HASH.key)
 
     def cursor(self) -> Item | None:
         """`ProcessingCursor`."""
-        return items.PROCESSING_CURSOR.get(self._storage)
+        return items.PROCESSING_CURSOR.get(self.storage)
 
     def is_disabled(self, para: ParaId) -> bool:
         """Whether `para` is in `DisabledPublishers`."""
-        return items.DISABLED_PUBLISHERS.contains(self._storage, para)
+        return items.DISABLED_PUBLISHERS.contains(self.storage, para)
 
     def delivered(self, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...]) -> DeliveredReader:
         """A reader of what was last delivered of one publisher's items."""
         reader = PackedReader if self.spec.cache is CachePolicy.SLOTS else DeliveredReader
-        return reader(self._storage, meter, para, keys)
+        return reader(self.storage, meter, para, keys)
 
     def cache_info(self, para: ParaId) -> CacheInfo:
         """`CacheInfo` of one publisher."""
-        return items.CACHE_INFO.get(self._storage, para)
+        return items.CACHE_INFO.get(self.storage, para)
 
     def cached_node(self, para: ParaId, generation: int, node_hash: Hash) -> bytes | None:
         """One node of `CachedTrieNodes`."""
-        return self._storage.get(_cached_nodes_prefix(para, generation) + node_hash)
+        return self.storage.get(_cached_nodes_prefix(para, generation) + node_hash)
 
     def cache_slots(self, para: ParaId, prefix: bytes) -> bytes | None:
         """One row of `CacheSlots`."""
-        return self._storage.get(_slots_prefix(para) + prefix)
+        return self.storage.get(_slots_prefix(para) + prefix)
 
     def _length(self, key: bytes) -> int:
-        value = self._storage.get(key)
+        value = self.storage.get(key)
         return 0 if value is None else len(value)

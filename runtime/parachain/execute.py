@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Inherent, message_chain, queue_head
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
-from pubsub_emulator.runtime.parachain.governance import execute_downward
+from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
 from pubsub_emulator.runtime.parachain.ledger import (
     ExtrinsicsCost,
     Ledger,
@@ -76,7 +76,11 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
         note_time(storage, plan.statics)
     _note_messages(storage, inherent, plan.statics)
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
+    calls = 0
     for message in inherent.downward:
+        calls += is_root_call(message.msg)
+        if plan.calls is not None and calls > plan.calls and is_root_call(message.msg):
+            continue  # the block has no room for what it reads
         if spec.accounts:
             execute_superuser(storage, parachain_accounts(spec).calls, message.msg)
         else:
@@ -88,7 +92,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     gone_upward = published(storage)
     system.finalize(storage)
     cost = ExtrinsicsCost(extrinsics.length, added_state_bytes(before, reads, storage.recorded or ()))
-    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads), cost)
+    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost)
     root = storage.commit()
     return BlockOutcome(storage.state, root, log, deliveries, ledger, plan, outcomes, gone_upward)
 

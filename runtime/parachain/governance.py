@@ -8,26 +8,29 @@ queue chain alone. In bytes, `VersionedXcm::V5`:
     06 02 00 Vec<u8>           Transact { origin_kind: Superuser, fallback_max_weight: None, call }
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.storage_keys import CODE
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework import dispatch
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
-from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget
+from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget, look_up
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
-from pubsub_emulator.runtime.pallet_subscriber.delivered import repack
+from pubsub_emulator.runtime.pallet_subscriber.delivered import carried_over, repack
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
 
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((PALLET_INDEX["System"], 2))
@@ -55,17 +58,88 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
 
     A call that fails, or that does not decode, changes nothing and never fails the block: the relay chain sent it.
     """
+    found = _decoded_call(message)
+    if isinstance(found, RuntimeSpec):
+        with contextlib.suppress(ImpossibleConfig):
+            upgrade(storage, found)
+        return None
+    if found is None:
+        return None
+    name, para = found
+    return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET, name, (para,)))
+
+
+def is_root_call(message: bytes) -> bool:
+    """Whether a downward message carries a runtime, or a call of the subscriber's pallet."""
+    return _decoded_call(message) is not None
+
+
+def root_calls(spec: RuntimeSpec, messages: Iterable[bytes]) -> tuple[RootCall, ...]:
+    """What the root calls in downward messages will read of the chain's state, one each in order.
+
+    A walk reads it first, so that it is charged (PS-45); calls for which a block has no room are not run in it.
+    """
+    out = []
+    for message in messages:
+        found = _decoded_call(message)
+        if isinstance(found, RuntimeSpec):
+            rows = carried_over(spec, found)
+            changed = _changed_caches(spec, found)
+            out.append(RootCall(len(rows) + len(changed), partial(_read_for_upgrade, spec, rows, changed)))
+            spec = found if _is_possible(spec, found) else spec
+        elif found is not None:
+            out.append(RootCall(_ROWS_A_CALL, partial(look_up, para=found[1])))
+    return tuple(out)
+
+
+_ROWS_A_CALL: Final = 4
+"""Rows that a call about a publisher reads: whether it is disabled, what is cached of it, and the packs that it has."""
+
+
+def _changed_caches(before: RuntimeSpec, after: RuntimeSpec) -> list[ParaId]:
+    """Publishers whose cache goes with an upgrade."""
+    known = sorted({**before.subscriptions, **after.subscriptions})
+    if before.cache is not after.cache:
+        return known
+    return [para for para in known if before.subscriptions.get(para) != after.subscriptions.get(para)]
+
+
+def _read_for_upgrade(
+    spec: RuntimeSpec, rows: Sequence[tuple[ParaId, PubsubKey]], changed: Sequence[ParaId], storage: Storage
+) -> None:
+    for para, key in rows:
+        delivered.get(storage, spec, para, key)
+    for para in changed:
+        items.CACHE_INFO.get(storage, para)
+
+
+def _is_possible(before: RuntimeSpec, after: RuntimeSpec) -> bool:
+    try:
+        _ensure_possible(before, after)
+    except ImpossibleConfig:
+        return False
+    return True
+
+
+def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
+    check_runtime(after)
+    if after.para_id != before.para_id:
+        raise ImpossibleConfig(f"a runtime of parachain {after.para_id} cannot run parachain {before.para_id}")
+    if after.accounts != before.accounts:
+        raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
+
+
+def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
+    """The runtime that a message installs, or the call and the publisher that it is about; none for any other."""
     call = superuser_call(message)
     if call is None:
         return None
     try:
         if call.startswith(_SET_CODE):
-            upgrade(storage, decode_spec(scale.bytes_.decode(call[2:])))
-            return None
-        name, para = _read_subscriber_call(call)
+            return decode_spec(scale.bytes_.decode(call[2:]))
+        return _read_subscriber_call(call)
     except (ScaleError, ImpossibleConfig):
         return None
-    return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET, name, (para,)))
 
 
 def superuser_call(message: bytes) -> bytes | None:
@@ -113,16 +187,13 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     What one cache policy wrote, another must not trust later: entries may change unseen by it in between. So a new
     policy starts from nothing.
     """
-    check_runtime(spec)
     before = decode_spec(storage.get(CODE) or b"")
-    if spec.para_id != before.para_id:
-        raise ImpossibleConfig(f"a runtime of parachain {spec.para_id} cannot run parachain {before.para_id}")
-    if spec.accounts != before.accounts:
-        raise ImpossibleConfig("an upgrade cannot change whether a chain has accounts")
+    _ensure_possible(before, spec)
     repack(storage, before, spec)
     for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):
+        keys = before.subscriptions.get(para, ())
         if before.cache is not spec.cache:
-            drop_cache(storage, para)
+            drop_cache(storage, para, keys)
         if before.subscriptions.get(para) != spec.subscriptions.get(para):
-            forget(storage, para)  # now, for a second upgrade in this block may bring the same keys back
+            forget(storage, para, keys)  # now, for a second upgrade in this block may bring the same keys back
     storage.put(CODE, spec.encode())

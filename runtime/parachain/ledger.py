@@ -11,7 +11,7 @@ from typing import Final
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 
 
@@ -59,23 +59,14 @@ class Ledger:
         return max(self.budget - self.used, 0)
 
 
-_CACHE_PREFIXES = (items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix)
+def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None = None) -> tuple[int, int]:
+    """What proving `keys` of the parachain's state costs, and how much of that is due to the cache's rows alone.
 
-
-def own_state_bytes(state: State, keys: Iterable[bytes]) -> tuple[int, int]:
-    """What proving `keys` of the parachain's state costs, and how much of that is due to the cache's rows alone."""
-    mine: list[bytes] = []
-    cached: list[bytes] = []
-    for key in keys:
-        (cached if key.startswith(_CACHE_PREFIXES) else mine).append(key)
-    nodes: dict[Hash, bytes] = {}
-    state.top.prove(mine, nodes)
-    without = _total(nodes)
-    if not cached:
-        return without, 0
-    state.top.prove(cached, nodes)
-    total = _total(nodes)
-    return total, total - without
+    `known` is what a walk over that state counted already. The runtime itself is part of no proof.
+    """
+    counted = OwnState(state) if known is None else known.of(state)
+    counted.add(keys)
+    return counted.total, counted.total - counted.without_cache
 
 
 def _total(nodes: Mapping[Hash, bytes]) -> int:

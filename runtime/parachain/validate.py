@@ -11,7 +11,7 @@ Nothing is written to the parent's state: a block is executed on a fork of it, a
 of messages there is one block body.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
-from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import (
     Candidate,
@@ -42,7 +42,7 @@ from pubsub_emulator.runtime.parachain.execute import (
     horizontal_heads_after,
 )
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
-from pubsub_emulator.runtime.parachain.governance import ensure_handler, sound_runtime
+from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
@@ -153,7 +153,9 @@ def _walk(
         )
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (inherent.relay_parent_storage_root, relay_root)))
     weight = len(encode_messages(inherent.downward, inherent.horizontal))
-    walked, found = judge_proof(SubscriberView(storage, spec), relay_root, inherent.proof, spec.budget(weight))
+    calls = root_calls(spec, (message.msg for message in inherent.downward))
+    view = SubscriberView(storage, spec)
+    walked, found = judge_proof(view, relay_root, inherent.proof, spec.budget(weight), calls)
     if walked.statics.values:
         offences.extend(check_message_heads(storage, inherent, walked.statics))
     offences.extend(found)
@@ -161,11 +163,15 @@ def _walk(
 
 
 def judge_proof(
-    view: SubscriberView, relay_root: Hash, proof: tuple[bytes, ...], budget: int
+    view: SubscriberView,
+    relay_root: Hash,
+    proof: tuple[bytes, ...],
+    budget: int,
+    calls: Sequence[RootCall] | None = None,
 ) -> tuple[Plan, list[Offence]]:
     """Walk over `proof`, whatever the order of its nodes, and see whether it is all that is needed and nothing else."""
     source = {blake2_256(node): node for node in proof}
-    walked = plan(view, relay_root, source, budget)
+    walked = plan(view, relay_root, source, budget, calls)
     missing = walked.missing
     if missing is None:
         return walked, _unused(source, walked)

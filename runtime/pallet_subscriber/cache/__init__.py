@@ -34,10 +34,10 @@ def open_cache(
     return _POLICIES[view.spec.cache](view, meter, para, keys, trusted=trusted)
 
 
-def drop_cache(storage: Storage, para: ParaId) -> None:
-    """Forget all that any policy remembers of a publisher, by whichever policy it was written (PS-33)."""
+def drop_cache(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+    """Forget all that any policy remembers of a publisher for these keys, whichever wrote it (PS-33)."""
     for policy in _POLICIES.values():
-        policy.drop(storage, para)
+        policy.drop(storage, para, keys)
 
 
 __all__ = ["Cache", "drop_cache", "leaf_reference", "open_cache"]

@@ -85,6 +85,13 @@ class Cache:
         del storage, walked, complete
         return True
 
+    def begin(self) -> None:
+        """Read what `settle` and `drop` go by in any case; at the beginning of each stretch, while there is room."""
+
+    def foresee(self, walked: Mapping[Hash, bytes]) -> None:
+        """Read what `settle` goes by once the publisher is complete, as far as there is room."""
+        del walked
+
     @staticmethod
-    def drop(storage: Storage, para: ParaId) -> None:
-        """Forget a publisher."""
+    def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+        """Forget a publisher, of which these keys are subscribed to."""

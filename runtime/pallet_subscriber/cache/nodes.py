@@ -2,11 +2,16 @@
 
 Rows are filed under a generation. Dropping a cache only counts the generation up, so it reads nothing; the rows left
 behind are removed a few at a time. A row a publisher says which generation lives, and how large it is. When a publisher
-completes on top of a complete cache, just the nodes that left the subscribed paths are removed.
+completes on top of a complete cache, just the nodes that left the subscribed paths are removed, if they are few: many
+are given up with their generation.
+
+Everything that is read here is read during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, and so it is
+paid for.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from itertools import islice
+from typing import ClassVar, Final, NamedTuple
 
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
@@ -23,7 +28,17 @@ STALE_ROWS_A_BLOCK: Final = 100
 MOST_WAITING: Final = 2
 """Abandoned generations of one publisher beyond which nothing new is kept, or its rows could grow without bound."""
 
+FEW_STALE_NODES: Final = 16
+"""Nodes that may leave a publisher's paths beyond those that came, and still be looked for one by one."""
+
 _INFO_LENGTH: Final = 12
+
+
+class StaleRows(NamedTuple):
+    """Rows of abandoned generations to be removed in a block: their keys, and how many generations end with them."""
+
+    keys: tuple[bytes, ...] = ()
+    finished: int = 0
 
 
 class NodeCache(Cache):
@@ -31,7 +46,7 @@ class NodeCache(Cache):
 
     keeps_nodes: ClassVar[bool] = True
 
-    __slots__ = ("_hits", "_info")
+    __slots__ = ("_gone", "_hits", "_info")
 
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
@@ -39,6 +54,7 @@ class NodeCache(Cache):
         super().__init__(view, meter, para, keys, trusted=trusted)
         self._info: CacheInfo | None = None
         self._hits: dict[Hash, None] = {}
+        self._gone: dict[Hash, bytes] | None = None
 
     def lookup(self, node_hash: Hash) -> bytes | None:
         """A node from `CachedTrieNodes`, charged its cost + `ROW_COST`; the info row is charged with the first look."""
@@ -62,11 +78,11 @@ class NodeCache(Cache):
         """Add the nodes walked; when complete, they are all that stays. False above `max_cache_bytes`."""
         stored = info = items.CACHE_INFO.get(storage, self.para)
         if complete and info.nodes != len(self._hits):  # never where the key set changed: that cache was dropped before
-            stale = self._stale(storage, info.generation, walked)
-            if info.nodes - len(stale) == len(self._hits):
+            stale = self._gone
+            if stale is not None and info.nodes - len(stale) == len(self._hits):
                 info = self._remove(storage, info, stale)
             else:
-                # Nodes of several roots lie there, or some that nobody looked up: which, no walk of one trie can say.
+                # Nodes of several roots lie there, or some that nobody looked up, or too many to look for.
                 info = _abandon(storage, self.para, info)
                 self._hits = {}
         if _waiting(storage, self.para) < MOST_WAITING:
@@ -74,9 +90,19 @@ class NodeCache(Cache):
         if info != stored:
             items.CACHE_INFO.insert(storage, self.para, info)
         if info.bytes > self.view.spec.max_cache_bytes:
-            self.drop(storage, self.para)
+            self.drop(storage, self.para, self.keys)
             return False
         return True
+
+    def begin(self) -> None:
+        """Read the row that counts the cache; it is charged with the first look at a node."""
+        self.view.cache_info(self.para)
+
+    def foresee(self, walked: Mapping[Hash, bytes]) -> None:
+        """Read the nodes that left the publisher's paths, if they are few."""
+        info = self.view.cache_info(self.para)
+        if self.trusted and info.nodes != len(self._hits):
+            self._gone = self._stale(info.generation, walked)
 
     def _add(self, storage: Storage, info: CacheInfo, walked: Mapping[Hash, bytes]) -> CacheInfo:
         # A node that came for free, from another publisher's walk, may be here as well. To look would be a read that
@@ -96,19 +122,23 @@ class NodeCache(Cache):
         gone = sum(node_cost(len(node)) for node in stale.values())
         return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - gone)
 
-    def _stale(self, storage: Storage, generation: int, walked: Mapping[Hash, bytes]) -> dict[Hash, bytes]:
-        """The nodes on subscribed paths under the root processed before that are on none now.
+    def _stale(self, generation: int, walked: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
+        """The nodes on subscribed paths under the root processed before that are on none now; none if they are many.
 
-        Only nodes that are removed next are read here, about as many as the proof brought anew.
+        Few are about as many as the proof brought anew. Whoever empties or replaces a large trie makes nobody read all
+        of the old one.
         """
         found: dict[Hash, bytes] = {}
+        most = len(walked) - len(self._hits) + FEW_STALE_NODES
         root = self.view.processed_roots()[0].get(self.para)
         todo = [] if root is None else [(root, 0, 0, len(self.keys))]
         while todo:
             node_hash, depth, low, high = todo.pop()
             if node_hash in walked or node_hash in found:
                 continue
-            node = items.CACHED_TRIE_NODES.get(storage, (self.para, generation), node_hash)
+            if len(found) > most or not self.meter.has_room(0):
+                return None
+            node = self.view.cached_node(self.para, generation, node_hash)
             if node is None:
                 continue
             found[node_hash] = node
@@ -124,8 +154,9 @@ class NodeCache(Cache):
         return found
 
     @staticmethod
-    def drop(storage: Storage, para: ParaId) -> None:
+    def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
         """Forget a publisher's nodes: a new generation, and the old one waits to be removed."""
+        del keys
         info = items.CACHE_INFO.get(storage, para)
         if info.nodes:
             items.CACHE_INFO.insert(storage, para, _abandon(storage, para, info))
@@ -149,19 +180,34 @@ def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
     return CacheInfo(info.generation + 1)
 
 
-def remove_stale_nodes(storage: Storage) -> None:
-    """Remove at most `STALE_ROWS_A_BLOCK` rows of abandoned generations (PS-62)."""
-    before = waiting = items.STALE_CACHES.get(storage)
-    left = STALE_ROWS_A_BLOCK
-    while waiting and left:
-        removed = storage.clear_prefix(items.CACHED_TRIE_NODES.prefix_for(waiting[0]), left)
-        if removed < left:
-            (para, _), *waiting = waiting
-            _forget_generation(storage, para, waiting)
-        left -= removed
+def stale_rows(storage: Storage) -> StaleRows:
+    """Up to `STALE_ROWS_A_BLOCK` rows of generations that were abandoned before this block (PS-62)."""
+    keys: list[bytes] = []
+    finished = 0
+    for generation in items.STALE_CACHES.get(storage):
+        left = STALE_ROWS_A_BLOCK - len(keys)
+        found = list(islice(storage.next_keys(items.CACHED_TRIE_NODES.prefix_for(generation)), left))
+        keys += found
+        if len(found) == left:
+            break
+        items.CACHE_INFO.get(storage, generation[0])
+        finished += 1
+    return StaleRows(tuple(keys), finished)
+
+
+def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
+    """Remove these rows, and forget the generations that end with them."""
+    for key in stale.keys:
+        storage.kill(key)
+    if not stale.finished:
+        return
+    waiting = items.STALE_CACHES.get(storage)
+    for _ in range(stale.finished):
+        (para, _), *waiting = waiting
+        _forget_generation(storage, para, waiting)
     if waiting:
         items.STALE_CACHES.put(storage, waiting)
-    elif before:
+    else:
         items.STALE_CACHES.kill(storage)
 
 

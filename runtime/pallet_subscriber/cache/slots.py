@@ -219,6 +219,10 @@ class SlotCache(Cache):
         return True
 
     @staticmethod
-    def drop(storage: Storage, para: ParaId) -> None:
-        """Remove a publisher's rows; there is at most one for every five subscribed keys."""
-        storage.clear_prefix(items.CACHE_SLOTS.prefix_for(para))
+    def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
+        """Remove a publisher's rows, at most one for every five subscribed keys.
+
+        None of them is read: the keys alone say which rows there can be.
+        """
+        for suffix, _ in layout_of(keys).rows:
+            items.CACHE_SLOTS.remove(storage, para, suffix)

@@ -1,0 +1,366 @@
+"""Stories of whole networks: governance, upgrades, channels, parachains that leave, fail and come back, message loads.
+
+A story does one thing after another to a network whose collators are honest, and holds it to three promises:
+
+    no blame      no honest candidate gets a verdict, and no step fails
+    once          every message and every change of an entry is delivered once, in order, or is gone for a reason named
+    no one stuck  when things are quiet, every parachain builds that governance has not made impossible
+
+What makes a parachain impossible is a list in `docs/liveness.md`. The same actions are told by a seed (`tell`), for
+campaigns, and by hypothesis, which shrinks them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, Step
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.hrmp import HrmpChannelId
+
+PUBLISHERS: Final = (ParaId(1000), ParaId(2100))
+"""A system parachain and one that is registered as a publisher."""
+
+SUBSCRIBERS: Final = (ParaId(2500), ParaId(2600), ParaId(2700))
+PARAS: Final = (*PUBLISHERS, *SUBSCRIBERS)
+KEYS: Final = tuple(sorted(key_from_data(b"key %d" % number) for number in range(12)))
+OFFLINE: Final = Pace(every=1 << 40)
+"""A parachain none of whose collators is there."""
+
+CONFIGURATIONS: Final = (
+    HostConfiguration(),
+    HostConfiguration(max_upward_message_num_per_candidate=1),
+    HostConfiguration(max_upward_message_size=3000),
+    HostConfiguration(max_upward_queue_count=2),
+    HostConfiguration(max_upward_message_size=2500, max_upward_queue_size=2500),
+    HostConfiguration(hrmp_max_message_num_per_candidate=1),
+    HostConfiguration(max_downward_message_size=300),
+    HostConfiguration(hrmp_channel_max_capacity=1, hrmp_max_parachain_outbound_channels=1),
+)
+"""What governance may set without making a parachain impossible."""
+
+QUIET: Final = 16
+"""Steps after which everything that can be done is done."""
+
+
+class BrokenPromise(PubsubError):
+    """A promise that a network did not keep; the message says which and in which step."""
+
+
+@dataclass(slots=True)
+class _Message:
+    """A message on its way: who sent it (none: the relay chain), to whom, and how often it has come."""
+
+    sender: ParaId | None
+    recipient: ParaId
+    arrived: int = 0
+    excused: bool = False
+    """Whether it may be gone: its queue was removed while it could have been in it."""
+
+
+@dataclass(slots=True)
+class Story:
+    """A network, what was done to it, and what is still owed."""
+
+    network: Network = field(default_factory=lambda: Network(_config()))
+    said: list[str] = field(default_factory=list)
+    messages: dict[bytes, _Message] = field(default_factory=dict)
+    paces: dict[ParaId, Pace] = field(default_factory=dict)
+    last: dict[tuple[ParaId, ParaId, PubsubKey], Hash | None] = field(default_factory=dict)
+    again: set[tuple[ParaId, ParaId]] = field(default_factory=set)
+    """Subscribers and publishers between which everything may be delivered once more."""
+    count: int = 0
+    closing: list[Callable[[_Message], bool]] = field(default_factory=list)
+    """Whose queues the next relay block removes: what is sent until then goes with them."""
+
+    # What may happen
+
+    def publish(self, at: int, key: int, size: int, ttl: int = 0) -> None:
+        """A publisher publishes a key; the value is new."""
+        self._say(f"publish {at} {key} {size} {ttl}")
+        value = b"%d " % self._next() + b"v" * size
+        self.network.publish(PUBLISHERS[at % len(PUBLISHERS)], KEYS[key % len(KEYS)], value, ttl)
+
+    def delete(self, at: int, key: int) -> None:
+        """Keys of a publisher are deleted."""
+        self._say(f"delete {at} {key}")
+        self.network.delete(PUBLISHERS[at % len(PUBLISHERS)], [KEYS[key % len(KEYS)]])
+
+    def send(self, at: int, to: int, size: int) -> None:
+        """A parachain sends another one a message, over a channel or until there is one."""
+        sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
+        if sender == recipient:
+            return
+        self._say(f"send {sender} {recipient} {size}")
+        self.network.send(sender, recipient, self._new(sender, recipient, size))
+
+    def send_downward(self, to: int, size: int) -> None:
+        """The relay chain sends a parachain a message."""
+        recipient = PARAS[to % len(PARAS)]
+        self._say(f"send_downward {recipient} {size}")
+        self.network.send_downward(recipient, self._new(None, recipient, size))
+
+    def upgrade(self, at: int, keys: int, policy: int) -> None:
+        """A subscriber's runtime changes: other keys, another cache policy."""
+        para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
+        self._say(f"upgrade {para} {keys} {policy}")
+        before = self.network.parachain(para).spec()
+        wanted = KEYS[keys % len(KEYS) :] if keys % 5 else ()
+        subscriptions = dict.fromkeys(PUBLISHERS[: 1 + keys % 2], wanted) if wanted else {}
+        cache = tuple(CachePolicy)[policy % len(CachePolicy)]
+        self.network.upgrade(
+            replace(before, subscriptions=subscriptions, cache=cache, spec_version=before.spec_version + 1)
+        )
+        self.again.update((para, publisher) for publisher in PUBLISHERS)
+
+    def nonsense_upgrade(self, at: int) -> None:
+        """Governance sends a parachain the runtime of another one, or bytes that are none."""
+        para = SUBSCRIBERS[at % len(SUBSCRIBERS)]
+        self._say(f"nonsense_upgrade {para}")
+        spec = replace(self.network.parachain(para).spec(), para_id=ParaId(para + 1))
+        self.network.send_downward(para, transact(b"\x00\x02" + bytes((at % 4,)) + spec.encode()))
+
+    def order(self, at: int, publisher: int, call: int) -> None:
+        """Governance calls a subscriber's pallet."""
+        para, about = SUBSCRIBERS[at % len(SUBSCRIBERS)], PUBLISHERS[publisher % len(PUBLISHERS)]
+        name = ("clear_publisher_cache", "redeliver", "enable_publisher")[call % 3]
+        self._say(f"order {para} {about} {name}")
+        self.network.send_downward(para, transact(subscriber_call(name, about)))
+        if name == "redeliver":
+            self.again.add((para, about))
+
+    def open_channel(self, at: int, to: int, capacity: int) -> None:
+        """Governance opens a channel."""
+        sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
+        self._say(f"open_channel {sender} {recipient} {capacity}")
+        self.network.call(Root(), "Hrmp", "force_open_hrmp_channel", sender, recipient, capacity % 9, 4096)
+
+    def close_channel(self, at: int, to: int) -> None:
+        """Governance closes a channel; what waits in it is gone."""
+        sender, recipient = PARAS[at % len(PARAS)], PARAS[to % len(PARAS)]
+        self._say(f"close_channel {sender} {recipient}")
+        self.network.call(Root(), "Hrmp", "hrmp_close_channel", HrmpChannelId(sender, recipient))
+        self._excuse(lambda message: (message.sender, message.recipient) == (sender, recipient))
+
+    def leave(self, at: int) -> None:
+        """A parachain is deregistered."""
+        para = PARAS[at % len(PARAS)]
+        self._say(f"leave {para}")
+        self.network.call(Root(), "Registrar", "deregister", para)
+        self._excuse(lambda message: para in {message.sender, message.recipient})
+
+    def come_back(self, at: int) -> None:
+        """A parachain is registered again, and as a publisher if it was one."""
+        para = PARAS[at % len(PARAS)]
+        self._say(f"come_back {para}")
+        head = self.network.parachain(para).header.encode()
+        manager = self.network.manager(para)
+        self.network.call(Root(), "Registrar", "force_register", manager, para, head)
+        if para in PUBLISHERS:
+            self.network.call(Root(), "Broadcaster", "force_register_publisher", manager, 0, para)
+
+    def fail(self, at: int) -> None:
+        """All collators of a parachain go away."""
+        chain = self.network.parachain(PARAS[at % len(PARAS)])
+        self._say(f"fail {chain.para}")
+        self.paces.setdefault(chain.para, chain.pace)
+        chain.pace = OFFLINE
+
+    def recover(self, at: int) -> None:
+        """They come back."""
+        para = PARAS[at % len(PARAS)]
+        self._say(f"recover {para}")
+        if para in self.paces:
+            self.network.parachain(para).pace = self.paces.pop(para)
+
+    def configure(self, which: int) -> None:
+        """Governance sets another host configuration, from the next session on."""
+        self._say(f"configure {which}")
+        config = CONFIGURATIONS[which % len(CONFIGURATIONS)]
+        session = self.network.relay.runtime.session.current_index(self.network.relay.storage()) + 1
+        self.network.call(Root(), "Configuration", "set_config", config, session)
+        # A full queue, or a message that is too long now, may cost messages of the relay chain itself.
+        self._excuse(lambda message: message.sender is None)
+
+    def odd_call(self, which: int, number: int) -> None:
+        """Somebody calls what fails, or moves balances to where they hardly go."""
+        self._say(f"odd_call {which} {number}")
+        who = AccountId(bytes((number % 251,)) * 32)
+        calls: tuple[tuple[object, ...], ...] = (
+            (Root(), "Balances", "force_set_balance", who, (1 << 128) - 1 - number),
+            (Root(), "Balances", "force_set_balance", self.network.manager(PARAS[number % len(PARAS)]), number % 3),
+            (Signed(who), "Registrar", "register", ParaId(number % 2000), b"head"),
+            (Signed(who), "Broadcaster", "register_publisher", PUBLISHERS[number % 2]),
+            (Root(), "Broadcaster", "force_deregister_publisher", ParaId(number % 3000)),
+            (Signed(who), "Balances", "transfer_allow_death", who, number),
+        )
+        self.network.call(*calls[which % len(calls)])  # type: ignore[arg-type]  # each is an origin, two names and arguments
+
+    def steps(self, count: int) -> None:
+        """So many relay blocks, each held to the promises."""
+        self._say(f"steps {count}")
+        for _ in range(count):
+            try:
+                (step,) = self.network.step(1)
+            except PubsubError as error:
+                raise self._broken(f"a step failed: {type(error).__name__}: {error}") from error
+            self.closing.clear()
+            self._watch(step)
+
+    # The promises
+
+    def end(self) -> None:
+        """Let everything become quiet, and see what is owed."""
+        for at in range(len(PARAS)):
+            self.recover(at)
+        self.network.call(Root(), "Configuration", "set_config", HostConfiguration(), 0)
+        self.steps(QUIET)
+        before = {para: self.network.parachain(para).header.number for para in PARAS}
+        for para in PUBLISHERS:
+            self.network.give_turn(para)
+        self.steps(1)
+        living = self.network.relay.runtime.paras.parachains(self.network.relay.storage())
+        for para in PARAS:
+            if para in living and self.network.parachain(para).header.number == before[para]:
+                raise self._broken(f"parachain {para} is stuck at block {before[para]}")
+        self._nothing_lost(living)
+        self._all_delivered(living)
+
+    def _watch(self, step: Step) -> None:
+        for record in step.refused:
+            raise self._broken(f"an honest block of {record.chain} is refused: {record.refusal}")
+        for para, reason in step.idle.items():
+            raise self._broken(f"parachain {para} cannot build: {reason}")
+        for record in step.records:
+            inherent = record.candidate.inherent
+            arrived = [message.msg for message in inherent.downward]
+            arrived += [message.data for _, messages in inherent.horizontal for message in messages]
+            for data in arrived:
+                self._arrive(record.chain, data)
+        for para in SUBSCRIBERS:
+            for each in step.deliveries(para):
+                place = (para, each.publisher, each.key)
+                now = None if each.value is None else each.entry_hash
+                known = place in self.last and self.last[place] == now
+                if known and (para, each.publisher) not in self.again:
+                    raise self._broken(f"{para} is told twice of {each.key.hex()} of {each.publisher}")
+                self.last[place] = now
+
+    def _arrive(self, para: ParaId, data: bytes) -> None:
+        message = self.messages.get(data)
+        if message is None:
+            return
+        message.arrived += 1
+        if message.arrived > 1:
+            raise self._broken(f"{para} is sent {data[:12]!r} for the second time")
+        if message.recipient != para:
+            raise self._broken(f"{para} is sent {data[:12]!r}, which is for {message.recipient}")
+
+    def _nothing_lost(self, living: list[ParaId]) -> None:
+        waiting = {message.data for para in PARAS for message in self.network.parachain(para).horizontal}
+        for data, message in self.messages.items():
+            gone = not message.arrived and data not in waiting and not message.excused
+            if gone and message.recipient in living:
+                raise self._broken(f"message {data[:12]!r} of {message.sender} to {message.recipient} is lost")
+
+    def _all_delivered(self, living: list[ParaId]) -> None:
+        state = self.network.relay.state
+        for para in SUBSCRIBERS:
+            chain = self.network.parachain(para)
+            if para not in living:
+                continue
+            storage, spec = Storage(chain.state), chain.spec()
+            for publisher, keys in spec.subscriptions.items():
+                if items.DISABLED_PUBLISHERS.contains(storage, publisher):
+                    raise self._broken(f"{para} has disabled {publisher}, which did nothing odd")
+                rows = dict(state.child_entries(derive_child_key(publisher)))
+                for key in keys:
+                    row, entry = delivered.get(storage, spec, publisher, key), rows.get(key)
+                    if (row is None) != (entry is None):
+                        raise self._broken(f"{para} was not told how {key.hex()} of {publisher} is now")
+
+    # How it is told
+
+    def _say(self, line: str) -> None:
+        self.said.append(line)
+
+    def _broken(self, what: str) -> BrokenPromise:
+        return BrokenPromise(f"relay block {self.network.number}: {what}\n" + "\n".join(self.said))
+
+    def _next(self) -> int:
+        self.count += 1
+        return self.count
+
+    def _new(self, sender: ParaId | None, recipient: ParaId, size: int) -> bytes:
+        data = b"message %d " % self._next() + b"m" * size
+        living = self.network.relay.runtime.paras.parachains(self.network.relay.storage())
+        excused = recipient not in living or (sender is not None and sender not in living)
+        message = self.messages[data] = _Message(sender, recipient)
+        message.excused = excused or self._leaving(sender, recipient) or any(closes(message) for closes in self.closing)
+        if sender is None and size > min(config.max_downward_message_size for config in CONFIGURATIONS):
+            message.excused = True  # too long under a configuration that may come to hold
+        return data
+
+    def _leaving(self, *paras: ParaId | None) -> bool:
+        storage, known = self.network.relay.storage(), self.network.relay.runtime.paras
+        return any(para is not None and known.is_offboarding(storage, para) for para in paras)
+
+    def _excuse(self, which: Callable[[_Message], bool]) -> None:
+        self.closing.append(which)
+        for message in self.messages.values():
+            message.excused = message.excused or which(message)
+
+
+def _config() -> NetworkConfig:
+    subscriptions = dict.fromkeys(PUBLISHERS, KEYS)
+    policies = (CachePolicy.SLOTS, CachePolicy.NODES, CachePolicy.NONE)
+    chains = [ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True)) for para in PUBLISHERS]
+    chains += [
+        ParachainConfig(RuntimeSpec(para, subscriptions, cache=policy), pace=Pace(blocks=1 + at % 2, lag=at))
+        for at, (para, policy) in enumerate(zip(SUBSCRIBERS, policies, strict=True))
+    ]
+    channels = ((ParaId(1000), ParaId(2500)), (ParaId(2500), ParaId(2600)), (ParaId(2600), ParaId(2500)))
+    relay = RelayConfig(session_length=4, session_delay=1)
+    return NetworkConfig(tuple(chains), relay, (PUBLISHERS[1],), channels, b"story")
+
+
+ACTIONS: Final[tuple[tuple[int, Callable[[Story, Draws], None]], ...]] = (
+    (6, lambda story, draws: story.publish(draws.below(2), draws.below(12), draws.choice((0, 20, 2000)))),
+    (1, lambda story, draws: story.publish(draws.below(2), draws.below(12), 5, 1 + draws.below(9))),
+    (2, lambda story, draws: story.delete(draws.below(2), draws.below(12))),
+    (5, lambda story, draws: story.send(draws.below(5), draws.below(5), draws.choice((0, 100, 4000)))),
+    (3, lambda story, draws: story.send_downward(draws.below(5), draws.choice((0, 200, 40_000)))),
+    (2, lambda story, draws: story.upgrade(draws.below(3), draws.below(12), draws.below(3))),
+    (1, lambda story, draws: story.nonsense_upgrade(draws.below(12))),
+    (2, lambda story, draws: story.order(draws.below(3), draws.below(2), draws.below(3))),
+    (3, lambda story, draws: story.open_channel(draws.below(5), draws.below(5), draws.below(9))),
+    (2, lambda story, draws: story.close_channel(draws.below(5), draws.below(5))),
+    (1, lambda story, draws: story.leave(draws.below(5))),
+    (2, lambda story, draws: story.come_back(draws.below(5))),
+    (2, lambda story, draws: story.fail(draws.below(5))),
+    (2, lambda story, draws: story.recover(draws.below(5))),
+    (2, lambda story, draws: story.configure(draws.below(8))),
+    (1, lambda story, draws: story.odd_call(draws.below(6), draws.below(5000))),
+    (12, lambda story, draws: story.steps(draws.choice((1, 1, 1, 2, 5)))),
+)
+_TELLABLE: Final = tuple(action for weight, action in ACTIONS for _ in range(weight))
+
+
+def tell(seed: bytes, turns: int = 40) -> Story:
+    """A whole story, drawn from a seed. Raises `BrokenPromise`."""
+    story, draws = Story(), Draws(seed, "story")
+    for _ in range(turns):
+        draws.choice(_TELLABLE)(story, draws)
+    story.end()
+    return story

@@ -1,0 +1,102 @@
+"""What reading the parachain's own state adds to its storage proof, counted while a walk reads it.
+
+Rows are charged by rule: `ROW_COST`, and what they hold. What a row really adds depends on the shape of the trie that
+it is in: one row of many takes a path of its own, and the rows of a thousand publishers take a thousand. So the nodes
+are counted, too, and what they come to beyond all charges and a fixed allowance is charged as well. Nobody chooses a
+shape that is not paid for.
+
+    charged  >=  bytes of the nodes read  -  OWN_STATE_ALLOWANCE         after every stretch of a walk
+
+The nodes are those that `sp_trie` records: on the paths of the keys read, each once, with detached values.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Final
+
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+
+OWN_STATE_ALLOWANCE: Final = 40_960
+"""Bytes of own state that a walk reads for nothing: the paths that all rows share, and what is small."""
+
+OWN_STATE_BOUND: Final = OWN_STATE_ALLOWANCE + 24_576
+"""The most bytes that reading own state adds to a block's proof beyond what the ledger charged for it.
+
+The second part is for the rows that every block reads whatever it does: those of `System`, and the heads of message
+queues. What handlers read is theirs to weigh (`HandlerContext.consume`) and not part of it.
+"""
+
+_CACHE_PREFIXES: Final = (items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix)
+
+
+class OwnState:
+    """The nodes of one state's top trie that reading some keys touches, and what they cost in bytes.
+
+    `without_cache` is the part that is there without the rows of caches.
+    """
+
+    __slots__ = ("_cached", "_keys", "_mine", "_state", "total", "without_cache")
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._keys: dict[bytes, None] = {}
+        self._mine: dict[Hash, bytes] = {}
+        self._cached: dict[Hash, bytes] = {}
+        self.total = 0
+        self.without_cache = 0
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """Count the nodes of more keys; those counted before cost nothing."""
+        known, top = self._keys, self._state.top
+        mine: list[bytes] = []
+        cached: list[bytes] = []
+        for key in keys:
+            if key not in known and key != CODE:
+                known[key] = None
+                (cached if key.startswith(_CACHE_PREFIXES) else mine).append(key)
+        if mine:
+            count = len(self._mine)
+            top.prove(mine, self._mine)
+            for node_hash, node in islice(self._mine.items(), count, None):
+                cost = node_cost(len(node))
+                self.without_cache += cost
+                if node_hash not in self._cached:
+                    self.total += cost
+        if cached:
+            count = len(self._cached)
+            top.prove(cached, self._cached)
+            for node_hash, node in islice(self._cached.items(), count, None):
+                if node_hash not in self._mine:
+                    self.total += node_cost(len(node))
+
+    def keys(self) -> Iterable[bytes]:
+        """The keys counted so far."""
+        return self._keys
+
+    def of(self, state: State) -> "OwnState":
+        """The same count to go on from, if it is of this state; else a new one."""
+        if state.top.root() != self._state.top.root():
+            return OwnState(state)
+        copy = OwnState(state)
+        copy._keys, copy._mine, copy._cached = dict(self._keys), dict(self._mine), dict(self._cached)
+        copy.total, copy.without_cache = self.total, self.without_cache
+        return copy
+
+
+@contextmanager
+def recorded(storage: Storage) -> Iterator[dict[bytes, bytes | None]]:
+    """The keys read of the state below from here on, with what was read, in order; for the storage's record as well."""
+    outer, mine = storage.recorded, dict[bytes, bytes | None]()
+    storage.recorded = mine
+    try:
+        yield mine
+    finally:
+        storage.recorded = outer
+        if outer is not None:
+            for key, value in mine.items():
+                outer.setdefault(key, value)

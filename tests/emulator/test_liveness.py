@@ -1,0 +1,223 @@
+"""Networks under governance, upgrades, channels, departures, faults and loads: nobody is blamed, doubled or stuck."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig
+from pubsub_emulator.laboratory.stories import BrokenPromise, Story, tell
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.origin import Root
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
+from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
+
+small = st.integers(0, 11)
+
+
+class Liveness(RuleBasedStateMachine):
+    """Every rule is something that happens to a network; each step is held to the promises of `Story`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.story = Story()
+
+    @rule(at=small, key=small, size=st.sampled_from((0, 20, 2000)), ttl=st.sampled_from((0, 0, 3)))
+    def publish(self, at: int, key: int, size: int, ttl: int) -> None:
+        self.story.publish(at, key, size, ttl)
+
+    @rule(at=small, key=small)
+    def delete(self, at: int, key: int) -> None:
+        self.story.delete(at, key)
+
+    @rule(at=small, to=small, size=st.sampled_from((0, 100, 4000)))
+    def send(self, at: int, to: int, size: int) -> None:
+        self.story.send(at, to, size)
+
+    @rule(to=small, size=st.sampled_from((0, 200, 40_000)))
+    def send_downward(self, to: int, size: int) -> None:
+        self.story.send_downward(to, size)
+
+    @rule(at=small, keys=small, policy=small)
+    def upgrade(self, at: int, keys: int, policy: int) -> None:
+        self.story.upgrade(at, keys, policy)
+
+    @rule(at=small)
+    def nonsense_upgrade(self, at: int) -> None:
+        self.story.nonsense_upgrade(at)
+
+    @rule(at=small, publisher=small, call=small)
+    def order(self, at: int, publisher: int, call: int) -> None:
+        self.story.order(at, publisher, call)
+
+    @rule(at=small, to=small, capacity=small)
+    def open_channel(self, at: int, to: int, capacity: int) -> None:
+        self.story.open_channel(at, to, capacity)
+
+    @rule(at=small, to=small)
+    def close_channel(self, at: int, to: int) -> None:
+        self.story.close_channel(at, to)
+
+    @rule(at=small)
+    def leave(self, at: int) -> None:
+        self.story.leave(at)
+
+    @rule(at=small)
+    def come_back(self, at: int) -> None:
+        self.story.come_back(at)
+
+    @rule(at=small)
+    def fail(self, at: int) -> None:
+        self.story.fail(at)
+
+    @rule(at=small)
+    def recover(self, at: int) -> None:
+        self.story.recover(at)
+
+    @rule(which=small)
+    def configure(self, which: int) -> None:
+        self.story.configure(which)
+
+    @rule(which=small, number=st.integers(0, 5000))
+    def odd_call(self, which: int, number: int) -> None:
+        self.story.odd_call(which, number)
+
+    @rule(count=st.integers(1, 5))
+    def steps(self, count: int) -> None:
+        self.story.steps(count)
+
+    def teardown(self) -> None:
+        self.story.end()
+
+
+Liveness.TestCase.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+TestLiveness = Liveness.TestCase
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_story_told_by_a_seed_keeps_its_promises(seed: int) -> None:
+    tell(b"test %d" % seed)
+
+
+def test_the_same_seed_tells_the_same_story() -> None:
+    one, other = tell(b"again"), tell(b"again")
+    assert one.said == other.said
+    assert one.network.relay.header.hash() == other.network.relay.header.hash()
+
+
+# The story can be broken: each promise is really held
+
+
+def test_a_verdict_on_an_honest_block_breaks_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story()
+    story.send(0, 2, 10)
+    monkeypatch.setattr(
+        "pubsub_emulator.runtime.parachain.validate.downward_head_after", lambda *_args: bytes(31) + b"\x01"
+    )
+    with pytest.raises(BrokenPromise, match="an honest block of 1000 is refused"):
+        story.steps(3)
+
+
+def test_a_message_that_is_lost_breaks_a_story() -> None:
+    story = Story()
+    story.send(0, 2, 10)
+    story.network.parachain(1000).horizontal.clear()
+    with pytest.raises(BrokenPromise, match="of 1000 to 2500 is lost"):
+        story.end()
+
+
+def test_a_parachain_that_stands_still_breaks_a_story() -> None:
+    story = Story()
+    story.network.parachain(2600).pace = Pace(every=1 << 40)
+    with pytest.raises(BrokenPromise, match="parachain 2600 is stuck"):
+        story.end()
+
+
+# What makes a parachain impossible: docs/liveness.md
+
+KEY = key_from_data(b"key")
+SUBSCRIBED = merge_subscriptions([(ParaId(1000), [KEY])])
+PARA = ParaId(2500)
+
+
+def network(spec: RuntimeSpec | None = None, pace: Pace | None = None) -> Network:
+    chains = (
+        ParachainConfig(RuntimeSpec(ParaId(1000), {}), (((), 0),), Pace(on_demand=True)),
+        ParachainConfig(spec or RuntimeSpec(PARA, SUBSCRIBED), pace=pace or Pace()),
+    )
+    return Network(NetworkConfig(chains, channels=((PARA, ParaId(1000)),)))
+
+
+def grows(net: Network, steps: int = 5) -> bool:
+    before = net.parachain(PARA).header.number
+    net.step(steps)
+    return net.parachain(PARA).header.number > before
+
+
+def test_impossible_a_para_that_is_not_registered() -> None:
+    net = network()
+    net.call(Root(), "Registrar", "deregister", PARA)
+    net.step(110)
+    assert not grows(net)
+    net.call(Root(), "Registrar", "force_register", net.manager(PARA), PARA, net.parachain(PARA).header.encode())
+    net.step(110)
+    assert grows(net)
+
+
+def test_impossible_messages_that_fit_no_block_of_the_runtime_until_it_leaves_and_comes_back() -> None:
+    net = network(RuntimeSpec(PARA, SUBSCRIBED, max_pov_size=1_300_000, reserve_minimum=True))
+    net.step(2)
+    for _ in range(2):
+        net.send_downward(PARA, b"x" * 30_000)
+    net.step(1)
+    assert not grows(net)
+    assert "bytes of messages exceed" in net.step(1)[0].idle[PARA]
+    net.call(Root(), "Registrar", "deregister", PARA)
+    net.step(110)
+    net.call(Root(), "Registrar", "force_register", net.manager(PARA), PARA, net.parachain(PARA).header.encode())
+    net.step(110)
+    assert grows(net)
+
+
+def test_impossible_heads_longer_than_governance_allows_until_it_allows_for_them() -> None:
+    net = network()
+    net.call(Root(), "Configuration", "set_config", HostConfiguration(max_head_data_size=10), 1)
+    net.step(60)
+    assert not grows(net)
+    events = [event for event in net.step(1)[0].events if isinstance(event, CandidateRefused)]
+    assert [(event.para, repr(event.error)) for event in events] == [
+        (PARA, "ModuleError('Paras', <Error.HeadDataTooLarge: 100>)")
+    ]
+    net.call(Root(), "Configuration", "set_config", HostConfiguration(), 0)
+    net.step(60)
+    assert grows(net)
+
+
+def test_impossible_a_relay_parent_that_is_not_kept_any_more() -> None:
+    net = network(pace=Pace(lag=300))
+    net.step(260)
+    net.step(45)
+    assert not grows(net)
+    assert "is not kept" in net.step(1)[0].idle[PARA]
+    net.parachain(PARA).pace = Pace()
+    assert grows(net)
+
+
+@pytest.mark.parametrize(
+    "change", [{"max_upward_message_size": 20, "max_upward_queue_size": 20}, {"hrmp_max_message_num_per_candidate": 0}]
+)
+def test_messages_that_governance_allows_no_room_for_wait_and_their_sender_goes_on(change: dict[str, int]) -> None:
+    net = network()
+    net.call(Root(), "Configuration", "set_config", HostConfiguration(**change), 1)  # type: ignore[arg-type]  # numbers
+    net.step(60)
+    net.send(PARA, 1000, b"waits")
+    net.parachain(PARA).send_upward(b"u" * 100)
+    assert grows(net)
+    chain = net.parachain(PARA)
+    assert chain.upward or chain.horizontal
+    net.call(Root(), "Configuration", "set_config", HostConfiguration(), 0)
+    net.step(60)
+    assert not chain.upward
+    assert not net.parachain(PARA).horizontal

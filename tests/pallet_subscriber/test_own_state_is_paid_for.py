@@ -1,0 +1,296 @@
+"""PS-45, PS-62, PS-70: what reading its own state adds to a chain's proof is charged, whatever happens in a block.
+
+    bytes of the nodes read  <=  charges  +  OWN_STATE_BOUND
+
+Nothing but the shape of one publisher's rows goes beyond the budget.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.world import ME, Chain, Entries, Relay, each_policy, entry, filled, make_spec, numbered
+
+from pubsub_emulator.primitives import storage_keys
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OWN_STATE_BOUND, OwnState
+from pubsub_emulator.runtime.parachain import governance
+from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.ledger import Ledger
+
+BEYOND_THE_BUDGET = 16_384
+"""What the shape of one publisher's rows may add after the last look at the budget."""
+
+
+def charged(ledger: Ledger) -> int:
+    return ledger.map_charges + sum(share.cache_charges + share.row_charges for share in ledger.publishers)
+
+
+class Payer:
+    """A chain, each of whose blocks pays for what it reads."""
+
+    def __init__(self, spec: RuntimeSpec) -> None:
+        self.chain = Chain(spec)
+        self.head = Hash(bytes(32))
+        self.number = 0
+        self.most = 0
+        """The most that any block read beyond what it was charged."""
+
+    def block(self, publishers: dict[int, Any], *messages: bytes) -> BlockOutcome:
+        self.number += 1
+        for message in messages:
+            self.head = blake2_256(self.head + self.number.to_bytes(4, "little") + blake2_256(message))
+        relay = Relay(self.number, publishers, top={storage_keys.dmq_mqc_head(ME): self.head})
+        inbound = [InboundDownwardMessage(RelayBlockNumber(self.number), message) for message in messages]
+        outcome = self.chain.step(relay, inbound)
+        ledger = outcome.ledger
+        beyond = ledger.own_state_bytes - charged(ledger)
+        assert beyond <= OWN_STATE_BOUND
+        assert ledger.used <= ledger.budget + BEYOND_THE_BUDGET
+        self.most = max(self.most, beyond)
+        return outcome
+
+    def until_done(self, publishers: dict[int, Any]) -> None:
+        while self.block(publishers).plan.cursor is not None:
+            pass
+
+    def upgrade(self, publishers: dict[int, Any], subscriptions: dict[int, Iterable[bytes]], **changes: Any) -> None:
+        wanted = make_spec(subscriptions, cache=self.chain.spec.cache, **changes) if "cache" not in changes else None
+        spec = wanted or make_spec(subscriptions, **changes)
+        self.block(publishers, governance.transact(governance.set_code(spec)))
+        assert self.chain.spec == spec
+
+    def call(self, publishers: dict[int, Any], name: str, *paras: int) -> None:
+        calls = [governance.transact(governance.subscriber_call(name, para)) for para in paras]
+        self.block(publishers, *calls)
+
+
+def contents(count: int, keys: Iterable[bytes]) -> dict[int, Entries]:
+    return {1000 + at: filled(keys, b"v%d" % at + b"x" * 40) for at in range(count)}
+
+
+def deep(key: bytes) -> dict[bytes, Any]:
+    """Entries that make the path of `key` deeper than the limit."""
+    out = {}
+    for depth in range(2, 20):
+        other = bytearray(key)
+        other[depth // 2] ^= 0x10 if depth % 2 == 0 else 0x01
+        out[bytes(other)] = entry(b"d" * 40)
+    return out
+
+
+@each_policy
+@pytest.mark.parametrize("left", [0, 1])
+def test_publishers_that_empty_or_replace_their_tries(policy: str, left: int) -> None:
+    keys = numbered(1024)
+    before = contents(2, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
+    payer.until_done(before)
+    for _ in range(3):
+        payer.block({para: filled(keys[:left], b"new%d" % para * 8) for para in before})
+
+
+@each_policy
+def test_publishers_that_are_disabled(policy: str) -> None:
+    keys = numbered(1000)
+    before = contents(3, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
+    payer.until_done(before)
+    outcome = payer.block({para: {**entries, **deep(keys[0])} for para, entries in before.items()})
+    assert all(publisher.disabled for publisher in outcome.plan.publishers.values())
+    for _ in range(3):
+        payer.block(before)
+    payer.call(before, "enable_publisher", *before)
+    payer.until_done(before)
+
+
+@pytest.mark.parametrize(("policy", "count", "size"), [("nodes", 420, 4), ("none", 100, 8), ("slots", 64, 200)])
+def test_one_changed_key_of_each_of_many_publishers(policy: str, count: int, size: int) -> None:
+    """So many paths that charges by the row are too low, under `nodes` and `slots`."""
+    keys = numbered(size)
+    before = contents(count, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
+    payer.until_done(before)
+    payer.most = 0
+    payer.until_done({para: {**entries, keys[0]: entry(b"new%d" % para * 9)} for para, entries in before.items()})
+    assert (payer.most >= OWN_STATE_ALLOWANCE) is (policy != "none")
+
+
+@pytest.mark.parametrize(
+    "policy", ["slots", *(pytest.param(name, marks=pytest.mark.slow) for name in ("nodes", "none"))]
+)
+def test_an_upgrade_that_changes_ten_thousand_keys(policy: str) -> None:
+    keys = numbered(1020)
+    before = contents(10, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys[:1000]), cache=policy))
+    payer.until_done(before)
+    payer.upgrade(before, dict.fromkeys(before, keys[20:]))
+    payer.until_done(before)
+    payer.upgrade(before, {1000: keys[:3]})
+    payer.until_done(before)
+    assert len(list(Storage(payer.chain.state).iter_prefix(items.LAST_DELIVERED.prefix))) in {0, 3}
+
+
+@pytest.mark.parametrize("policies", [("nodes", "slots"), ("slots", "none"), ("none", "nodes")])
+def test_an_upgrade_that_changes_the_policy(policies: tuple[str, str]) -> None:
+    keys = numbered(1000)
+    before = contents(2, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policies[0]))
+    payer.until_done(before)
+    payer.upgrade(before, dict.fromkeys(before, keys), cache=policies[1])
+    deliveries = payer.block(before).deliveries
+    payer.until_done(before)
+    assert deliveries == ()
+
+
+@each_policy
+def test_ten_thousand_keys_that_are_absent_at_genesis(policy: str) -> None:
+    keys = numbered(1000)
+    payer = Payer(make_spec({1000 + at: keys for at in range(10)}, cache=policy))
+    payer.until_done({})
+    payer.block({})
+
+
+@each_policy
+@pytest.mark.parametrize("name", ["redeliver", "clear_publisher_cache"])
+def test_root_calls_about_large_publishers(policy: str, name: str) -> None:
+    keys = numbered(1024)
+    before = contents(2, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
+    payer.until_done(before)
+    payer.call(before, name, *before)
+    again = payer.block(before)
+    assert bool(again.deliveries) is (name == "redeliver")
+    payer.until_done(before)
+
+
+def test_a_thousand_publishers_that_are_disabled() -> None:
+    """Each costs a row to be passed over, which adds up to more than is free."""
+    (key,) = numbered(1)
+    paras = range(1000, 2200)
+    payer = Payer(make_spec({para: [key] for para in paras}))
+    nonsense = {para: {key: b"no entry, and longer than a hash" + b"x"} for para in paras}
+    payer.until_done(nonsense)
+    assert len(list(items.DISABLED_PUBLISHERS.items(Storage(payer.chain.state)))) == len(paras)
+    idle = payer.block(nonsense).ledger
+    assert idle.own_state_bytes > OWN_STATE_ALLOWANCE
+    assert idle.map_charges > idle.own_state_bytes - OWN_STATE_BOUND
+
+
+def test_root_calls_that_a_block_has_no_room_for_are_not_run() -> None:
+    """Their reads are charged before the walk; a block of the largest messages still runs what fits."""
+    keys = numbered(1000)
+    before = contents(12, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache="none"))
+    payer.until_done(before)
+    wanted = make_spec(dict.fromkeys(before, keys), cache="slots", spec_version=2)
+    spec = payer.chain.spec
+    call = governance.transact(governance.set_code(wanted))
+    padding = bytes(spec.allowed_pov - 1_100_000 - len(call))
+    outcome = payer.block(before, padding, call)
+    assert outcome.plan.calls == 0
+    assert payer.chain.spec == spec
+    assert payer.block(before, call).plan.calls == 1
+    assert payer.chain.spec == wanted
+
+
+def test_rows_of_abandoned_caches_are_read_by_the_walk_and_go_in_the_blocks_after() -> None:
+    """PS-62."""
+    keys = numbered(250)
+    before = contents(1, keys)
+    payer = Payer(make_spec(dict.fromkeys(before, keys), cache="nodes"))
+    payer.until_done(before)
+    rows = len(list(items.CACHED_TRIE_NODES.rows(Storage(payer.chain.state))))
+    payer.block({})
+    assert len(list(items.CACHED_TRIE_NODES.rows(Storage(payer.chain.state)))) == rows
+    payer.block({})
+    assert len(list(items.CACHED_TRIE_NODES.rows(Storage(payer.chain.state)))) == rows - STALE_ROWS_A_BLOCK
+
+
+CHANGES = ("publish", "empty", "nonsense", "deep")
+CALLS = ("redeliver", "clear_publisher_cache", "enable_publisher")
+ACTIONS = (*CHANGES, "resubscribe", "policy", *CALLS)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_every_block_of_any_history_pays(data: st.DataObject) -> None:
+    """All policies, all calls, publishers that come, go, break and change, under one rule."""
+    paras = range(1000, 1000 + data.draw(st.sampled_from((2, 9, 50)), "publishers"))
+    keys = numbered(data.draw(st.sampled_from((1, 7, 24)), "keys"))
+    policy = data.draw(st.sampled_from(("nodes", "none", "slots")), "policy")
+    payer = Payer(make_spec(dict.fromkeys(paras, keys), cache=policy))
+    now: dict[int, dict[bytes, Any]] = {para: dict(filled(keys, b"%d" % para * 20)) for para in paras}
+    subscribed: dict[int, Any] = dict.fromkeys(paras, keys)
+    payer.block(now)
+    for turn in range(data.draw(st.integers(1, 6), "turns")):
+        some = [para for para in paras if data.draw(st.booleans(), "of it")][:20] or [1000]
+        action = data.draw(st.sampled_from(ACTIONS), "action")
+        for para in some if action in CHANGES else ():
+            if action == "publish":
+                now[para] = {**now[para], data.draw(st.sampled_from(keys)): entry(b"%d %d" % (para, turn) * 12)}
+            elif action == "empty":
+                now[para] = {}
+            elif action == "nonsense":
+                now[para] = {**now[para], keys[0]: b"no entry at all, and longer than a hash"}
+            else:
+                now[para] = {**now[para], **deep(keys[0])}
+        if action == "resubscribe":
+            subscribed = {para: keys[: 1 + turn % len(keys)] for para in some}
+            payer.upgrade(now, subscribed)
+        elif action == "policy":
+            payer.upgrade(now, subscribed, cache=data.draw(st.sampled_from(("nodes", "none", "slots")), "to"))
+        elif action in CALLS:
+            payer.call(now, action, *some)
+        else:
+            payer.block(now)
+    payer.block(now)
+
+
+@each_policy
+def test_the_ledger_counts_what_the_recorder_of_the_whole_block_counts(policy: str) -> None:
+    """PS-70: the walk's own count and a new one over all that the block read come to the same."""
+    keys = numbered(60)
+    chain = Chain(make_spec({1000: keys, 1001: keys}, cache=policy))
+    chain.step(Relay(1, contents(2, keys)))
+    before = chain.state.fork()
+    storage = Storage(before.fork())
+    storage.start_recording()
+    outcome = chain.step(Relay(2, {1000: filled(keys, b"other" * 9), 1001: filled(keys[3:])}))
+    plan = outcome.plan
+    assert plan.own_state is not None
+    anew = OwnState(before)
+    anew.add(plan.own_state.keys())
+    assert (anew.total, anew.without_cache) == (plan.own_state.total, plan.own_state.without_cache)
+    assert outcome.ledger.own_state_bytes >= anew.total
+    assert OwnState(before).of(chain.state).total == 0
+
+
+def test_what_is_not_metered_is_not_charged_by_its_shape_either() -> None:
+    """`meter_cache_reads = false` models the design as written, for comparison."""
+    keys = numbered(4)
+    before = contents(400, keys)
+    chain = Chain(make_spec(dict.fromkeys(before, keys), cache="nodes", meter_cache_reads=False))
+    chain.step(Relay(1, before))
+    after = {para: {**entries, keys[0]: entry(b"new%d" % para * 9)} for para, entries in before.items()}
+    ledger = chain.step(Relay(2, after)).ledger
+    assert ledger.own_state_bytes > charged(ledger) + OWN_STATE_BOUND
+
+
+def test_the_bound_fits_beside_the_largest_block() -> None:
+    """PS-50: budget, static keys and the bound stay within `max_pov_size`, also of the smallest runtime there is."""
+    smallest = next(size for size in range(1_200_000, 1_400_000, 100) if size * 85 // 100 > 1_048_576)
+    for spec in (make_spec(), make_spec(max_pov_size=smallest, reserve_minimum=True)):
+        governance.check_runtime(spec)
+        most_messages = spec.allowed_pov
+        assert most_messages + spec.budget(most_messages) + 65_536 + OWN_STATE_BOUND <= spec.max_pov_size
+        assert spec.budget(0) + 65_536 + OWN_STATE_BOUND <= spec.max_pov_size
+    assert ParaId(ME) == 3000
