@@ -1,0 +1,366 @@
+"""Every reader of what a stranger may have made, as a target of `pubsub fuzz --target`."""
+
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_target
+from pubsub_emulator.laboratory.targets import TARGETS
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+
+if TYPE_CHECKING:
+    from pubsub_emulator.spark_audit.history.manifest import FileEntry
+
+MOST_OUTCOMES: Final = 12
+
+
+class UnknownTarget(PubsubError):
+    """No reader has this name."""
+
+
+@cache
+def _folder() -> Path:
+    """A folder of this process for the file that a reader wants to open."""
+    return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-"))
+
+
+def _from_file(name: str, read: Callable[[Path], str]) -> Callable[[bytes], str]:
+    """A reader of a file as a reader of bytes."""
+
+    def run(data: bytes) -> str:
+        path = _folder() / name
+        path.write_bytes(data)
+        return read(path)
+
+    return run
+
+
+# Sessions
+
+
+def _sessions() -> Iterable[bytes]:
+    scenario = {
+        "name": "tiny",
+        "seed": "tiny",
+        "relay_blocks": 8,
+        "publishers": [{"paras": [1000], "keys": 4}],
+        "subscribers": [{"para": 3000, "subscribe": [{"publishers": "all"}]}],
+    }
+    from pubsub_emulator.cli.session import Session
+    from pubsub_emulator.emulator.scenario.file import parse_document
+
+    session, path = Session(parse_document(scenario, "tiny")), _folder() / "made.json"
+    for line in ("step 1", "publish 1000 key value", "step 1", f"write {path}"):
+        list(session.execute(line))
+    return [path.read_bytes()]
+
+
+def _read_session(path: Path) -> str:
+    from pubsub_emulator.cli.session.saved import read
+
+    before = sorted(each.name for each in path.parent.iterdir())
+    try:
+        list(read(path, []))
+    finally:
+        if sorted(each.name for each in path.parent.iterdir()) != before:
+            raise AssertionError("reading a session wrote a file")
+    return "played"
+
+
+# Real proofs
+
+
+def _relay_proofs() -> Iterable[bytes]:
+    node = "0x00"
+    return [
+        json.dumps(
+            {
+                "chain": "Test",
+                "relay": "relay",
+                "para_id": 1000,
+                "block": 7,
+                "blockHash": "0x" + "11" * 32,
+                "relayParentNumber": 9,
+                "relayParentStorageRoot": "0x" + blake2_256(b"\x00").hex(),
+                "trieNodes": [node],
+                "downwardMessages": [],
+                "horizontalMessages": [],
+            }
+        ).encode()
+    ]
+
+
+def _read_relay_proof(path: Path) -> str:
+    from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
+
+    return f"{min(len(read_relay_proof(path).proof), 3)} nodes"
+
+
+def _answers() -> Iterable[bytes]:
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"at": "0x" + "22" * 32, "proof": ["0x00", "0x0102"]}}
+    request: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "state_getReadProof",
+        "params": [["0x3a636f6465"], None],
+    }
+    header: dict[str, Any] = {"parentHash": "0x" + "00" * 32, "number": "0x1", "stateRoot": "0x" + "33" * 32}
+    header |= {"extrinsicsRoot": "0x" + "44" * 32, "digest": {"logs": []}}
+    answers = [request, answer, {"jsonrpc": "2.0", "id": 2, "result": header}]
+    return [
+        json.dumps(answers).encode(),
+        json.dumps(answer).encode(),
+        b"\n".join(json.dumps(a).encode() for a in answers),
+    ]
+
+
+def _read_answers(path: Path) -> str:
+    from pubsub_emulator.spark_audit.real_proofs.node_data import read_node_data
+
+    data = read_node_data([path])
+    return f"{min(len(data.proofs), 3)} proofs, {min(len(data.headers), 3)} headers"
+
+
+# Histories
+
+
+@cache
+def _history() -> Path:
+    from pubsub_emulator.emulator.network import Network
+    from pubsub_emulator.primitives.pubsub import key_from_data
+    from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+    folder = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-history-")) / "history"
+    network = Network.of([1000], {2000: {1000: [key_from_data(b"key")]}}, seed="fuzz")
+    writer = HistoryWriter(folder, "fuzz")
+    network.observe(writer)
+    network.publish(1000, key_from_data(b"key"), b"value")
+    network.step(4)
+    network.finish()
+    writer.close()
+    return folder
+
+
+def _manifests() -> Iterable[bytes]:
+    return [path.read_bytes() for path in sorted((_history() / "_commits").glob("*.json"))]
+
+
+def _read_manifest(data: bytes) -> str:
+    """The manifest as its maker would sign it: with the digest and the name that its content has."""
+    from pubsub_emulator.spark_audit.history import manifest
+    from pubsub_emulator.spark_audit.history.storage import open_store
+
+    name = "x-00000000-0000000000000000.json"
+    try:
+        body = json.loads(data)
+        body.pop("digest")
+        digest = manifest.digest_of(manifest.canonical_json(body))
+        data = manifest.canonical_json({**body, "digest": digest})
+        name = manifest.manifest_name(str(body["network"])[:40].replace("/", "_"), int(body["segment"]) % 10**8, digest)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        pass
+    folder = _folder() / "manifests" / manifest.COMMITS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+    try:
+        return f"{min(len(manifest.read_manifest(open_store(folder.parent), name).files), 3)} files"
+    finally:
+        (folder / name).unlink()
+
+
+def _tables() -> Iterable[bytes]:
+    return [bytes((at,)) + (_history() / entry.path).read_bytes() for at, entry in enumerate(_entries())]
+
+
+@cache
+def _entries() -> "tuple[FileEntry, ...]":
+    from pubsub_emulator.spark_audit.history.reader import History
+
+    return tuple(entry for commit in History.open(_history()).commits for entry in commit.files)[:8]
+
+
+def _read_table(data: bytes) -> str:
+    """A Parquet file whose manifest says of it what is true: its size and the digests of its parts."""
+    from pubsub_emulator.spark_audit.history.commit import digest_stretches, outside
+    from pubsub_emulator.spark_audit.history.manifest import Extent
+    from pubsub_emulator.spark_audit.history.reader import Fault, read_file
+
+    entry, body = _entries()[(data[0] if data else 0) % len(_entries())], data[1:]
+    path = _folder() / "table" / Path(entry.path).name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(body)
+    file = io.BytesIO(body)
+    groups = tuple(
+        Extent(each.offset, each.length, digest_stretches(file, iter(((each.offset, each.length),))))
+        for each in entry.row_groups
+    )
+    frame = digest_stretches(file, outside(len(body), groups)) if len(body) >= entry.size else ""
+    stated = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
+    found = list(read_file(path.parent, stated))
+    return ", ".join(
+        dict.fromkeys(each.error.split(":")[0][:40] if isinstance(each, Fault) else "rows" for each in found)
+    )
+
+
+# Findings
+
+
+def _findings() -> Iterable[bytes]:
+    return [json.dumps({"format": "pubsub-finding/1", "digest": "0x00", "evidence": "0x00"}).encode()]
+
+
+def _read_finding(path: Path) -> str:
+    from pubsub_emulator.spark_audit.audit.finding_file import check_finding
+
+    return "borne out" if check_finding(path).proven else "not provable"
+
+
+def _evidence() -> Iterable[bytes]:
+    from pubsub_emulator.spark_audit.audit.evidence import figures_evidence
+
+    del figures_evidence
+    return [bytes(40), b"\x02" + bytes(64)]
+
+
+def _read_evidence(data: bytes) -> str:
+    from pubsub_emulator.spark_audit.audit.evidence import judge
+
+    return judge(data).kind
+
+
+ALL: Final = (
+    *TARGETS,
+    Target(
+        "session",
+        "a session's file, played",
+        _sessions,
+        _from_file("session.json", _read_session),
+        True,
+        ("pubsub_emulator.cli.session",),
+    ),
+    Target(
+        "relay-proof",
+        "a real inherent as JSON",
+        _relay_proofs,
+        _from_file("proof.json", _read_relay_proof),
+        True,
+        ("pubsub_emulator.spark_audit.real_proofs",),
+    ),
+    Target(
+        "node-json",
+        "what a node answered",
+        _answers,
+        _from_file("node.json", _read_answers),
+        True,
+        ("pubsub_emulator.spark_audit.real_proofs",),
+    ),
+    Target(
+        "manifest",
+        "a manifest of a history, with a digest that is right",
+        _manifests,
+        _read_manifest,
+        True,
+        ("pubsub_emulator.spark_audit.history",),
+    ),
+    Target(
+        "table",
+        "a Parquet file of a history, with digests that are right",
+        _tables,
+        _read_table,
+        False,
+        ("pubsub_emulator.spark_audit.history",),
+    ),
+    Target(
+        "finding",
+        "a finding's file",
+        _findings,
+        _from_file("finding.json", _read_finding),
+        True,
+        ("pubsub_emulator.spark_audit.audit",),
+    ),
+    Target(
+        "evidence",
+        "the evidence of a finding",
+        _evidence,
+        _read_evidence,
+        False,
+        ("pubsub_emulator.spark_audit.audit",),
+    ),
+)
+
+
+def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | None, out: Path) -> Result:
+    """Mutate what the named targets read, or all of them. Raises `UnknownTarget`."""
+    known = {target.name: target for target in ALL}
+    for name in names:
+        if name not in known and name != "all":
+            raise UnknownTarget(f"no target is called {name!r}; there are {', '.join(known)} and all")
+    picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
+    found: list[Mutated] = []
+    written: list[Path] = []
+    share = None if minutes is None else minutes / len(picked)
+    with stage(f"{len(picked)} targets, {cases:,} mutations each", cases * len(picked)) as advance:
+        for at, target in enumerate(picked):
+
+            def watch(done: int, before: int = at * cases, name: str = target.name) -> None:
+                advance(before + done, cases * len(picked), name)
+
+            result = mutate_target(target, cases, seed, share, out / "corpus" / target.name, watch)
+            found.append(result)
+            written += _write(result, out)
+    _show(found)
+    if written:
+        files("surprises:", ((path, "") for path in written))
+    documents = [_document(result) for result in found]
+    surprises = sum(len(result.surprises) for result in found)
+    return Result({"targets": documents, "surprising": surprises, "files": written}, FINDINGS if surprises else 0)
+
+
+def list_targets() -> Result:
+    """Every target and what it reads."""
+    table("targets", ("name", "reads"), ((target.name, target.about) for target in ALL))
+    return Result({target.name: target.about for target in ALL})
+
+
+def _write(result: Mutated, out: Path) -> list[Path]:
+    paths = []
+    for surprise in result.surprises:
+        path = out / f"{result.target}-{blake2_256(surprise.data).hex()[:12]}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(surprise.data)
+        paths.append(path)
+    return paths
+
+
+def _show(found: list[Mutated]) -> None:
+    rows = (
+        (
+            each.target,
+            f"{each.tried:,}",
+            f"{each.tried / each.seconds:,.0f}" if each.seconds else "",
+            len(each.outcomes),
+            each.lines,
+            each.corpus,
+            len(each.surprises),
+        )
+        for each in found
+    )
+    table("mutations by target", ("target", "tried", "a second", "outcomes", "lines", "corpus", "surprises"), rows)
+    for each in found:
+        for surprise in each.surprises:
+            say(f"{each.target}: {surprise.what}")
+
+
+def _document(result: Mutated) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(result).items() if name not in ("surprises", "outcomes")}
+    told["outcomes"] = dict(result.outcomes.most_common(MOST_OUTCOMES))
+    return {**told, "surprises": [surprise.what for surprise in result.surprises]}

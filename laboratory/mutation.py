@@ -1,0 +1,322 @@
+"""Mutation of files that a stranger may have made: every reader either takes one or refuses it in its own words.
+
+    corpus ──pick──► mutate ──► target ──► read, refused, or a surprise
+       ▲                                     │
+       └──────────── what is new ◄───────────┘
+
+A target is a reader. Its outcome is a short text: what it made of the file, or which refusal. An input joins the corpus
+if nobody saw its outcome before, or lines of the reader that it reaches. The corpus grows, and may be kept in a folder.
+Everything else that a reader raises is a surprise. The same seed, corpus and count try the same inputs.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Any, Final
+
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+
+TRACED: Final = 24
+"""One input of so many is read with its lines noted: noting them takes some ten times as long."""
+
+MOST_KEPT: Final = 4000
+"""Inputs that a corpus grows to."""
+
+MOST_BYTES: Final = 1 << 20
+"""No input grows longer."""
+
+_NUMBERS: Final = (
+    0,
+    1,
+    -1,
+    2,
+    63,
+    64,
+    255,
+    256,
+    16383,
+    16384,
+    65535,
+    2**30,
+    2**31,
+    2**32 - 1,
+    2**32,
+    2**63,
+    2**64,
+    2**70,
+)
+_VALUES: Final[tuple[Any, ...]] = (
+    *_NUMBERS,
+    0.5,
+    -0.0,
+    1e308,
+    None,
+    True,
+    False,
+    "",
+    "0x",
+    "0x0",
+    "0xzz",
+    "\x00",
+    "../../x",
+    "é",
+    [],
+    {},
+    [[]],
+    {"": None},
+    [None],
+)
+_SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*\"|b'.*'")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A reader of files. `read` says what it made of the bytes; `seeds` are files that it takes.
+
+    `text` says that a file is JSON, whose values are changed as well as its bytes. `modules` are the parts of the
+    project whose lines are noted.
+    """
+
+    name: str
+    about: str
+    seeds: Callable[[], Iterable[bytes]]
+    read: Callable[[bytes], str]
+    text: bool = False
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """An input that a reader neither took nor refused."""
+
+    target: str
+    data: bytes
+    what: str
+
+
+@dataclass(slots=True)
+class Mutated:
+    """What came of a campaign on one target."""
+
+    target: str
+    tried: int = 0
+    seconds: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    lines: int = 0
+    corpus: int = 0
+    surprises: list[Surprise] = field(default_factory=list)
+
+
+Progress = Callable[[int], None]
+
+
+def mutate_target(  # noqa: PLR0917  # as the command line has them
+    target: Target,
+    cases: int,
+    seed: str = "0",
+    minutes: float | None = None,
+    kept: Path | None = None,
+    on_progress: Progress | None = None,
+) -> Mutated:
+    """Try `cases` mutations on a target, or for so many minutes; the corpus is read from `kept` and grows there."""
+    run = _Run(target, Draws(seed.encode(), f"mutate/{target.name}"), kept)
+    run.begin()
+    began = monotonic()
+    while run.result.tried < cases and len(run.result.surprises) < _MOST_SURPRISES:
+        if minutes is not None and monotonic() - began > 60 * minutes:
+            break
+        run.one()
+        if on_progress is not None and run.result.tried % 64 == 0:
+            on_progress(run.result.tried)
+    run.result.seconds = monotonic() - began
+    return run.result
+
+
+_MOST_SURPRISES: Final = 20
+
+
+class _Run:
+    """One campaign on one target."""
+
+    def __init__(self, target: Target, draws: Draws, kept: Path | None) -> None:
+        self.target = target
+        self.draws = draws
+        self.kept = kept
+        self.result = Mutated(target.name)
+        self.corpus: list[bytes] = []
+        self.lines: dict[tuple[str, int], None] = {}
+
+    def begin(self) -> None:
+        """Read what is in the corpus already; the seeds of a target must be taken."""
+        for data in self.target.seeds():
+            self._try(data, keep=True)
+        if self.kept is not None and self.kept.is_dir():
+            for path in sorted(self.kept.iterdir())[:MOST_KEPT]:
+                self._try(path.read_bytes(), keep=True)
+
+    def one(self) -> None:
+        """Mutate something of the corpus, and see what the reader makes of it."""
+        draws = self.draws
+        data = draws.choice(self.corpus)
+        for _ in range(draws.choice((1, 1, 1, 2, 4))):
+            data = self._mutate(data)
+        self.result.tried += 1
+        self._try(data[:MOST_BYTES], keep=False)
+
+    def _try(self, data: bytes, *, keep: bool) -> None:
+        traced = keep or self.draws.one_in(TRACED)
+        seen: dict[tuple[str, int], None] = {}
+        try:
+            with _Lines(self.target.modules, seen) if traced else _NO_LINES:
+                outcome = f"read: {self.target.read(data)}"
+        except PubsubError as refusal:
+            outcome = f"{type(refusal).__name__}: {_SPECIFIC.sub('#', str(refusal))[:80]}"
+        except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is what is looked for
+            outcome = f"!{type(failure).__name__}: {failure}"[:200]
+            if all(known.what != outcome for known in self.result.surprises):
+                self.result.surprises.append(Surprise(self.target.name, data, outcome))
+        new = outcome not in self.result.outcomes or any(line not in self.lines for line in seen)
+        self.lines.update(seen)
+        self.result.lines = len(self.lines)
+        self.result.outcomes[outcome] += not keep
+        if (keep or new) and len(self.corpus) < MOST_KEPT:
+            self.corpus.append(data)
+            self.result.corpus = len(self.corpus)
+            if new and not keep and self.kept is not None:
+                self.kept.mkdir(parents=True, exist_ok=True)
+                (self.kept / blake2_256(data).hex()[:24]).write_bytes(data)
+
+    def _mutate(self, data: bytes) -> bytes:
+        draws = self.draws
+        if self.target.text and draws.below(3):
+            try:
+                document = json.loads(data)
+            except (ValueError, RecursionError):
+                document = None
+            if isinstance(document, dict | list):
+                return json.dumps(_changed(document, draws)).encode()
+        return mutate_bytes(data, self.corpus, draws)
+
+
+def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
+    """Change some bytes: flip, set, insert, cut, repeat, move, or put in a piece of another input."""
+    at = draws.below(len(data) + 1)
+    length = 1 + draws.below(draws.choice((1, 4, 32, 512)))
+    rest = data[at:]
+    match draws.below(9):
+        case 0 if rest:
+            return data[:at] + bytes((rest[0] ^ (1 << draws.below(8)),)) + rest[1:]
+        case 1 if rest:
+            return data[:at] + draws.choice((b"\x00", b"\xff", b"\x7f", b"\x80", b"0", b"9", b"[", b'"')) + rest[1:]
+        case 2:
+            return data[:at] + draws.take(length) + rest
+        case 3:
+            return data[:at] + rest[length:]
+        case 4:
+            return data[:at] + rest[:length] * draws.choice((2, 3, 64)) + rest[length:]
+        case 5:
+            to = draws.below(len(data) + 1)
+            piece, left = rest[:length], data[:at] + rest[length:]
+            return left[:to] + piece + left[to:]
+        case 6:
+            other = draws.choice(corpus)
+            begin = draws.below(len(other) + 1)
+            return data[:at] + other[begin : begin + length] + rest[length:]
+        case 7:
+            number = draws.choice(_NUMBERS)
+            size = draws.choice((1, 2, 4, 8))
+            return data[:at] + (number % (1 << 8 * size)).to_bytes(size, "little") + rest[size:]
+        case _:
+            return data[:at]
+
+
+def _changed(document: Any, draws: Draws) -> Any:
+    """The document with one value changed: another, none, twice, its text cut, or one of another place."""
+    places = list(_places(document, ()))
+    place = draws.choice(places)
+    value = _at(document, place)
+    match draws.below(7):
+        case 0 | 1:
+            new: Any = draws.choice(_VALUES)
+        case 2 if isinstance(value, str) and value:
+            at = draws.below(len(value))
+            new = value[:at] + draws.choice(("", "0", "f", "zz", value[at:] * 2)) + value[at + 1 :]
+        case 3 if isinstance(value, int):
+            new = value + draws.choice((1, -1, 2**32, -(2**32)))
+        case 4 if isinstance(value, list) and value:
+            at = draws.below(len(value))
+            new = [*value[:at], *([value[at]] * draws.choice((0, 2, 50))), *value[at + 1 :]]
+        case 5 if isinstance(value, dict) and value:
+            gone = draws.choice(list(value))
+            new = {name: inner for name, inner in value.items() if name != gone}
+            if draws.one_in(2):
+                new[draws.choice(("", "format", gone + "x", "é"))] = value[gone]
+        case _:
+            new = _at(document, draws.choice(places))
+    return _with(document, place, new)
+
+
+def _places(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    yield place
+    if len(place) < 12:
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for part, each in inner:
+            yield from _places(each, (*place, part))
+
+
+def _at(document: Any, place: tuple[Any, ...]) -> Any:
+    for part in place:
+        document = document[part]
+    return document
+
+
+def _with(document: Any, place: tuple[Any, ...], value: Any) -> Any:
+    if not place:
+        return value
+    copy = dict(document) if isinstance(document, dict) else list(document)
+    copy[place[0]] = _with(document[place[0]], place[1:], value)
+    return copy
+
+
+class _NoLines:
+    """Notes nothing."""
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing."""
+
+
+_NO_LINES: Final = _NoLines()
+
+
+class _Lines:
+    """Notes which lines of some modules run, by file and number."""
+
+    def __init__(self, modules: tuple[str, ...], into: dict[tuple[str, int], None]) -> None:
+        self.modules = modules
+        self.into = into
+
+    def __enter__(self) -> None:
+        self.before = sys.gettrace()
+        sys.settrace(self._enter)
+
+    def __exit__(self, *_error: object) -> None:
+        sys.settrace(self.before)
+
+    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        return self._line if str(frame.f_globals.get("__name__", "")).startswith(self.modules) else None
+
+    def _line(self, frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line":
+            self.into[frame.f_code.co_filename, frame.f_lineno] = None
+        return self._line

@@ -1,0 +1,249 @@
+"""Readers below the audit as targets of mutation: candidates, states, messages, scenarios, fixtures, cases, stories."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from pubsub_emulator.emulator.fixtures import parse_fixture, replay_fixture
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.laboratory.campaign import corpus
+from pubsub_emulator.laboratory.cases import Case
+from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
+from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.stories import tell
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.scale import Reader, encode_bytes
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.primitives.types import Hash, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec, integrity_test
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.trie import read_proof
+from pubsub_emulator.trie.compact import decode_compact
+from pubsub_emulator.xcm import Publish, decode, encode
+
+_SMALL: Final = (
+    "drop-and-restore.json",
+    "wrong-state-root.json",
+    "add-junk.json",
+    "alter-message.json",
+    "as-if-cursor.json",
+)
+
+
+@cache
+def _cases() -> tuple[Case, ...]:
+    return tuple(case for name, case in corpus() if name in _SMALL and case.block is not None)
+
+
+def _context(case: Case, candidate: Candidate) -> RelayContext:
+    number = candidate.inherent.relay_parent_number
+    root = next((root for at, root in case.bench.relays if at == number), None)
+    return RelayContext(RelayBlockNumber(number), root, case.bench.slot_now)
+
+
+def _judged(case: Case, state: State, candidate: Candidate) -> str:
+    before = state.root()
+    try:
+        validate_block(case.bench.parent, state, candidate, _context(case, candidate))
+        verdict = "valid"
+    except InvalidBlock as refusal:
+        verdict = refusal.verdict.value
+    if state.root() != before:
+        raise DefensiveFailure("judging a block changed the state below it")
+    return verdict
+
+
+# Candidates: bytes of a block on a known state
+
+
+def _candidates() -> Iterable[bytes]:
+    return [bytes((at,)) + case.block.encode() for at, case in enumerate(_cases()) if case.block is not None]
+
+
+def _read_candidate(data: bytes) -> str:
+    case = _cases()[(data[0] if data else 0) % len(_cases())]
+    candidate = Candidate.decode(data[1:])
+    if candidate.encode() != data[1:]:
+        raise DefensiveFailure("a candidate reads back as other bytes")
+    verdict = _judged(case, case.bench.state, candidate)
+    if verdict == "valid" and case.block is not None and candidate != case.block:
+        raise DefensiveFailure("another block than the honest one is valid")
+    return verdict
+
+
+# States: rows below an honest block
+
+
+def _states() -> Iterable[bytes]:
+    return [
+        bytes((at,))
+        + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in case.bench.state.top_entries())
+        for at, case in enumerate(_cases())
+    ]
+
+
+def _read_state(data: bytes) -> str:
+    case = _cases()[(data[0] if data else 0) % len(_cases())]
+    reader, rows = Reader(data, 1), {}
+    while reader.remaining():
+        key = reader.bytes_()
+        rows[key] = reader.bytes_()
+    known = {key: value for key, value in rows.items() if not key.startswith(CHILD_STORAGE_PREFIX)}
+    state = State.from_entries(known.items())
+    if case.block is None:
+        raise DefensiveFailure("a case without a block")
+    parent = replace(case.bench.parent, state_root=state.root())
+    return _judged(replace(case, bench=replace(case.bench, parent=parent)), state, case.block)
+
+
+# Proofs
+
+
+def _proofs() -> Iterable[bytes]:
+    return [case.bench.root + b"".join(encode_bytes(node) for node in case.proof) for case in _cases()]
+
+
+def _nodes(data: bytes) -> tuple[Hash, list[bytes]]:
+    reader = Reader(data)
+    root, nodes = Hash(reader.take(32)), []
+    while reader.remaining():
+        nodes.append(reader.bytes_())
+    return root, nodes
+
+
+def _read_proof(data: bytes) -> str:
+    root, nodes = _nodes(data)
+    found = read_proof(root, nodes, [b"", b"\x00" * 32, b"\xff" * 7])
+    return str(sum(value is not None for value in found.values()))
+
+
+def _read_compact(data: bytes) -> str:
+    root, items = _nodes(data)
+    return "some" if decode_compact(root, items) else "none"
+
+
+# Messages, headers, runtimes
+
+
+def _messages() -> Iterable[bytes]:
+    publish = Publish(PubsubKey(bytes(32)), b"value", 7)
+    samples = ("0508 2f0000 060200 0c000000", "0504 2c" + "11" * 32, "050c 0a 0b 00 17", "05 04 2f 01 00 04 04")
+    return [encode((publish,)), encode((publish,) * 9), *(bytes.fromhex(sample.replace(" ", "")) for sample in samples)]
+
+
+def _read_message(data: bytes) -> str:
+    message = decode(data)
+    if encode(message) != data:
+        raise DefensiveFailure("a message reads back as other bytes")
+    return f"{min(len(message), 5)} instructions"
+
+
+def _headers() -> Iterable[bytes]:
+    return [case.block.header.encode() for case in _cases() if case.block is not None]
+
+
+def _read_header(data: bytes) -> str:
+    header = Header.decode(data)
+    if header.encode() != data:
+        raise DefensiveFailure("a header reads back as other bytes")
+    header.hash()
+    return f"slot {header.aura_slot() is not None}, seal {header.aura_seal() is not None}"
+
+
+def _runtimes() -> Iterable[bytes]:
+    return [code for case in _cases() if (code := case.bench.state.top.get(b":code")) is not None]
+
+
+def _read_runtime(data: bytes) -> str:
+    spec = decode_spec(data)
+    if spec.encode() != data:
+        raise DefensiveFailure("a runtime reads back as other bytes")
+    integrity_test(spec)
+    return spec.cache.value
+
+
+# Files
+
+
+def _scenarios() -> Iterable[bytes]:
+    small = (
+        b'name = "n"\nseed = "s"\nrelay_blocks = 4\n[[publishers]]\nparas = [1000, 2000]\nkeys = 3\nupdate_rate = 0.5\n'
+    )
+    small += b'[[subscribers]]\npara = 3000\nsubscribe = [{ publishers = "all", keys = 2 }]\n'
+    return [small]
+
+
+def _read_scenario(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    return f"{len(parse_scenario(text, 'file').subscribers)} subscribers"
+
+
+def _fixtures() -> Iterable[bytes]:
+    return [fixture.model_dump_json().encode() for case in _cases()[:2] for fixture in fixtures_of_case(case)]
+
+
+def _read_fixture(data: bytes) -> str:
+    return f"{len(replay_fixture(parse_fixture(data, 'file')))} differences"
+
+
+def _case_files() -> Iterable[bytes]:
+    return [case.to_json().encode() for case in _cases()]
+
+
+def _read_case(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    case = Case.from_json(text)
+    found = case.play(case.shrunk)
+    if any(verdict.startswith("!") for verdict in found):
+        raise DefensiveFailure(f"a case ends in {found}")
+    return "as expected" if found == case.expected else "another verdict"
+
+
+def _read_story(data: bytes) -> str:
+    tell(data[:64], 30)
+    return "kept"
+
+
+def _ours(*rooms: str) -> tuple[str, ...]:
+    return tuple(f"pubsub_emulator.{room}" for room in rooms)
+
+
+def _target(
+    name: str,
+    about: str,
+    seeds: Callable[[], Iterable[bytes]],
+    read: Callable[[bytes], str],
+    *rooms: str,
+    text: bool = False,
+) -> Target:
+    return Target(name, about, seeds, read, text, _ours(*rooms))
+
+
+TARGETS: Final = (
+    _target(
+        "candidate", "bytes of a block, judged on a known state", _candidates, _read_candidate, "runtime", "primitives"
+    ),
+    _target("state", "the state below a block, which is judged on it", _states, _read_state, "runtime"),
+    _target("proof", "nodes of a read proof", _proofs, _read_proof, "trie"),
+    _target("compact", "items of a compact proof", _proofs, _read_compact, "trie"),
+    _target("xcm", "an upward message", _messages, _read_message, "xcm"),
+    _target("header", "a block's header", _headers, _read_header, "primitives"),
+    _target("runtime", "a parachain's runtime", _runtimes, _read_runtime, "runtime.pallet_subscriber.config"),
+    _target("scenario", "a scenario's TOML", _scenarios, _read_scenario, "emulator.scenario"),
+    _target("fixture", "a fixture, replayed", _fixtures, _read_fixture, "emulator.fixtures", "runtime", text=True),
+    _target(
+        "case", "a case of a campaign, replayed", _case_files, _read_case, "laboratory.cases", "runtime", text=True
+    ),
+    _target("liveness", "the seed of a story of a whole network", lambda: [b"0"], _read_story, "runtime.relay"),
+)
+"""Each is the fuzz target of the reader that `docs/untrusted.md` names it with."""
