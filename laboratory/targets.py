@@ -1,10 +1,11 @@
 """Readers below the audit as targets of mutation: candidates, states, messages, scenarios, fixtures, cases, stories."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Final
 
+from pubsub_emulator.collator.cheats.steps import Draft
 from pubsub_emulator.emulator.fixtures import parse_fixture, replay_fixture
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.laboratory.campaign import corpus
@@ -55,6 +56,17 @@ def _judged(case: Case, state: State, candidate: Candidate) -> str:
     if state.root() != before:
         raise DefensiveFailure("judging a block changed the state below it")
     return verdict
+
+
+def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
+    """Cases of small worlds, each with its block as a cheat changed it and what the relay chain vouches for."""
+    for case in _cases():
+        if case.block is not None:
+            draft = Draft.of(case.block)
+            for step in case.shrunk:
+                step.apply(draft)
+            candidate = draft.sealed_by(case.seeds)
+            yield case, candidate, _context(case, candidate)
 
 
 # Candidates: bytes of a block on a known state

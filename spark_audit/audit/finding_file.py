@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
@@ -57,12 +58,7 @@ def finding_text(row: Mapping[str, Any]) -> str:
 
 def read_finding(path: Path) -> dict[str, Any]:
     """The finding in a file, well-formed and unaltered since it was written. Raises `FindingError`."""
-    try:
-        body = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FindingError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FindingError(f"{path}: not JSON: {error}") from None
+    body = read_json(path, error=FindingError)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise FindingError(f"{path}: no finding: `format` is not {FORMAT!r}")
     odd = sorted(body.keys() ^ {"format", "digest", *_COLUMNS})

@@ -1,0 +1,149 @@
+"""Every reader of what a stranger may have made takes a file or refuses it; what does neither is found."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from pubsub_emulator.cli.exits import FINDINGS, USAGE
+from pubsub_emulator.cli.fuzz_targets import ALL
+from pubsub_emulator.cli.main import main
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_bytes, mutate_target
+from pubsub_emulator.primitives.errors import PubsubError
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = {"liveness", "table"}
+QUICK = [target for target in ALL if target.name not in SLOW]
+
+
+class Refused(PubsubError):
+    """What a well-behaved reader raises."""
+
+
+def reader(data: bytes) -> str:
+    """Takes JSON lists of numbers below ten, and fails on what holds a 255."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise Refused("not JSON") from None
+    if not isinstance(document, list) or not all(isinstance(each, int) for each in document):
+        raise Refused("not a list of numbers")
+    if 255 in document:
+        raise ZeroDivisionError("too much")
+    return f"{min(len(document), 3)} numbers"
+
+
+TOY = Target("toy", "lists of numbers", lambda: [b"[1, 2]", b"[]"], reader, True, (__name__,))
+
+
+@pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
+def test_a_reader_takes_a_file_or_refuses_it(target: Target) -> None:
+    result = mutate_target(target, 40, "test")
+    assert [surprise.what for surprise in result.surprises] == []
+    assert result.tried == 40
+    assert result.corpus >= 1
+
+
+@pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
+def test_the_seeds_of_a_target_are_of_some_use(target: Target) -> None:
+    """They are taken, or at least get far into the reader."""
+    seeds = list(target.seeds())
+    assert seeds
+    outcomes = []
+    for data in seeds:
+        try:
+            outcomes.append(target.read(data))
+        except PubsubError as refusal:
+            outcomes.append(f"!{refusal}")
+    taken = sum(not outcome.startswith("!") for outcome in outcomes)
+    assert taken or target.name in {"proof", "compact", "finding", "evidence"}, outcomes
+
+
+def test_a_reader_that_does_neither_is_found_with_the_input() -> None:
+    result = mutate_target(TOY, 4000, "much")
+    assert {surprise.what for surprise in result.surprises} == {"!ZeroDivisionError: too much"}
+    with pytest.raises(ZeroDivisionError):
+        reader(result.surprises[0].data)
+
+
+def test_the_same_seed_tries_the_same_inputs() -> None:
+    def told(result: Mutated) -> object:
+        return result.outcomes, result.corpus, result.lines
+
+    assert told(mutate_target(TOY, 300, "a")) == told(mutate_target(TOY, 300, "a"))
+    assert told(mutate_target(TOY, 300, "a")) != told(mutate_target(TOY, 300, "b"))
+
+
+def test_what_is_new_joins_a_corpus_that_is_kept(tmp_path: Path) -> None:
+    first = mutate_target(TOY, 400, "a", kept=tmp_path)
+    kept = sorted(path.read_bytes() for path in tmp_path.iterdir())
+    assert 0 < len(kept) <= first.corpus - 2
+    again = mutate_target(TOY, 0, "a", kept=tmp_path)
+    assert again.corpus == len(kept) + 2
+    assert again.lines == first.lines
+
+
+def test_a_campaign_ends_with_its_time() -> None:
+    assert mutate_target(TOY, 10**9, minutes=0).tried == 0
+
+
+def test_lines_are_noted_of_the_modules_asked_for_only() -> None:
+    assert mutate_target(TOY, 200, "a").lines > 3
+    assert mutate_target(Target("toy", "", TOY.seeds, TOY.read, True, ("pubsub_emulator.trie",)), 200, "a").lines == 0
+    assert sys.gettrace() is None or "coverage" in sys.modules
+
+
+def test_bytes_are_changed_in_every_way() -> None:
+    draws, data = Draws(b"bytes", "test"), bytes(range(64))
+    made = {mutate_bytes(data, [data, b"other" * 9], draws) for _ in range(400)}
+    assert any(len(each) < len(data) for each in made)
+    assert any(len(each) == len(data) and each != data for each in made)
+    assert any(len(each) > len(data) for each in made)
+    assert any(b"other" in each for each in made)
+    assert mutate_bytes(b"", [b""], draws) is not None
+
+
+def test_the_page_names_every_target_with_its_reader() -> None:
+    page = (ROOT / "docs" / "untrusted.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| `([\w/]+)\.py::([\w.]+)` \|.*\| `([\w-]+)` \|$", page, re.MULTILINE)
+    assert {name for _, _, name in rows} == {target.name for target in ALL} - {"liveness"}
+    for module, symbol, _ in rows:
+        found: object = importlib.import_module(f"pubsub_emulator.{module.replace('/', '.')}")
+        for part in symbol.split("."):
+            found = getattr(found, part)
+
+
+def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 0
+
+
+def test_the_command_mutates_lists_and_refuses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert pubsub(monkeypatch, "fuzz", "--target", "header", "--cases", 50, "--out", tmp_path, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["targets"][0]["target"], told["targets"][0]["tried"]) == ("header", 50)
+    assert pubsub(monkeypatch, "fuzz", "--target", "all", "--list") == 0
+    assert "an upward message" in capsys.readouterr().out
+    assert pubsub(monkeypatch, "fuzz", "--target", "nobody") == USAGE
+    assert "no target is called 'nobody'" in capsys.readouterr().err
+
+
+def test_the_command_writes_what_surprises(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pubsub_emulator.cli.fuzz_targets.ALL", (TOY,))
+    assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path) == FINDINGS
+    assert "too much" in capsys.readouterr().out
+    (written,) = tmp_path.glob("toy-*")
+    with pytest.raises(ZeroDivisionError):
+        reader(written.read_bytes())
