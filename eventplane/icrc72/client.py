@@ -121,6 +121,11 @@ class App(RoleCanister):
         self.on_event(ctx, event)
         self._publish(ctx)
 
+    def flush(self, ctx: Context) -> None:
+        """Publish what was emitted and set the timer: for executions that are neither calls nor events."""
+        self._publish(ctx)
+        self.rearm(ctx)
+
     def _publish(self, ctx: Context) -> None:
         emitted, self._emitted = self._emitted, []
         if self.publisher is None:

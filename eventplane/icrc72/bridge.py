@@ -1,0 +1,137 @@
+"""The bridge: what a log of chains holds reaches canisters, row by row, in order, once (IC-55).
+
+    bridge = Bridge(orchestrator, store=store, settings=settings)
+    who = network.create(0, bridge)
+
+A row is published under `org.polkadot.<network>.<para id or relay>.<Pallet>.<Event>` with the id epoch·2⁴⁸ + seq. After
+a rewind comes `org.polkadot.<network>.relay.Log.Rewound`, then the rows of the new epoch. Kinds are registered as they
+appear; a kind that the orchestrator refuses is counted and its rows wait in the publisher's log.
+
+A log keeps bytes as hexadecimal text. Here such text becomes a Blob, so text that is nothing but `0x` and hex digits
+does, too. Naturals become Nat and negative numbers Int: a log does not say whether an integer was signed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72.client import App, Config
+from pubsub_emulator.eventplane.icrc72.keys import REPLAY
+from pubsub_emulator.eventplane.icrc72.namespaces import cleaned
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.eventplane.icrc72.values import array, blob, boolean, map_, nat, of, option, text
+from pubsub_emulator.eventplane.log.rows import Row
+from pubsub_emulator.eventplane.log.store import Store
+
+EPOCH: Final = 1 << 48
+"""Ids of one epoch."""
+
+_BYTES: Final = re.compile(r"0x(?:[0-9a-f]{2})*", re.ASCII)
+_ROWS: Final = 100
+"""Rows read in one round."""
+
+
+class Bridge(App):
+    """A publisher that reads a log; `data` is epoch and seq of the last row that it published."""
+
+    heartbeat: bool = True
+
+    def __init__(
+        self,
+        orchestrator: Principal,
+        settings: Settings = DEFAULTS,
+        *,
+        store: Store,
+        config: Config | None = None,
+    ) -> None:
+        self.store = store
+        self.config: Config = {REPLAY: True} if config is None else config
+        super().__init__(orchestrator, settings, publications={}, subscriptions={})
+
+    def start(self) -> Any:
+        """Nothing is read yet."""
+        return (self.store.head().epoch, 0)
+
+    def on_heartbeat(self, ctx: Context) -> None:
+        """Publish the rows that follow, or tell of a rewind."""
+        epoch, seq = self.data
+        head = self.store.head()
+        if head.epoch != epoch:
+            common = self.store.common(epoch)
+            seq = seq if common is None else min(seq, common)
+            self._rewound(ctx, head.epoch, seq)
+        elif head.seq == seq:
+            return
+        page = self.store.read(seq, _ROWS)
+        if page.head.epoch == head.epoch:
+            for row in page.rows:
+                self._publish_row(ctx, head.epoch, row)
+                seq = row.seq
+        self.data = (head.epoch, seq)
+        self.flush(ctx)
+
+    def refused(self) -> int:
+        """How many kinds the orchestrator refused."""
+        if self.publisher is None:
+            return 0
+        return sum(bool(each.error) for each in self.publisher.state.mine.values())
+
+    def namespace(self, chain: int | None, kind: str) -> str:
+        """Where rows of a kind are published."""
+        where = "relay" if chain is None else str(chain)
+        parts = ("org", "polkadot", self.store.network, where, *kind.split(".", 1))
+        return ".".join(cleaned(part)[:64] for part in parts)
+
+    def _publish_row(self, ctx: Context, epoch: int, row: Row) -> None:
+        self._say(ctx, self.namespace(row.chain, row.kind), data_of(row), epoch * EPOCH + row.seq)
+
+    def _rewound(self, ctx: Context, epoch: int, common: int) -> None:
+        data = map_({"epoch": nat(epoch), "seq": nat(common)})
+        self._say(ctx, self.namespace(None, "Log.Rewound"), data, epoch * EPOCH)
+
+    def _say(self, ctx: Context, namespace: str, data: Variant, number: int) -> None:
+        if self.publisher is not None:
+            self.publisher.add_publication(
+                ctx, namespace, tuple((key, of(value)) for key, value in self.config.items())
+            )
+        self.emit(ctx, namespace, data, number=number)
+
+
+def data_of(row: Row) -> Variant:
+    """The data of a row's event."""
+    return map_(
+        {
+            "seq": nat(row.seq),
+            "anchor": nat(row.anchor),
+            "block": nat(row.block),
+            "index": nat(row.index),
+            "time": nat(row.time * 1_000_000),
+            "chain": text("relay" if row.chain is None else str(row.chain)),
+            "kind": text(row.kind),
+            "id": blob(row.id),
+            "fields": map_((name, value_of(value)) for name, value in row.fields.items()),
+        }
+    )
+
+
+def value_of(value: object) -> Variant:
+    """A field of a log as an ICRC16 value."""
+    if value is None:
+        return option(None)
+    if isinstance(value, bool):
+        return boolean(value)
+    if isinstance(value, int):
+        return nat(value) if value >= 0 else Variant("Int", value)
+    if isinstance(value, str):
+        return blob(bytes.fromhex(value[2:])) if _BYTES.fullmatch(value) else text(value)
+    if isinstance(value, Mapping):
+        return map_((str(name), value_of(each)) for name, each in value.items())
+    if isinstance(value, Sequence):
+        return array(value_of(each) for each in value)
+    raise TypeError(f"{type(value).__name__} is no field of a log")
+
+
+__all__ = ["Bridge", "data_of", "value_of"]
