@@ -7,7 +7,7 @@ pages to what would be made. Examples stand in lists: what they show is a comman
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.emulator.scenario.fields import described
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PAGES: Final = ("cli.md", "scenarios.md")
+PAGES: Final = ("cli.md", "scenarios.md", "icrc72-keys.md")
 _STRETCH: Final = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
@@ -106,7 +106,7 @@ def _default(text: str) -> str:
     return text if text in ("none", "see there") else f"`{text}`" if text else "has to be given"
 
 
-def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | list[tuple[str, str]]") -> Iterator[str]:
+def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]") -> Iterator[str]:
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     for row in rows:
@@ -114,11 +114,33 @@ def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | list[tupl
     yield ""
 
 
+def canister_keys() -> Iterator[str]:
+    """The catalogue of keys of ICRC-72 and ICRC-77."""
+    from pubsub_emulator.eventplane.icrc72 import keys
+
+    for title, table in keys.TABLES.items():
+        yield f"## {title}"
+        yield ""
+        rows = [
+            (f"`{key.name}`", key.value, key.meaning, ", ".join(f"`{each}`" for each in key.aliases)) for key in table
+        ]
+        yield from _table(("key", "value", "meaning", "also read"), rows)
+    yield "## Codes of GenericError"
+    yield ""
+    yield from _table(("code", "meaning"), [(str(code), meaning) for code, meaning in keys.CODES.items()])
+    yield "## Statistics"
+    yield ""
+    yield from _table(
+        ("prefix", "names"), [(f"`{prefix}`", ", ".join(names)) for prefix, names in keys.STATISTICS.items()]
+    )
+
+
 MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "commands": commands,
     "session": session,
     "exit-codes": exit_codes,
     "fields": fields,
+    "canister-keys": canister_keys,
 }
 
 

@@ -1,0 +1,142 @@
+"""Publish-subscribe between canisters: delivery beside bare Candid, idle rounds beside few canisters, memory of many.
+
+`python -m bench --only icrc72` has the ratios. `python -m bench.canisters --subscribers 20000` installs so many
+subscribers in one network, lets each handle one event, and says what that took.
+"""
+
+import argparse
+import resource
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from bench.measure import Race
+from pubsub_emulator.eventplane.ic.network import Network
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.trace import Observer, Recorder
+from pubsub_emulator.eventplane.icrc72.client import FILTER, App, Context, EventNotification
+from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.eventplane.icrc72.services import codec
+
+NAMESPACE = "bench.events"
+EVENTS = 600
+
+
+class Source(App):
+    """Makes a hundred events a call."""
+
+    def start(self) -> Any:
+        """How many were made."""
+        return 0
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Make events."""
+        for _ in range(int(arg)):
+            self.data += 1
+            self.emit(ctx, method, {"n": self.data, "words": "what an event of the demonstration says"})
+        ctx.reply(b"")
+
+
+class Sink(App):
+    """Counts what it handles."""
+
+    def start(self) -> Any:
+        """Nothing yet."""
+        return 0
+
+    def on_event(self, _ctx: Context, _event: EventNotification) -> None:
+        """Count."""
+        self.data += 1
+
+
+def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, list[Principal]]:
+    """Three subnets as in the demonstration."""
+    network = Network(3)
+    network.observers.extend(observers)
+    system = deploy(network, broadcasters=(0, 1, 1, 2))
+    wanted: tuple[dict[str, Any], ...] = ({}, {FILTER: "n > 20"}, {}, {})
+    readers = []
+    for at, config in enumerate(wanted):
+        app = Sink(system.orchestrator, subscriptions={NAMESPACE: config}, publications={})
+        readers.append(network.create(at % 3, app))
+    source = Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
+    return system, network.create(0, source), readers
+
+
+def _deliver(observers: tuple[Observer, ...] = ()) -> int:
+    system, source, readers = _network(observers)
+    system.network.step(40)
+    for _ in range(EVENTS // 100):
+        system.network.submit(ANONYMOUS, source, NAMESPACE, b"100")
+        system.network.step(2)
+    for _ in range(400):
+        system.network.step()
+        if sum(system.app(each).data for each in readers) >= 4 * EVENTS - 20:
+            break
+    return sum(int(system.app(each).data) for each in readers)
+
+
+def races() -> Iterator[Race]:
+    """Ratios of time: 3.33 is 0.3 of the bare codec's notifications a second."""
+    recorder = Recorder()
+    delivered = _deliver((recorder,))
+    messages = [
+        (codec(each.method).args if each.kind == "execute" else codec(each.method).rets, each.data)
+        for each in recorder.happenings
+        if each.kind in {"execute", "respond"} and each.method.startswith("icrc72_") and not each.code
+    ]
+
+    def bare() -> None:
+        for method, data in messages:
+            method.encode(*method.decode(data))
+
+    name = f"icrc72: {delivered:,} notifications"
+    yield Race(name, _deliver, "bare Candid of the same messages", bare, 3, target=1 / 0.3)
+    few, many = _idle(10), _idle(1000)
+    base = "with 10"
+    yield Race("icrc72: idle rounds with 1,000 canisters", lambda: many.step(500), base, lambda: few.step(500), 9, 1.25)
+
+
+def _idle(canisters: int) -> Network:
+    network = Network(3)
+    system = deploy(network, broadcasters=(0, 1, 2))
+    for at in range(canisters):
+        network.create(at % 3, Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={}))
+    network.step(150)
+    while not network.is_idle():
+        network.step()
+    return network
+
+
+def subscribers(count: int) -> None:
+    """Many subscribers in one network, one event to all."""
+    start = time.process_time()
+    network = Network(1)
+    system = deploy(network, broadcasters=(0,))
+    source = network.create(0, Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={}))
+    made = []
+    for at in range(count):
+        made.append(network.create(0, Sink(system.orchestrator, subscriptions={NAMESPACE: {}}, publications={})))
+        if at % 20 == 0:
+            network.step()
+    while not all(app.inbox.ready("subscriber") for app in (system.app(each) for each in made[-50:])):
+        network.step()
+    registered = time.process_time()
+    for _ in range(count // 10 + 400):
+        network.step()
+    network.submit(ANONYMOUS, source, NAMESPACE, b"1")
+    for _ in range(count // 20 + 400):
+        network.step()
+    handled = sum(system.app(each).data for each in made)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{count:,} subscribers, {handled:,} handled the event; {registered - start:.0f} s to register, "
+        f"{time.process_time() - registered:.0f} s to assign and deliver, {memory:,.0f} MiB, "
+        f"{network.round:,} rounds"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--subscribers", type=int, default=1000)
+    subscribers(parser.parse_args().subscribers)
