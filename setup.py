@@ -25,7 +25,7 @@ COMPILED = [
     "pubsub_emulator/trie/batch.py",
     "pubsub_emulator/trie/mutable.py",
     "pubsub_emulator/trie/proof.py",
-    "pubsub_emulator/trie/parts.py",
+    "pubsub_emulator/trie/decoded.py",
     "pubsub_emulator/trie/compact.py",
     # What every stored value goes through.
     "pubsub_emulator/primitives/hashing.py",

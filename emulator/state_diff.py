@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import Trie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
-from pubsub_emulator.trie.parts import Parts
+from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.walk import CHILD, INLINE, step
 
 _KINDS: Final = {
@@ -113,28 +113,19 @@ def _describe(label: str, node: bytes | None, other: bytes | None) -> Iterator[s
     if node is None:
         yield f"  {label}: no node"
         return
-    parts = Parts(node)
+    parts = DecodedNode(node)
     yield f"  {label}: 0x{blake2_256(node).hex()}, {len(node)} bytes, {_KINDS[parts.kind]}"
     yield f"     encoding 0x{node.hex()}"
-    yield f"     partial key {_partial(parts) or 'empty'} ({parts.nibbles} nibbles)"
+    yield f"     partial key {parts.partial or 'empty'} ({parts.nibbles} nibbles)"
     if parts.value_end > parts.value_at:
         yield f"     value {shown(node[parts.value_at : parts.value_end])}"
-    theirs = {} if other is None else _references(Parts(other))
-    for nibble, reference in _references(parts).items():
+    theirs = {} if other is None else dict(DecodedNode(other).references)
+    for nibble, reference in parts.references:
         mark = "" if other is None or theirs.get(nibble) == reference else "   <- differs"
         inline = "" if len(reference) == _HASH else " inline"
         yield f"     child {nibble:x} 0x{reference.hex()}{inline}{mark}"
-    for nibble in sorted(theirs.keys() - _references(parts).keys()):
+    for nibble in sorted(theirs.keys() - dict(parts.references).keys()):
         yield f"     child {nibble:x} missing   <- differs"
-
-
-def _references(parts: Parts) -> dict[int, bytes]:
-    return {nibble: parts.node[start:end] for nibble, _, start, end in parts.children}
-
-
-def _partial(parts: Parts) -> str:
-    text = parts.node[parts.partial_at : parts.partial_at + (parts.nibbles + 1) // 2].hex()
-    return text[1:] if parts.nibbles & 1 else text
 
 
 def key_name(key: bytes) -> str:

@@ -24,8 +24,7 @@ from typing import Final, NamedTuple
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.codec import BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
-from pubsub_emulator.trie.parts import Parts
+from pubsub_emulator.trie.decoded import DecodedNode
 
 _HASH: Final = 32
 
@@ -104,14 +103,10 @@ class Opened(NamedTuple):
 def open_node(node: bytes) -> Opened | None:
     """The parts of a node, none when it is malformed."""
     try:
-        parts = Parts(node)
+        parts = DecodedNode(node)
     except BadNode:
         return None
-    partial = node[parts.partial_at : parts.partial_at + (parts.nibbles + 1) // 2].hex()[parts.nibbles & 1 :]
-    has_value = parts.kind in {LEAF, HASHED_LEAF, BRANCH_WITH_VALUE, HASHED_BRANCH}
-    value = node[parts.value_at : parts.value_end] if has_value else None
-    children = tuple((nibble, node[start:end]) for nibble, _, start, end in parts.children)
-    return Opened(parts.kind, partial, value, parts.kind in {HASHED_LEAF, HASHED_BRANCH}, children)
+    return Opened(parts.kind, parts.partial, parts.value, parts.is_detached, tuple(parts.references))
 
 
 class Below(NamedTuple):

@@ -25,8 +25,8 @@ from pubsub_emulator.trie.codec import (
     LEAF,
     node_head,
 )
+from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, ProofTooLarge, RootMismatch, UnusedNodes
-from pubsub_emulator.trie.parts import Parts
 
 DEFAULT_LIMIT: Final = 1 << 20
 
@@ -75,9 +75,9 @@ def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIM
     return sorted(found.values())
 
 
-def _parts(node: bytes, name: bytes, root: bytes) -> Parts:
+def _parts(node: bytes, name: bytes, root: bytes) -> DecodedNode:
     try:
-        parts = Parts(node)
+        parts = DecodedNode(node)
     except BadNode as error:
         raise error.placed(name, root) from None
     for _, _, start, end in parts.children:

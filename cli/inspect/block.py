@@ -75,10 +75,9 @@ def node_figures(node: bytes) -> dict[str, Any]:
     except ProofError:
         return {**out, "kind": "value", "partial": "", "children": 0}
     kind = "branch" if parts.children else "leaf"
-    holds = parts.value is not None or parts.value_hash is not None
     return {
         **out,
-        "kind": f"{kind} with a value" if parts.children and holds else kind,
+        "kind": f"{kind} with a value" if parts.children and parts.value is not None else kind,
         "partial": parts.partial,
         "children": len(parts.children),
     }

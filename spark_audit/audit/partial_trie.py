@@ -26,7 +26,7 @@ from pubsub_emulator.trie.codec import (
     node_head,
     pack,
 )
-from pubsub_emulator.trie.parts import Parts
+from pubsub_emulator.trie.decoded import DecodedNode
 
 Fetch = Callable[[bytes], bytes | None]
 """The node or detached value with a hash, none when it is not there. What is handed back must have that hash."""
@@ -245,22 +245,18 @@ def _behind(path: str, after: str | None) -> bool:
 
 def _decode(encoded: bytes) -> _Node:
     """A node from its bytes. Raises `BadNode`."""
-    parts = Parts(encoded)
+    parts = DecodedNode(encoded)
     if not parts.kind:
         raise BadNode(b"", b"", b"", 0, "an empty trie below a root")
-    digits = encoded[parts.partial_at : parts.body_at].hex()
-    value: bytes | _Far | None = encoded[parts.value_at : parts.value_end]
-    if parts.kind == BRANCH:
-        value = None
-    elif parts.kind in {HASHED_LEAF, HASHED_BRANCH}:
+    value: bytes | _Far | None = parts.value
+    if parts.is_detached:
         value = _Far(encoded[parts.value_at : parts.value_end])
     children: dict[int, _Reference] = {}
-    for nibble, _, start, end in parts.children:
-        reference = encoded[start:end]
+    for nibble, reference in parts.references:
         if len(reference) > 32:  # only a forger's: nested, it would take no end of them
             raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
         children[nibble] = _Far(reference) if len(reference) == 32 else _decode(reference)
-    return _Node(digits[parts.nibbles & 1 :], value, children)
+    return _Node(parts.partial, value, children)
 
 
 def _encode(node: _Node) -> bytes:

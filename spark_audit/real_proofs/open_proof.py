@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import BadNode
+from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.walk import CHILD, DETACHED, INLINE, step
 
 _MOST_VISITS: Final = 1 << 20
@@ -19,16 +19,6 @@ _MOST_VISITS: Final = 1 << 20
 
 class ProofError(PubsubError):
     """A proof that cannot be opened against its root."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedNode:
-    """A node taken apart; `partial` in hex digits, `value` or `value_hash` or neither, children by nibble."""
-
-    partial: str
-    value: bytes | None
-    value_hash: Hash | None
-    children: tuple[tuple[int, bytes], ...]
 
 
 @dataclass(slots=True)
@@ -56,15 +46,16 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
         node = decode_node(raw)
         path += node.partial
         value = node.value
-        if node.value_hash is not None:
-            value = nodes.get(node.value_hash)
+        detached = node.value_hash
+        if detached is not None:
+            value = nodes.get(detached)
             if value is not None:
-                out.reached.add(node.value_hash)
-        if node.value is not None or node.value_hash is not None:
+                out.reached.add(detached)
+        if node.value is not None:
             if len(path) & 1:
                 raise ProofError(f"a key of half a byte: {path}")
             out.entries[bytes.fromhex(path)] = value
-        for nibble, reference in node.children:
+        for nibble, reference in node.references:
             child = reference
             if len(reference) == 32:
                 child_hash = Hash(reference)
@@ -105,37 +96,8 @@ def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dic
 
 
 def decode_node(raw: bytes) -> DecodedNode:
-    """A node's parts, as `pubsub_emulator.trie.codec` lays them out. Raises `ProofError`."""
+    """A node's parts. Raises `ProofError`."""
     try:
-        return _decode(Reader(raw))
-    except ScaleError as error:
-        raise ProofError(f"not a trie node: {error}") from None
-
-
-def _decode(reader: Reader) -> DecodedNode:
-    head = reader.u8()
-    if head == 0:
-        return DecodedNode("", None, None, ())
-    if head < 0x10:
-        raise ProofError(f"not a trie node: reserved header {head:#04x}")
-    most = 0x3F if head >= 0x40 else 0x1F if head >= 0x20 else 0x0F
-    nibbles = head & most
-    if nibbles == most:
-        nibbles -= 1
-        more = 255
-        while more == 255:
-            more = reader.u8()
-            nibbles += more + (more < 255)
-    partial = reader.take((nibbles + 1) // 2).hex()
-    if nibbles & 1:
-        if partial[0] != "0":
-            raise ProofError("not a trie node: padding of the partial key is not zero")
-        partial = partial[1:]
-    leaf = 0x20 <= head < 0x80
-    bitmap = 0 if leaf else reader.uint(2)
-    if not leaf and not bitmap:
-        raise ProofError("not a trie node: branch without children")
-    value_hash = Hash(reader.take(32)) if head < 0x40 else None
-    value = reader.bytes_() if 0x40 <= head < 0x80 or head >= 0xC0 else None
-    children = tuple((nibble, reader.bytes_()) for nibble in range(16) if bitmap >> nibble & 1)
-    return DecodedNode(partial, value, value_hash, children)
+        return DecodedNode(raw)
+    except BadNode as error:
+        raise ProofError(f"not a trie node: {error.reason}") from None

@@ -10,7 +10,7 @@ from trie_support import entries, keys, unhex, versions
 
 from pubsub_emulator.trie import BadNode, MissingNode, Trie, read_proof
 from pubsub_emulator.trie.codec import node_head
-from pubsub_emulator.trie.parts import Parts
+from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
 
 HASH = bytes(range(32))
@@ -117,7 +117,7 @@ def test_bytes_that_the_codec_does_not_decode_are_bad_whatever_the_key(node: byt
         step(node, key, 0)
     assert (failure.value.key, failure.value.depth) == (key, 0)
     with pytest.raises(BadNode):
-        Parts(node)
+        DecodedNode(node)
 
 
 @pytest.mark.parametrize(
@@ -192,14 +192,14 @@ mutations = st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), max_si
 def test_no_bytes_make_a_step_fail_but_with_bad_node(
     found: dict[bytes, bytes], version: int, changes: list[tuple[int, int]], cut: int, junk: bytes
 ) -> None:
-    """`step` and `Parts` are two readers of one format: they refuse the same nodes, but for bytes after the end."""
+    """`step` and `DecodedNode` refuse the same nodes, but for bytes after the end."""
     whole = bytearray(encode(plant({to_nibbles(key): value for key, value in found.items()}), version))
     for at, byte in changes:
         if at < len(whole):
             whole[at] = byte
     for node in (bytes(whole), bytes(whole[:cut]), junk, bytes(whole) + junk):
         try:
-            parts = Parts(node)
+            parts = DecodedNode(node)
         except BadNode as error:
             if "trailing" not in error.reason:
                 for key in (b"", b"\x00", *list(found)[:2]):
@@ -311,7 +311,7 @@ def test_headers_of_every_length_are_read_back(kind: int) -> None:
         rest = {0x40: b"\x04v", 0x20: HASH, 0x80: b"", 0xC0: b"\x04v", 0x10: HASH}[kind]
         node = node_head(kind, nibbles) + body
         node += rest if kind in {0x40, 0x20} else b"\x01\x00" + rest + b"\x80" + HASH
-        assert Parts(node).nibbles == nibbles
+        assert DecodedNode(node).nibbles == nibbles
         kind_found, _, depth = step(node, bytes(nibbles // 2 + 1), 0)
         assert depth == nibbles + (kind not in {0x40, 0x20})
         assert kind_found == (ABSENT if kind in {0x40, 0x20} else CHILD)

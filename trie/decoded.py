@@ -1,27 +1,28 @@
-"""A node taken apart, for those who rewrite nodes instead of walking through them."""
+"""A whole node decoded, for code that shows or rewrites nodes. Code that follows one key uses `walk.step`."""
 
 from typing import NoReturn
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.trie.codec import HASHED_BRANCH, HASHED_LEAF, LEAF
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie.codec import BRANCH, HASHED_BRANCH, HASHED_LEAF, LEAF
 from pubsub_emulator.trie.errors import BadNode
 
 
-class Parts:
-    """Where the parts of `node` are.
+class DecodedNode:
+    """The parts of `node` and their positions.
 
     kind      as in `pubsub_emulator.trie.codec`, or 0 for the empty trie
-    nibbles   count of the partial key's; its bytes are node[partial_at:body_at]
+    nibbles   length of the partial key; its bytes are node[partial_at:body_at]
     bitmap    0 in a leaf
-    value     node[value_at:value_end]: the value itself or its hash; empty range where there is none
+    value     node[value_at:value_end] is the value or its hash; empty if the node has no value
     children  nibble, start of the length, start and end of the reference
     """
 
     __slots__ = ("bitmap", "body_at", "children", "kind", "nibbles", "node", "partial_at", "value_at", "value_end")
 
     def __init__(self, node: bytes) -> None:
-        """Take `node` apart; refuses what `walk.step` refuses, and bytes after its end. Raises `BadNode`."""
+        """Raises `BadNode` for what `walk.step` refuses, and for bytes after the node's end."""
         self.node = node
         self.kind = 0
         self.nibbles = 0
@@ -34,6 +35,31 @@ class Parts:
             reader.end()
         except ScaleError as error:
             _refuse(str(error))
+
+    @property
+    def partial(self) -> str:
+        """The partial key in hex digits."""
+        return self.node[self.partial_at : self.body_at].hex()[self.nibbles & 1 :]
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether the node has a value that it names by hash."""
+        return self.kind in {HASHED_LEAF, HASHED_BRANCH}
+
+    @property
+    def value(self) -> bytes | None:
+        """The value, or the hash of a detached value; `None` if the node has no value."""
+        return None if self.kind in {0, BRANCH} else self.node[self.value_at : self.value_end]
+
+    @property
+    def value_hash(self) -> Hash | None:
+        """The hash of the detached value; `None` if the node has none."""
+        return Hash(self.node[self.value_at : self.value_end]) if self.is_detached else None
+
+    @property
+    def references(self) -> list[tuple[int, bytes]]:
+        """The children by nibble: 32 bytes are a hash, anything else is the child itself."""
+        return [(nibble, self.node[start:end]) for nibble, _, start, end in self.children]
 
     def _read(self, reader: Reader) -> None:
         head = reader.u8()
