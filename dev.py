@@ -50,6 +50,8 @@ jobs:
   demo    the demonstration: a network is run, its history and real relay proofs are audited
   test    every test
   lint    ruff check, ruff format --check, mypy, lint-imports
+  clients the field's own clients against a node; the first time they are fetched from their package indexes, and
+          --newest fetches the newest versions to see whether they still can be had
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
@@ -298,6 +300,10 @@ def run(job: str, args: list[str]) -> int:
         return compiled()
     if job == "docs":
         return docs(args)
+    if job == "clients":
+        newest = [arg for arg in args if arg == "--newest"]
+        fetched = tool("python", "tests/clients/install.py", *newest)
+        return fetched or tool("pytest", "tests/clients", "--clients", *(arg for arg in args if arg != "--newest"))
     code = lint() if job in ("lint", "ci") else 0
     return code or (test(args) if job in ("test", "ci") else 0)
 
@@ -307,7 +313,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dev.py", description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", choices=("demo", "test", "lint", "compiled", "docs", "ci", "pubsub", "setup"))
+    parser.add_argument("job", choices=("demo", "test", "lint", "clients", "compiled", "docs", "ci", "pubsub", "setup"))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
     try:

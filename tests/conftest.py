@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +36,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """What to do about the browser."""
     group = parser.getgroup("browser")
     group.addoption("--no-browser", action="store_true", help="leave out the tests that open pages in a browser")
+    parser.getgroup("clients").addoption(
+        "--clients", action="store_true", help="run the scenarios of real clients too, which come from package indexes"
+    )
     group.addoption("--chromium", metavar="PATH", help="a Chromium to test with, instead of the one the tests bring")
 
 
@@ -42,6 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """A run that decides whether a change lands leaves nothing out."""
     if config.getoption("--no-browser") and os.environ.get("CI"):
         raise pytest.UsageError("--no-browser is for a desk: where CI is set, pages are tested as well")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`dev.py clients` asks for the scenarios of real clients; no other run has them."""
+    return True if collection_path.name == "clients" and not config.getoption("--clients") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -52,6 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for server in ("postgres", "redis_server"):
             if server in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group("databases"))
+        if item.get_closest_marker("clients") is not None:
+            item.add_marker(pytest.mark.xdist_group("clients"))
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
             item.add_marker(pytest.mark.xdist_group("browser"))

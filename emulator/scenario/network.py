@@ -16,6 +16,8 @@ from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import channel_weight
 
 _MEBIBYTE: Final = 1_048_576
+MORE_CHANNELS: Final = 8
+"""Channels to one parachain that can be opened beside those of the scenario, if its blocks have room for them."""
 HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)
 """What a scenario's relay chain lets parachains send and receive."""
 
@@ -44,6 +46,20 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
         channels(scenario),
         scenario.seed.encode(),
         scenario.segment_length,
+    )
+
+
+def with_accounts(config: NetworkConfig) -> NetworkConfig:
+    """The same network with the profile `accounts`, in which a few more channels can be opened to each parachain."""
+    bounds = config.relay.bounds
+    smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
+    channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
+    more = min(MORE_CHANNELS, max((smallest - bounds.downward - bounds.horizontal - 8) // channel, 0))
+    wider = MessageBounds(bounds.downward, bounds.horizontal + more * channel)
+    return replace(
+        config,
+        relay=replace(config.relay, accounts=True, bounds=wider),
+        parachains=tuple(replace(each, spec=replace(each.spec, accounts=True)) for each in config.parachains),
     )
 
 

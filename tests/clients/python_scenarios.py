@@ -1,0 +1,108 @@
+"""Scenarios of substrate-interface and async-substrate-interface: run by the Python that has the client.
+
+`python python_scenarios.py si|asi URL` writes what became of each as a line of JSON: scenario, ok, ms, detail.
+"""
+
+import json
+import sys
+import time
+import traceback
+from typing import Any
+
+ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
+BOB = "5FHneW46xGXgs5mUiveU4sbTyGBzmstUspZC92UhjJM694ty"
+CHAINS = ("/", "/2000")
+
+
+def connect(client: str, url: str) -> Any:
+    """A connection of that client."""
+    if client == "si":
+        from substrateinterface import SubstrateInterface
+    else:
+        from async_substrate_interface.sync_substrate import SubstrateInterface
+    return SubstrateInterface(url, ss58_format=42)
+
+
+def keypair(client: str, uri: str) -> Any:
+    """A development account."""
+    if client == "si":
+        from substrateinterface import Keypair
+    else:
+        from bittensor_wallet import Keypair
+    return Keypair.create_from_uri(uri)
+
+
+def value(found: Any) -> Any:
+    """What a query found, as plain values."""
+    return getattr(found, "value", found)
+
+
+def connects(client: str, url: str) -> None:
+    """6: connect and read an account on both chains."""
+    for path in CHAINS:
+        chain = connect(client, url + path)
+        assert value(chain.query("System", "Account", [ALICE]))["data"]["free"] > 0
+        assert chain.get_block_hash(0) == chain.rpc_request("chain_getBlockHash", [0])["result"]
+
+
+def reads(client: str, url: str) -> None:
+    """9: value, map in pages, default, absent key."""
+    for path in CHAINS:
+        chain = connect(client, url + path)
+        rows = list(chain.query_map("System", "Account", page_size=5))
+        assert len(rows) > 10
+        assert value(chain.query("System", "Number")) > 0
+        nobody = "5C4hrfjw9DjXZTzV3MwzrrAr9P1MJhSrvWGWqi1eSuyUpnhM"
+        assert value(chain.query("System", "Account", [nobody]))["data"]["free"] == 0
+
+
+def transfers(client: str, url: str) -> None:
+    """12 and 22: Alice pays Bob to finality; the fee is the estimate."""
+    for path in CHAINS:
+        chain, alice = connect(client, url + path), keypair(client, "//Alice")
+        before = value(chain.query("System", "Account", [BOB]))["data"]["free"]
+        call = chain.compose_call("Balances", "transfer_keep_alive", {"dest": BOB, "value": 777})
+        fee = chain.get_payment_info(call, alice)["partialFee"]
+        signed = chain.create_signed_extrinsic(call=call, keypair=alice)
+        receipt = chain.submit_extrinsic(signed, wait_for_finalization=True)
+        assert receipt.is_success, receipt.error_message
+        assert receipt.total_fee_amount == int(fee)
+        assert value(chain.query("System", "Account", [BOB]))["data"]["free"] == before + 777
+
+
+def follows(client: str, url: str) -> None:
+    """11: heads in order."""
+    chain = connect(client, url)
+    seen: list[int] = []
+
+    def head(found: Any, update: int, _subscription: str) -> Any:
+        seen.append(found["header"]["number"])
+        if update == 0:
+            connect(client, url).rpc_request("dev_newBlock", [{"count": 5}])
+        return seen if len(seen) == 6 else None
+
+    chain.subscribe_block_headers(head)
+    assert seen == list(range(seen[0], seen[0] + 6))
+
+
+SCENARIOS = {
+    "si": {"connects": connects, "reads": reads, "transfers": transfers, "follows": follows},
+    "asi": {"connects": connects, "reads": reads},
+}
+
+
+def main(client: str, url: str) -> None:
+    """Run them all."""
+    for name, scenario in SCENARIOS[client].items():
+        began, detail = time.monotonic(), None
+        try:
+            scenario(client, url)
+        except Exception:
+            detail = traceback.format_exc()[-2000:]
+        spent = round((time.monotonic() - began) * 1000)
+        sys.stdout.write(json.dumps({"scenario": name, "ok": detail is None, "ms": spent, "detail": detail}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
