@@ -14,8 +14,16 @@ BOB = "5FHneW46xGXgs5mUiveU4sbTyGBzmstUspZC92UhjJM694ty"
 CHAINS = ("/", "/2000")
 
 
+_opened: list[Any] = []
+
+
 def connect(client: str, url: str) -> Any:
-    """A connection of that client."""
+    """A connection of that client, closed when its scenario ends."""
+    _opened.append(_connect(client, url))
+    return _opened[-1]
+
+
+def _connect(client: str, url: str) -> Any:
     if client == "si":
         from substrateinterface import SubstrateInterface
     else:
@@ -99,6 +107,8 @@ def main(client: str, url: str) -> None:
             scenario(client, url)
         except Exception:
             detail = traceback.format_exc()[-2000:]
+        while _opened:
+            _opened.pop().close()
         spent = round((time.monotonic() - began) * 1000)
         sys.stdout.write(json.dumps({"scenario": name, "ok": detail is None, "ms": spent, "detail": detail}) + "\n")
         sys.stdout.flush()
