@@ -86,6 +86,8 @@ class JournalFile:
 
 def serve(name: str | None, given: Serve) -> None:
     """The command. Raises `PubsubError` for what cannot be; ends with exit code 130."""
+    from pubsub_emulator.explorer.live import LivePage
+
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     options = given.options()
     if given.dome_events and (given.journal is not None or given.replay is not None):
@@ -108,7 +110,7 @@ def serve(name: str | None, given: Serve) -> None:
             keep_snapshots=keeps,
         )
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
-        asyncio.run(_serve(Server(live, options, writer), replayed, str(given.replay)))
+        asyncio.run(_serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay)))
     sys.exit(INTERRUPTED)
 
 

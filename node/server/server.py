@@ -1,15 +1,18 @@
 """The server: paths and ports, HTTP and WebSocket, who is let in, and an orderly end."""
 
 import asyncio
+import errno
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import WSCloseCode, web
 
-from pubsub_emulator.node.chain.block import RELAY, Chain
+from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.pool import Pool
@@ -20,6 +23,7 @@ from pubsub_emulator.node.rpc.node import Node, Runtimes
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.server.connection import Connection
+from pubsub_emulator.node.server.metrics import NodeMetrics
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.producer import Producer, Writer
 from pubsub_emulator.node.server.safety import host_allowed, origin_allowed
@@ -34,7 +38,15 @@ _CORS: Final = {
 
 log: Final = logging.getLogger("pubsub.node")
 
-Page = Callable[[Node, str], Awaitable[web.StreamResponse] | web.StreamResponse]
+
+class Pages(Protocol):
+    """What draws the pages; handed in, for they are drawn by a room above."""
+
+    def live(self) -> str:
+        """The page that shows what happens."""
+
+    def explore(self, network: Network, moments: Sequence[Moment]) -> str:
+        """The page of some moments, ascending."""
 
 
 class CannotListen(PubsubError):
@@ -52,7 +64,9 @@ class Place:
 class Server:
     """A node that serves a network."""
 
-    def __init__(self, live: LiveNetwork, options: Options, journal: Writer | None = None) -> None:
+    def __init__(
+        self, live: LiveNetwork, options: Options, journal: Writer | None = None, pages: Pages | None = None
+    ) -> None:
         """Raises `BadOption` and `ImpossibleTimeline` for options that do not go together."""
         options.check()
         self.options = options
@@ -73,7 +87,9 @@ class Server:
             all_methods(unsafe=options.dev),
             options.dev,
         )
-        self.dispatcher = Dispatcher(self.node, options.serving.request)
+        self.metrics = NodeMetrics()
+        self.dispatcher = Dispatcher(self.node, options.serving.request, self._observed)
+        self._pages = pages
         self.connections: dict[Connection, None] = {}
         self.places: tuple[Place, ...] = ()
         self._count = 0
@@ -122,6 +138,7 @@ class Server:
             app.router.add_route("*", path, self._handler(chain))
         if chains.get("/", 0) is RELAY:
             app.router.add_get("/metrics", self._metrics)
+            app.router.add_get("/explorer", self._explorer)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
         await runner.setup()
         runners.append(runner)
@@ -129,14 +146,18 @@ class Server:
         try:
             await site.start()
         except OSError as error:
-            raise CannotListen(
-                f"cannot listen on {self.options.host} port {port}: {error.strerror or error}"
-            ) from error
+            why = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror
+            raise CannotListen(f"cannot listen on {self.options.host} port {port}: {why}") from None
         bound: int = runner.addresses[0][1]
         return bound
 
     def _announce(self, advance: Advance) -> None:
+        self.metrics.noted(advance)
         self.node.announce(advance)
+
+    def _observed(self, method: str) -> Callable[[bool], None]:
+        began = time.perf_counter()
+        return lambda failed: self.metrics.called(method, time.perf_counter() - began, failed=failed)
 
     def _reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
         self.node.reject(chain, extrinsics)
@@ -213,10 +234,19 @@ class Server:
         return socket
 
     async def _page(self, _request: web.Request, chain: Chain) -> web.Response:
-        return web.Response(text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n")
+        if self._pages is None:
+            return web.Response(text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n")
+        return web.Response(text=self._pages.live(), content_type="text/html", charset="utf-8")
+
+    async def _explorer(self, request: web.Request) -> web.Response:
+        if self._pages is None or not host_allowed(request.headers.get("Host"), self.options):
+            return web.Response(status=404 if self._pages is None else 403)
+        pages, network, moments = self._pages, self.live.network, self.timeline.moments()
+        text = await asyncio.to_thread(lambda: pages.explore(network, moments))
+        return web.Response(text=text, content_type="text/html", charset="utf-8")
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(text="")
+        return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
 
 
 def _too_big(most: int) -> web.Response:

@@ -1,0 +1,48 @@
+"""The page of a running node: what happens, live; and its kept blocks as the page of a run, drawn when asked."""
+
+from collections.abc import Sequence
+
+from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.explorer.svg import asset
+from pubsub_emulator.explorer.words import scenario_names
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.primitives.types import ParaBlockNumber, Slot
+
+DRAWN = 200
+"""Relay blocks on one page, the newest."""
+
+
+class LivePage:
+    """Draws pages of one node's network."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+
+    def live(self) -> str:
+        """The page that shows blocks, candidates and deliveries as they come; it asks for nothing from elsewhere."""
+        return asset("live.html")
+
+    def explore(self, network: Network, moments: Sequence[Moment]) -> str:
+        """The page of the newest moments, ascending; the first is where it starts and is not drawn."""
+        kept = moments[-DRAWN - 1 :]
+        recorder = Recorder(scenario_names(self._scenario), network.relay)
+        start = kept[0]
+        for chain, block in start.heads.items():
+            if chain is RELAY:
+                continue
+            keys = tuple(each.key for each in network.parachain(chain).collators)
+            recorder.authorities(AuthorityRecord(chain, ParaBlockNumber(block.number + 1), keys))
+            recorder.checkpoint(CheckpointRecord(chain, 0, block.header, block.state))
+            if network.parachain(chain).known_subscriptions:
+                recorder.chains[chain].subscribes = True
+        for moment in kept[1:]:
+            header = moment.relay.header
+            slot = max((record.slot_now for record in moment.records), default=Slot(0))
+            recorder.relay_block(RelayRecord(moment.number, moment.relay.hash, header.state_root, slot))
+            for record in moment.records:
+                recorder.candidate(record)
+        return write_page(recorder, self._scenario.name, self._scenario.description)

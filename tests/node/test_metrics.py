@@ -1,0 +1,86 @@
+"""`/metrics` and the pages: they say what the RPC says (ND-26, ND-27)."""
+
+import re
+
+from node_support import Running, serving, story
+
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.explorer.live import LivePage
+
+
+async def metrics(node: Running) -> dict[str, float]:
+    async with node.http.get(node.http_url() + "metrics") as response:
+        assert response.content_type == "text/plain"
+        text = await response.text()
+    names = set()
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split()
+            assert kind in {"counter", "gauge", "histogram"}
+            assert name not in names
+            names.add(name)
+        else:
+            series, _, value = line.rpartition(" ")
+            assert re.fullmatch(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})?', series), line
+            found[series] = float(value)
+    return found
+
+
+@story
+async def test_metrics_agree_with_what_the_methods_say() -> None:
+    async with serving(finality=1) as node:
+        client = await node.connect()
+        await client.call("pubsub_cheat", 2000, ["omit-node"])
+        await node.step(5)
+        await client.call("pubsub_publish", 1000, "short-lived", "0x01", 1)
+        await node.step(2)
+        found = await metrics(node)
+        publishers = (await client.call("pubsub_publishers"))["publishers"]
+        assert found['pubsub_keys_total{publisher="1000"}'] == publishers[0]["keys"]
+        assert found['pubsub_stored_bytes{publisher="1000"}'] == publishers[0]["bytes"]
+        assert found['pubsub_published_total{publisher="1000"}'] == 5
+        best = await client.call("chain_getHeader")
+        assert found['substrate_block_height{chain="relay",status="best"}'] == int(best["number"], 16)
+        assert found['substrate_block_height{chain="relay",status="finalized"}'] == int(best["number"], 16) - 1
+        assert found['pubsub_verdicts_total{chain="2000",reason="OmittedBelowBudget"}'] >= 1
+        assert found['pubsub_delivery_blocks_count{chain="2000"}'] == 4
+        assert found['pubsub_delivery_blocks_bucket{chain="2000",le="+Inf"}'] == 4
+        assert found['substrate_ready_transactions_number{chain="1000"}'] == 0
+        assert found['substrate_rpc_calls_time_count{method="pubsub_cheat"}'] == 1
+        ledgers = [
+            record.outcome.ledger
+            for moment in node.server.timeline.moments()
+            for record in moment.records
+            if record.chain == 2000 and record.outcome is not None
+        ]
+        assert found['pubsub_budget_bytes{chain="2000",reason="used"}'] == sum(each.used for each in ledgers)
+        assert found['pubsub_proof_bytes{chain="2000",reason="static"}'] == sum(each.static_bytes for each in ledgers)
+        key = (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"][0]["key"]
+        assert not any(key[2:] in series for series in found)
+
+
+@story
+async def test_an_unknown_method_makes_no_series_of_its_own() -> None:
+    async with serving() as node:
+        for at in range(3):
+            await node.post({"jsonrpc": "2.0", "id": 1, "method": f"made_up_{at}"})
+        found = await metrics(node)
+        assert found['substrate_rpc_calls_time_count{method="unknown"}'] == 3
+        assert not any("made_up" in series for series in found)
+
+
+@story
+async def test_kept_blocks_are_drawn_when_asked_and_a_rewind_shows() -> None:
+    async with serving(history=8) as node:
+        node.server._pages = LivePage(load_bundled("node"))
+        await node.step(12)
+        await node.server.producer.rewind(node.server.timeline.moments()[-2])
+        await node.step()
+        async with node.http.get(node.http_url() + "explorer") as response:
+            page = await response.text()
+        assert page.count("<script") > 3
+        async with node.http.get(node.http_url()) as response:
+            assert "http" not in re.sub(r"\^http", "", await response.text())
+        async with node.http.get(node.http_url() + "explorer", headers={"Host": "evil.example"}) as response:
+            assert response.status == 403
