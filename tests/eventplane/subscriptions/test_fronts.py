@@ -374,3 +374,29 @@ async def _refusals(channel: grpc.aio.Channel) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await stream(pb.StreamRequest(token="x" * 9)).read()
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_gets_everything_later(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True})
+        host, port = http.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port), limit=1_000)
+        writer.write(f"GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        quick = asyncio.create_task(http.events(token, 3_000))
+        await asyncio.sleep(0.3)
+        for number in range(2, 32):
+            wide = [("Test.Wide", {"n": at, "text": "x" * 2_000}) for at in range(100)]
+            await asyncio.to_thread(sqlite_log.append, [make_block(number, wide)])
+            assert http.service.waiting_rows <= 2 * 50
+        assert numbers(await quick) == list(range(2, 3_002))
+        slow: list[int] = []
+        text = b""
+        while len(slow) < 3_000:
+            text += await reader.read(65_536)
+            *lines, text = text.split(b"\n")
+            slow += [json.loads(line[6:])["seq"] for line in lines if line.startswith(b"data: ")]
+        assert slow == list(range(2, 3_002))
+        writer.close()
+
+    sqlite_log.append([counted(1, 1)])
+    run(sqlite_log, story, Limits(heartbeat_seconds=0.1, bound=50))
