@@ -235,6 +235,7 @@ def _trouble(story: Story, draws: Draws) -> None:
         who = draws.choice(brokers)
         story.dead[who] = None
         story.paused.pop(who, None)
+        story.upgrading.pop(who, None)
         network.uninstall(who)
     if plan.upgrades and draws.one_in(40):
         who = draws.choice([*brokers, *story.steady, *story.publishers.values()])
