@@ -14,9 +14,9 @@
             self.data.append((event.namespace, plain(event.data)))
 
 An app registers itself when it is installed. `on_event` is called once for each event, in order, in an execution of
-its own: a `Trap` undoes it and nothing else. `data` is kept over upgrades and restored after a trap; it may hold None,
-bools, integers, text, bytes, tuples, lists, dicts and sets. What is emitted in an execution that traps is not
-published.
+its own: a `Trap`, or any other exception, undoes it and nothing else. `data` is kept over upgrades and restored after
+a trap; it may hold None, bools, integers, text, bytes, tuples, lists, dicts and sets. What is emitted in an execution that
+traps is not published.
 """
 
 from collections.abc import Mapping
@@ -94,11 +94,19 @@ class App(RoleCanister):
     # What authors call
 
     def emit(self, ctx: Context, namespace: str, data: Any, headers: Pairs = (), *, number: int | None = None) -> None:
-        """Publish plain data or an ICRC16 value when this execution ends well. Raises `Icrc72Error`."""
-        del ctx
-        if self.publisher is None or namespace not in self.publisher.state.mine:
+        """Publish plain data or an ICRC16 value when this execution ends well.
+
+        Raises `Icrc72Error` for a namespace that the app does not have, data over 1 MiB and a `number` that is not
+        above all former ones.
+        """
+        if self.publisher is None:
             raise Icrc72Error(f"{namespace!r} is no publication of this app")
-        self._emitted.append((namespace, of(data), headers, number))
+        value = of(data)
+        self.publisher.check(ctx, namespace, value, headers)
+        last = max((each[3] or 0 for each in self._emitted if each[0] == namespace), default=0)
+        if number is not None and number <= max(last, self.publisher.state.mine[namespace].last):
+            raise Icrc72Error(f"event {number} of {namespace} does not come after all former ones")
+        self._emitted.append((namespace, value, headers, number))
 
     # How it works
 
@@ -110,15 +118,18 @@ class App(RoleCanister):
         before = deepcopy(self.data)
         try:
             self.on_call(ctx, method, arg)
-        except Trap:
+        except Exception as error:
             self.restore_data(before)
-            raise
+            raise _trap(error) from error
         self._publish(ctx)
         self.rearm(ctx)
 
     def handle(self, ctx: Context, event: EventNotification) -> None:
         """Let the author handle an event, and publish what was emitted."""
-        self.on_event(ctx, event)
+        try:
+            self.on_event(ctx, event)
+        except Exception as error:
+            raise _trap(error) from error
         self._publish(ctx)
 
     def flush(self, ctx: Context) -> None:
@@ -179,6 +190,11 @@ class _Own:
 
     def resume(self, state: Any) -> None:
         self._app.data = state
+
+
+def _trap(error: Exception) -> Trap:
+    """Whatever an author's code raises is a trap: its execution is undone, and nobody else notices."""
+    return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 
 def _pairs(configs: Mapping[str, Config]) -> dict[str, Pairs]:

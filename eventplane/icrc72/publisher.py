@@ -195,19 +195,24 @@ class Publisher:
         `number` gives the event an id of one's own, above all former ones. Raises `TooLarge` over 1 MiB and
         `Icrc72Error` for a namespace that this publisher does not have.
         """
-        mine = self.state.mine.get(namespace)
-        if mine is None:
-            raise Icrc72Error(f"{namespace!r} is no publication of this publisher")
+        mine = self.check(ctx, namespace, data, headers)
         if number is not None and number <= mine.last:
             raise Icrc72Error(f"event {number} does not come after event {mine.last}")
-        trial = Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
-        size = type_codec("broadcaster", "Event").size(trial)
-        if size > self.settings.event_bytes:
-            raise TooLarge(f"an event has at most {self.settings.event_bytes} bytes, not {size}")
         if mine.creator is None:
             mine.waiting.append((data, headers, number, ctx.time, ctx.now))
         else:
             self._log(mine, ctx.me, (data, headers, number, ctx.time, ctx.now))
+
+    def check(self, ctx: Context, namespace: str, data: Variant, headers: Pairs) -> Mine:
+        """The publication under which an event would be made. Raises as `emit` does, and `CandidError` for bad data."""
+        mine = self.state.mine.get(namespace)
+        if mine is None:
+            raise Icrc72Error(f"{namespace!r} is no publication of this publisher")
+        trial = Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
+        size = type_codec("broadcaster", "Event").size(trial)
+        if size > self.settings.event_bytes:
+            raise TooLarge(f"an event has at most {self.settings.event_bytes} bytes, not {size}")
+        return mine
 
     def add_publication(self, ctx: Context, namespace: str, config: Pairs = ()) -> None:
         """Have another publication; its events wait until it is registered."""
