@@ -15,8 +15,8 @@
 
 An app registers itself when it is installed. `on_event` is called once for each event, in order, in an execution of
 its own: a `Trap`, or any other exception, undoes it and nothing else. `data` is kept over upgrades and restored after
-a trap; it may hold None, bools, integers, text, bytes, tuples, lists, dicts and sets. What is emitted in an execution that
-traps is not published.
+a trap; it may hold None, bools, integers, text, bytes, tuples, lists, dicts and sets. What is emitted in an execution
+that traps is not published.
 """
 
 from collections.abc import Mapping
