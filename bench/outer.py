@@ -16,6 +16,7 @@ from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
+    Observer,
     RelayRecord,
     SubscriptionRecord,
 )
@@ -28,7 +29,7 @@ KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(64))
 Record = AuthorityRecord | BlockRecord | CheckpointRecord | RelayRecord | SubscriptionRecord
 
 
-class Tape:
+class Tape(Observer):
     """An observer that keeps what it is told, and can tell it again."""
 
     def __init__(self) -> None:

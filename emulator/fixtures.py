@@ -15,11 +15,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
-    RelayRecord,
-    SubscriptionRecord,
+    Observer,
 )
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -303,7 +301,7 @@ def replay_fixture(fixture: Fixture) -> list[str]:
     ]
 
 
-class FixtureMaker:
+class FixtureMaker(Observer):
     """An observer that keeps the head of every chain and turns chosen candidates into fixtures.
 
     It keeps at most `per_kind` fixtures of each kind: a verdict and strategy, or what an accepted block showed.
@@ -316,15 +314,6 @@ class FixtureMaker:
         self._per_kind = per_kind
         self._seen: dict[str, int] = {}
         self._heads: dict[ParaId, tuple[Header, State]] = {}
-
-    def relay_block(self, record: RelayRecord) -> None:
-        """Relay blocks are known from the candidates that name them."""
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Authorities stand in the pre-state."""
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Subscriptions stand in the pre-state."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """The first checkpoint of a chain is its genesis."""

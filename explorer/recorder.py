@@ -14,6 +14,7 @@ from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
+    Observer,
     RelayRecord,
     SubscriptionRecord,
 )
@@ -79,7 +80,7 @@ class Table:
         return self.numbers.setdefault(thing, len(self.numbers))
 
 
-class Recorder:
+class Recorder(Observer):
     """An observer; `relay`, where it is given, tells what happened in each relay block."""
 
     def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:

@@ -6,11 +6,9 @@ from typing import Final
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
-    RelayRecord,
-    SubscriptionRecord,
+    Observer,
 )
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
 from pubsub_emulator.primitives.hashing import twox_128
@@ -32,22 +30,13 @@ _SYSTEM: Final = twox_128(b"System")
 
 
 @dataclass(slots=True)
-class LastBlocks:
+class LastBlocks(Observer):
     """An observer that remembers each chain's newest candidate and the states around its newest valid block."""
 
     network: Network
     records: dict[ParaId, BlockRecord] = field(default_factory=dict)
     states: dict[ParaId, tuple[State, State]] = field(default_factory=dict)
     numbers: dict[ParaId, int] = field(default_factory=dict)
-
-    def relay_block(self, record: RelayRecord) -> None:
-        """The relay chain keeps its blocks itself."""
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Not shown."""
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Not shown."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """Where a chain stands when it is first observed."""

@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
-    CheckpointRecord,
+    Observer,
     RelayRecord,
     SubscriptionRecord,
 )
@@ -56,7 +55,7 @@ class BadTolerance(PubsubError):
 
 
 @dataclass(slots=True)
-class ProofSizes:
+class ProofSizes(Observer):
     """An observer that adds up what blocks cost: `figures` by a dotted name such as `3000.publishers.1000.value_bytes`.
 
     Bytes of nodes are costs, SCALE length prefix included.
@@ -81,16 +80,10 @@ class ProofSizes:
         """Count it."""
         self.figures["relay_blocks"] = record.number
 
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Nothing to weigh."""
-
     def subscriptions(self, record: SubscriptionRecord) -> None:
         """A parachain that never subscribes proves nothing of publishers, and is left out."""
         if record.items:
             self._subscribers.add(record.chain)
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        """Nothing to weigh."""
 
     def candidate(self, record: BlockRecord) -> None:
         """Weigh a valid block, count a refused one."""

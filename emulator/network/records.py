@@ -4,7 +4,6 @@ An observer is a reader only. Histories, explorers and tests are built on these 
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
 from pubsub_emulator.primitives.header import Header
@@ -92,8 +91,8 @@ class BlockRecord:
         return f"<BlockRecord: chain {self.chain}, block {self.candidate.header.number}, {verdict}, {size} nodes>"
 
 
-class Observer(Protocol):
-    """Whoever wants to know. Called in order, after the fact."""
+class Observer:
+    """Is told of what a network did, in order, afterwards. Each method does nothing until it is overridden."""
 
     def relay_block(self, record: RelayRecord) -> None:
         """A relay block was built."""

@@ -9,18 +9,17 @@ digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero 
 """
 
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
+    Observer,
     RelayRecord,
-    SubscriptionRecord,
 )
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_bytes_list
 from pubsub_emulator.primitives.types import Hash
 
 
-class RunDigest:
+class RunDigest(Observer):
     """An observer that hashes what it is told."""
 
     __slots__ = ("value",)
@@ -34,12 +33,6 @@ class RunDigest:
     def relay_block(self, record: RelayRecord) -> None:
         """Every relay block, genesis included."""
         self._add(0, record.hash, record.storage_root)
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Authorities stand in the state that a checkpoint commits to."""
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Subscriptions stand in the state that a checkpoint commits to."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """The state of a chain where a segment starts."""

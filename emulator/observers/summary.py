@@ -5,11 +5,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
-    CheckpointRecord,
+    Observer,
     RelayRecord,
-    SubscriptionRecord,
 )
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
@@ -60,7 +58,7 @@ class PublisherSummary:
 
 
 @dataclass(slots=True)
-class Summary:
+class Summary(Observer):
     """Everything, by chain; `verdicts` by what was found, `cheats` by (strategy, verdict)."""
 
     relay_blocks: int = 0
@@ -104,15 +102,6 @@ class Summary:
 
     def _publisher(self, para: ParaId) -> PublisherSummary:
         return self.publishers.setdefault(para, PublisherSummary())
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Nothing to count."""
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Nothing to count."""
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        """Nothing to count."""
 
     def candidate(self, record: BlockRecord) -> None:
         """Count a candidate."""

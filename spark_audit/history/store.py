@@ -8,6 +8,7 @@ from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
+    Observer,
     RelayRecord,
     SubscriptionRecord,
 )
@@ -37,7 +38,7 @@ _CODE: Final = b":code"
 _NODES_PER_GROUP: Final = 4096
 
 
-class HistoryWriter:
+class HistoryWriter(Observer):
     """Writes what a network tells into the history at `path`, one commit a segment; use it as a context manager.
 
     A segment is committed when every chain's next checkpoint is there, the last one on leaving. Leaving by an exception

@@ -15,11 +15,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
-    CheckpointRecord,
+    Observer,
     RelayRecord,
-    SubscriptionRecord,
 )
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
@@ -64,7 +62,7 @@ class NetworkTask:
 
 
 @dataclass(slots=True)
-class Tally:
+class Tally(Observer):
     """An observer that counts. Bytes are costs of proof nodes; `strategies` are planted cheats by name."""
 
     candidates: int = 0
@@ -78,15 +76,6 @@ class Tally:
     def relay_block(self, record: RelayRecord) -> None:
         """Every relay block, genesis included."""
         self.relay_blocks = record.number
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Nothing to count."""
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Nothing to count."""
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        """Nothing to count."""
 
     def candidate(self, record: BlockRecord) -> None:
         """One candidate, whatever became of it."""

@@ -12,11 +12,9 @@ from typing import Self
 from pubsub_emulator.emulator.network.block_time import own_timestamp
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
-    CheckpointRecord,
+    Observer,
     RelayRecord,
-    SubscriptionRecord,
 )
 from pubsub_emulator.eventplane.log.follow import put
 from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
@@ -24,7 +22,7 @@ from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
 from pubsub_emulator.eventplane.log.store import Store
 
 
-class NetworkLog:
+class NetworkLog(Observer):
     """Observes `network` and appends to `store` what happens from now on; a context manager that flushes at its end.
 
     A relay block is appended once it is known to be complete: with the next one, or on `flush`.
@@ -76,15 +74,6 @@ class NetworkLog:
         own = own_timestamp(record.outcome.state)
         time = self._relay.time if own is None else own
         self._included.append(ChainBlock(int(record.chain), header.number, bytes(header.hash()), time, events))
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        """No event."""
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """No event: where it is one, the pallet says so."""
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        """No event."""
 
     def _finished(self) -> Block | None:
         if self._relay is None:
