@@ -112,13 +112,16 @@ def _hash(body: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _metadata(body: Mapping[str, Any]) -> tuple[str, ...]:
+def _metadata(body: Mapping[str, Any], *, blank: bool = False) -> tuple[str, ...]:
+    """The metadata; blank strings only where others published them, as public adapters append one."""
     values = body.get("relevantMetadata")
     if not isinstance(values, list) or len(values) > MOST_METADATA:
         raise BadEventError(f"relevantMetadata: a list of at most {MOST_METADATA} strings is needed")
     for value in values:
+        if value == "" and blank:
+            continue
         _text({"relevantMetadata": value}, "relevantMetadata", MOST_METADATUM)
-        if not value.strip():
+        if not value.strip() and not blank:
             raise BadEventError("relevantMetadata: has a blank string")
     return tuple(values)
 
@@ -168,7 +171,7 @@ def _notice(fields: Mapping[str, Any], time: int) -> Notice:
     event = Event(
         _text(fields, "eventType", MOST_TYPE),
         location if isinstance(location, str) else "",
-        _metadata(fields),
+        _metadata(fields, blank=True),
         _hash(fields, _first(fields, "entityIDHash", "entityIdHash", "entityId")),
         _hash(fields, "previousEntityHash"),
         iss,

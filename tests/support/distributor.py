@@ -46,6 +46,7 @@ class Stage:
     inbox: Inbox
     inbox_url: str
     http: aiohttp.ClientSession
+    adapters: dict[str, str] = field(default_factory=dict)
 
     async def ask(self, method: str, path: str, **how: Any) -> tuple[int, Any, Any]:
         async with self.http.request(method, self.url + path, **how) as response:
@@ -83,7 +84,8 @@ async def stage(tmp_path: Path, **more: Any) -> AsyncIterator[Stage]:
         made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
-        yield Stage(made.url, ledgers, inbox, inbox_url, http)
+        urls = {name: str(each["url"]) for name, each in adapters.items()}
+        yield Stage(made.url, ledgers, inbox, inbox_url, http, urls)
 
 
 def free_port() -> int:

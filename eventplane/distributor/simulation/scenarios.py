@@ -303,7 +303,7 @@ def _killed(stage: Stage) -> None:
 
 @scenario(18, "the deed is done, the answer is lost", "30")
 def _answer_lost(stage: Stage) -> None:
-    world = stage.set(Network("a", unique=False), Network("b", unique=False))
+    world = stage.set(Network("a", unique=False, offers=()), Network("b", unique=False))  # no notification tells of it
     world.networks["a"].mute = True
     stage.status(stage.publish(), 201)
     world.run(120_000)

@@ -95,6 +95,13 @@ def test_id22_the_digest_is_blake2_256_of_the_canonical_json() -> None:
     assert EVENT.digest() == hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
 
 
+def test_id1_blank_metadata_is_read_from_others_and_not_taken_from_clients() -> None:
+    body = {**NOTICE.body(), "relevantMetadata": ["sbx", ""]}
+    assert parse_notification(body)[1].event.metadata == ("sbx", "")
+    with pytest.raises(BadEventError, match=r"^relevantMetadata: "):
+        parse_publication({**EVENT.body(), "relevantMetadata": ["sbx", ""]})
+
+
 def test_id1_what_public_adapters_append_to_the_metadata_is_stripped() -> None:
     for appended in ("2020", ""):
         told = NOTICE._replace(event=EVENT._replace(metadata=(*EVENT.metadata, appended)))
