@@ -259,8 +259,79 @@ def _read_evidence(data: bytes) -> str:
     return f"{found.kind} {found.code}"
 
 
+# Canisters
+
+
+def _candid() -> Iterable[bytes]:
+    from pubsub_emulator.eventplane.ic.principal import canister_id
+    from pubsub_emulator.eventplane.icrc72.messages import Event
+    from pubsub_emulator.eventplane.icrc72.services import codec
+    from pubsub_emulator.eventplane.icrc72.values import of
+
+    source = canister_id(0, 7)
+    for data in (7, -3, "text", b"bytes", [1, [2, {"a": None}]], {"map": {"of": [True, 1.5, source]}}):
+        yield codec("icrc72_publish").args.encode((Event(2, 1, 1, "a.b", of(data), source, (("key", of(data)),)),))
+
+
+def _read_candid(data: bytes) -> str:
+    from pubsub_emulator.eventplane.icrc72.services import codec
+
+    (events,) = codec("icrc72_publish").args.decode(data)
+    return f"{min(len(events), 9)} events"
+
+
+def _story_cases() -> Iterable[bytes]:
+    from pubsub_emulator.eventplane.icrc72.campaign import written
+    from pubsub_emulator.eventplane.icrc72.stories import drawn
+
+    for number in range(8):
+        yield json.dumps({**written(drawn(b"fuzz %d" % number)), "rounds": 60, "cheat": -1}).encode()
+    yield json.dumps({**written(drawn(b"fuzz")), "rounds": 10, "cheat": 3}).encode()
+
+
+def _play(data: bytes) -> str:
+    """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
+    from pubsub_emulator.eventplane.icrc72.campaign import play_cheat, play_plan, read
+    from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
+    from pubsub_emulator.eventplane.icrc72.stories import Surprise
+
+    try:
+        case = json.loads(data)
+        cheat = case["cheat"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise Icrc72Error(f"no case: {error}") from error
+    if type(cheat) is int and 0 <= cheat < 1000:
+        missed = play_cheat(cheat)
+        if missed:
+            raise Surprise(missed)
+        return "found"
+    plan = read(case)
+    outcome = play_plan(
+        replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
+    )
+    if outcome.surprise:
+        raise Surprise(outcome.surprise)
+    return f"at rest after {outcome.rounds // 500 * 500} rounds or more"
+
+
 ALL: Final = (
     *TARGETS,
+    Target(
+        "candid",
+        "a Candid message to a broadcaster",
+        _candid,
+        _read_candid,
+        False,
+        ("pubsub_emulator.eventplane.ic.candid",),
+    ),
+    Target(
+        "icrc",
+        "a story of subnets and canisters, played and audited",
+        _story_cases,
+        _play,
+        True,
+        ("pubsub_emulator.eventplane.icrc72",),
+    ),
     Target(
         "session",
         "a session's file, played",
