@@ -239,7 +239,7 @@ class Network:
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
         """Put a call into the next relay block.
 
-        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say: once queued, it would keep every later block
+        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say, values of another type included: once queued, it would keep every later block
         from being built.
         """
         executive = self.relay.runtime.executive
@@ -251,7 +251,10 @@ class Network:
             raise UnknownCall(f"{pallet}::{name} takes {len(info.codecs)} ({takes}), not {len(args)}")
         own = tuple(list(arg) if isinstance(arg, list) else arg for arg in args)  # what is checked is what is queued
         extrinsic = Extrinsic(origin, Call(pallet, name, own))
-        executive.encode_extrinsic(extrinsic)
+        try:
+            executive.encode_extrinsic(extrinsic)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise UnknownCall(f"{pallet}::{name} does not take these arguments: {error}") from error
         self._extrinsics.append(extrinsic)
 
     def offer(self, chain: int | None, extrinsics: Iterable[bytes]) -> None:

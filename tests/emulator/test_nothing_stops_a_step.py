@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig
+from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, UnknownCall
 from pubsub_emulator.emulator.network.parachain import pack, split
 from pubsub_emulator.emulator.network.records import CheckpointRecord, RelayRecord
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
@@ -230,6 +230,24 @@ def test_only_root_makes_system_parachains_ps7() -> None:
     net.call(Signed(nobody), "Registrar", "register", ParaId(2000), b"head")
     net.step(101)
     assert net.relay.runtime.paras.parachains(net.relay.storage()) == [1000, 1600, 2000, 2500]
+
+
+@pytest.mark.parametrize(
+    ("pallet", "name", "args"),
+    [
+        ("ParaInclusion", "enter", ([b"no candidate"],)),
+        ("Configuration", "set_config", ("no configuration", 1)),
+        ("Hrmp", "hrmp_close_channel", (3,)),
+        ("Balances", "force_set_balance", (None, 1)),
+    ],
+)
+def test_values_of_another_type_are_refused_before_they_are_queued(
+    pallet: str, name: str, args: tuple[object, ...]
+) -> None:
+    net = network()
+    with pytest.raises(UnknownCall, match=f"{pallet}::{name} does not take these arguments"):
+        net.call(Root(), pallet, name, *args)
+    net.step(2)
 
 
 def test_an_issuance_that_cannot_be_represented_is_a_failed_call() -> None:
