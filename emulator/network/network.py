@@ -239,8 +239,8 @@ class Network:
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
         """Put a call into the next relay block.
 
-        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say, values of another type included: once queued, it would keep every later block
-        from being built.
+        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say, values of another type included: once queued,
+        it would keep every later block from being built.
         """
         executive = self.relay.runtime.executive
         info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
