@@ -239,7 +239,7 @@ class Network:
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
         """Put a call into the next relay block.
 
-        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say, values of another type included: once queued,
+        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say, values of another type too: once queued,
         it would keep every later block from being built.
         """
         executive = self.relay.runtime.executive
