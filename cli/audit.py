@@ -19,7 +19,7 @@ from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
 from pubsub_emulator.spark_audit.audit.findings import Severity
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, Progress, audit
-from pubsub_emulator.spark_audit.report.words import size
+from pubsub_emulator.spark_audit.report.words import counted, size
 
 MOST_CHAINS = 12
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
@@ -173,4 +173,4 @@ def show_audit(result: AuditResult) -> None:
     if result.quarantined:
         say(f"{result.quarantined} units could not be read: see the table quarantine")
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
-    say(f"{result.candidates:,} candidates, {result.units_judged} units of work judged now{again}")
+    say(f"{result.candidates:,} candidates, {counted(result.units_judged, 'unit')} of work judged now{again}")

@@ -1,4 +1,8 @@
-"""An audit is never quietly wrong: what failed is said, what is senseless is kept apart, nobody honest is accused."""
+"""An audit is never quietly wrong (AU-11, AU-5, AU-7): what failed is said, what is senseless is kept apart.
+
+Nobody honest is accused. And what makes it quick, a pool of processes (AU-14) and chains that fold (AU-16), costs
+nothing of that.
+"""
 
 import json
 from collections.abc import Callable

@@ -165,11 +165,11 @@ def test_nodes_that_nobody_needs_are_reported(tmp_path: Path) -> None:
 
 def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
     def move(row: dict[str, Any], _nodes: list[dict[str, Any]]) -> None:
-        row["relay_root"] = bytes(32)
+        row["relay_root"] = row["relay_parent_root"] = bytes(32)
 
     _tampered(tmp_path / "history", move)
     result = audit(tmp_path / "history", tmp_path / "out", engine="python")
-    assert (result.exit_code, result.codes) == (1, {"UnopenedProof": 1})
+    assert (result.exit_code, result.codes) == (5, {"UnopenedProof": 1}), "no relay header has that root, either"
 
 
 def test_a_node_under_a_wrong_name_is_quarantined(tmp_path: Path) -> None:
