@@ -17,23 +17,18 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import (
-    Candidate,
-    HorizontalMessages,
-    InboundDownwardMessage,
-    Inherent,
-    encode_messages,
-)
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, encode_messages
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
-from pubsub_emulator.runtime.parachain.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.trie import BadNode, ordered_root, read_proof
 
 

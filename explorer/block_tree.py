@@ -10,9 +10,9 @@ from pubsub_emulator.explorer.words import Names, static_labels
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
-from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
 
 
 def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None) -> list[Drawn]:

@@ -22,6 +22,12 @@ from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import (
+    ZERO_HEAD,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    message_chain,
+)
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MIN_BUDGET,
@@ -31,16 +37,10 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     integrity_test,
     merge_subscriptions,
 )
-from pubsub_emulator.runtime.parachain.block import (
-    InboundDownwardMessage,
-    InboundHrmpMessage,
-    Inherent,
-    message_chain,
-)
+from pubsub_emulator.runtime.parachain.block import Inherent
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
-from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES
 from pubsub_emulator.trie import Trie
 
 PARA = ParaId(3000)
@@ -247,7 +247,7 @@ class World:
 
     def _send(self, queue: int, data: bytes) -> None:
         self.queues.setdefault(queue, []).append((self.number, data))
-        head = self.heads.get(queue, NO_MESSAGES)
+        head = self.heads.get(queue, ZERO_HEAD)
         self.heads[queue] = message_chain(head, ((self.number, data),))
 
     def _order(self) -> bytes:

@@ -14,12 +14,13 @@ from pubsub_emulator.primitives.ed25519 import public_key, verify
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_chain
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict, encode_messages, message_chain
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict, encode_messages
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from pubsub_emulator.runtime.parachain.signed_body import BadBody
-from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
@@ -124,7 +125,7 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
         # A queue that was made anew since then starts from nothing, with messages that are newer than all before.
         sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
         newer = last is not None and last < min(sent_at)
-        starts = (before, NO_MESSAGES) if newer else (before,)
+        starts = (before, ZERO_HEAD) if newer else (before,)
         return any(message_chain(start, messages) == head for start in starts)
 
     downward = tuple((m.sent_at, m.msg) for m in inherent.downward)
@@ -132,7 +133,7 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
         leads(LAST_DMQ_MQC_HEAD.get(situation.storage), downward, statics.dmq_head)
         and all(sender in statics.hrmp_heads for sender in sent)
         and all(
-            leads(known.get(sender, NO_MESSAGES), sent.get(sender, ()), head)
+            leads(known.get(sender, ZERO_HEAD), sent.get(sender, ()), head)
             for sender, head in statics.hrmp_heads.items()
         )
     )

@@ -8,17 +8,12 @@ from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import (
-    Candidate,
-    HorizontalMessages,
-    InboundDownwardMessage,
-    Inherent,
-    encode_messages,
-)
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, encode_messages
 from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody

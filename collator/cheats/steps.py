@@ -16,14 +16,8 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal, turn_of
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.parachain.block import (
-    MAX_CANDIDATE_BYTES,
-    Candidate,
-    InboundDownwardMessage,
-    InboundHrmpMessage,
-    Inherent,
-    encode_messages,
-)
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent, encode_messages
 from pubsub_emulator.trie import ordered_root
 
 Message = tuple[int, bytes]

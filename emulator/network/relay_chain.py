@@ -11,8 +11,8 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.parachain.block import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate

@@ -18,16 +18,14 @@ from pubsub_emulator.emulator.scenario.seeded import Stream, secret
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.dispatch import DispatchError
-from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
-from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain.block import (
-    Candidate,
+from pubsub_emulator.runtime.framework.message_chains import (
     HorizontalMessages,
     InboundDownwardMessage,
-    InvalidBlock,
-    Verdict,
+    OutboundHrmpMessage,
 )
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments

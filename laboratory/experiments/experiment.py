@@ -24,12 +24,11 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, InboundDownwardMessage, message_chain
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, message_chain
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES
 
 T = TypeVar("T")
 
@@ -210,7 +209,7 @@ class _World:
         self.latencies: list[int] = []
         self.number = 1
         self.inbox: tuple[InboundDownwardMessage, ...] = ()
-        self.dmq_head = NO_MESSAGES
+        self.dmq_head = ZERO_HEAD
         paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
         self.unsubscribed = {para: self._keys(para, workload.keys, workload.others) for para in paras}

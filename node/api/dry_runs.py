@@ -25,9 +25,9 @@ from pubsub_emulator.runtime.framework.dispatch import (
     dispatch_result,
     encode_weight,
 )
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
 from pubsub_emulator.runtime.relay.dmp import QUEUES
 from pubsub_emulator.xcm import Location, Parachain, Publish
 from pubsub_emulator.xcm.location import PARENT

@@ -14,10 +14,29 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Codec, compact_len
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage
 
 ZERO_HEAD: Final = Hash(bytes(32))
 """The head of an empty chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboundDownwardMessage:
+    """A message from the relay chain, with the relay block that sent it."""
+
+    sent_at: RelayBlockNumber
+    msg: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InboundHrmpMessage:
+    """A message from another parachain, with the relay block that took it."""
+
+    sent_at: RelayBlockNumber
+    data: bytes
+
+
+HorizontalMessages = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
+"""Messages by sender, senders ascending."""
 
 para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
 relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
@@ -60,17 +79,10 @@ def chain_head(head: Hash, sent_at: RelayBlockNumber, message: bytes) -> Hash:
     return blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
 
 
-def downward_head(head: Hash, messages: Iterable[InboundDownwardMessage]) -> Hash:
-    """The head after these downward messages."""
-    for message in messages:
-        head = chain_head(head, message.sent_at, message.msg)
-    return head
-
-
-def horizontal_head(head: Hash, messages: Iterable[InboundHrmpMessage]) -> Hash:
-    """The head after these messages of one channel."""
-    for message in messages:
-        head = chain_head(head, message.sent_at, message.data)
+def message_chain(head: Hash, messages: Iterable[tuple[RelayBlockNumber, bytes]]) -> Hash:
+    """The head after `messages`, each with the relay block that sent it."""
+    for sent_at, message in messages:
+        head = chain_head(head, sent_at, message)
     return head
 
 

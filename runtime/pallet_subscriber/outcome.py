@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import StaleRows
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, MissingNode
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
-from pubsub_emulator.runtime.parachain.static_keys import StaticValues
 
 
 class RootCall(NamedTuple):

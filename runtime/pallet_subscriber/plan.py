@@ -27,6 +27,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, node_cost, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.static_keys import read_static_keys
 from pubsub_emulator.runtime.pallet_subscriber.cache import leaf_reference, open_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import stale_rows
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
@@ -34,7 +35,6 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, Disab
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan, RootCall
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
-from pubsub_emulator.runtime.parachain.static_keys import read_static_keys
 from pubsub_emulator.trie import BadNode
 from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent

@@ -18,33 +18,18 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes_list, encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import (
+    HorizontalMessages,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    message_chain,
+)
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
 from pubsub_emulator.trie import ordered_root
-
-
-@dataclass(frozen=True, slots=True)
-class InboundDownwardMessage:
-    """A message from the relay chain, with the relay block that sent it."""
-
-    sent_at: RelayBlockNumber
-    msg: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class InboundHrmpMessage:
-    """A message from another parachain, with the relay block that took it."""
-
-    sent_at: RelayBlockNumber
-    data: bytes
-
-
-HorizontalMessages = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
-"""Messages by sender, senders ascending."""
 
 _message = scale.pair(scale.u32, scale.bytes_)
 _downward: Final[Codec[list[tuple[int, bytes]]]] = scale.vec(_message)
@@ -253,10 +238,3 @@ def queue_head(
 
 
 _EMPTY_CHAIN: Final = Hash(bytes(32))
-
-
-def message_chain(head: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...]) -> Hash:
-    """A queue chain's head after `messages`: each link is blake2_256(head ++ u32 sent_at ++ blake2_256(message))."""
-    for sent_at, message in messages:
-        head = blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
-    return head

@@ -17,7 +17,14 @@ from pubsub_emulator.runtime.accounts.definitions import (
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.definitions import Constant, Item, PalletDefinition, RuntimeVersion, constant
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, dispatchable, encode_weight, weight_info
-from pubsub_emulator.runtime.framework.message_chains import downward_message, hrmp_message, para_id, relay_number
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    downward_message,
+    hrmp_message,
+    para_id,
+    relay_number,
+)
 from pubsub_emulator.runtime.framework.origin import Origin
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -29,7 +36,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, Cac
 from pubsub_emulator.runtime.pallet_subscriber.errors import Error as SubscriberError
 from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
 from pubsub_emulator.runtime.parachain import genesis
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage
 
 MAX_WEIGHT: Final = Weight(1_500_000_000_000, MAX_EXTRINSICS)
 """What the signed extrinsics of one block may weigh."""

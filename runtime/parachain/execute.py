@@ -11,6 +11,8 @@ from pubsub_emulator.runtime.accounts.publisher import Published, published
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import EventRecord, records
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_chain
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
@@ -18,7 +20,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, Subscrip
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
-from pubsub_emulator.runtime.parachain.block import Inherent, message_chain, queue_head
+from pubsub_emulator.runtime.parachain.block import Inherent, queue_head
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
 from pubsub_emulator.runtime.parachain.ledger import (
@@ -29,7 +31,6 @@ from pubsub_emulator.runtime.parachain.ledger import (
     own_state_bytes,
 )
 from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
-from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) 
     heads = {
         sender: head
         for sender, head in horizontal_heads_after(storage, inherent, statics).items()
-        if sender in statics.hrmp_heads and head != NO_MESSAGES
+        if sender in statics.hrmp_heads and head != ZERO_HEAD
     }
     if heads != before:
         LAST_HRMP_MQC_HEADS.put(storage, heads)
@@ -129,7 +130,7 @@ def horizontal_heads_after(storage: Storage, inherent: Inherent, statics: Static
     for sender, messages in inherent.horizontal:
         sent[sender] = sent.get(sender, ()) + tuple((m.sent_at, m.data) for m in messages)
     for sender in sorted({**heads, **statics.hrmp_heads, **sent}):
-        before, new = heads.get(sender, NO_MESSAGES), sent.get(sender, ())
+        before, new = heads.get(sender, ZERO_HEAD), sent.get(sender, ())
         target = statics.hrmp_heads.get(sender)
         if target is None:
             out[sender] = message_chain(before, new)

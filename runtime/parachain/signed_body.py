@@ -11,12 +11,12 @@ from pubsub_emulator.runtime.accounts.apply import apply_signed
 from pubsub_emulator.runtime.accounts.timestamp import set_now
 from pubsub_emulator.runtime.framework import events
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicSuccess
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.accounts import ParachainRoom, parachain_accounts
-from pubsub_emulator.runtime.parachain.static_keys import StaticValues
 
 MANDATORY: Final = 2
 """The class of inherents."""

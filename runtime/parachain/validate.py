@@ -21,6 +21,8 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestKind, Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
+from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
@@ -44,7 +46,6 @@ from pubsub_emulator.runtime.parachain.execute import (
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
-from pubsub_emulator.runtime.parachain.static_keys import NO_MESSAGES, StaticValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticVal
         detail = f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     for sender, target in statics.hrmp_heads.items():
-        mine = heads.get(sender, NO_MESSAGES)
+        mine = heads.get(sender, ZERO_HEAD)
         if mine != target:
             detail = f"messages from {sender} hash to {mine.hex()}, the channel's head is {target.hex()}"
             out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (mine, target)))

@@ -14,6 +14,7 @@ from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, State
 from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
+    InboundDownwardMessage,
     MessageBounds,
     chain_head,
     downward_message,
@@ -22,7 +23,6 @@ from pubsub_emulator.runtime.framework.message_chains import (
 )
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import hash_codec
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
 PALLET: Final = "Dmp"

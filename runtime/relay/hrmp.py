@@ -27,6 +27,7 @@ from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
 from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
+    InboundHrmpMessage,
     MessageBounds,
     OutboundHrmpMessage,
     chain_head,
@@ -37,7 +38,6 @@ from pubsub_emulator.runtime.framework.message_chains import (
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import hash_codec
-from pubsub_emulator.runtime.parachain.block import InboundHrmpMessage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
 PALLET: Final = "Hrmp"

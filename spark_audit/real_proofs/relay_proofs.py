@@ -19,7 +19,8 @@ from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit

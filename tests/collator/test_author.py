@@ -15,7 +15,8 @@ from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.parachain.block import Candidate, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
+from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 

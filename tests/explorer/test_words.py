@@ -5,8 +5,8 @@ from pubsub_emulator.explorer.words import VERDICTS, Names, execution_words, pre
 from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data
 from pubsub_emulator.primitives.storage_keys import hrmp_channel
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.parachain.block import Verdict
-from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
 
 
 def test_every_verdict_is_explained() -> None:

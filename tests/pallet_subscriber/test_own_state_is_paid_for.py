@@ -16,13 +16,13 @@ from support.world import ME, Chain, Entries, Relay, each_policy, entry, filled,
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OWN_STATE_BOUND, OwnState
 from pubsub_emulator.runtime.parachain import governance
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.ledger import Ledger
 

@@ -11,9 +11,9 @@ from support.world import ME, PLENTY, Relay, Subscriber, each_policy, entry, mak
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import layout_of
-from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
 
 PARAS = (1000, 1001, 2000, 2001)
 

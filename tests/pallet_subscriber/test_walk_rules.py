@@ -7,9 +7,9 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import publisher_root_key
 from pubsub_emulator.primitives.storage_keys import hrmp_ingress_channel_index
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
-from pubsub_emulator.runtime.parachain.static_keys import fixed_keys
 from pubsub_emulator.trie import Trie, read_proof
 
 

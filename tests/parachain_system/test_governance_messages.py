@@ -11,6 +11,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.events import EventRecord
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -21,7 +22,6 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
     RedeliveryRequested,
 )
 from pubsub_emulator.runtime.parachain import governance
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
 

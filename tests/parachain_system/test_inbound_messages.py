@@ -9,16 +9,9 @@ from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, message_chain
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.parachain.block import (
-    Candidate,
-    InboundDownwardMessage,
-    InboundHrmpMessage,
-    InvalidBlock,
-    Verdict,
-    encode_messages,
-    message_chain,
-)
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict, encode_messages
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 KEYS = numbered(3)

@@ -14,10 +14,11 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, DigestKind, aura_seal
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
-from pubsub_emulator.runtime.parachain.block import Candidate, InboundDownwardMessage, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 KEYS = numbered(12)

@@ -1,6 +1,6 @@
 """Downward and horizontal messages: hash chains, acknowledgement, and bounds a parachain can always meet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,24 +10,33 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, DispatchError, ModuleError, with_storage_layer
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
     MessageBounds,
     OutboundHrmpMessage,
-    downward_head,
-    horizontal_head,
+    message_chain,
 )
 from pubsub_emulator.runtime.framework.origin import Parachain, Root
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.parachain.block import InboundDownwardMessage, InboundHrmpMessage, encode_messages
+from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.relay import dmp, hrmp
 from pubsub_emulator.runtime.relay.dmp import Dmp
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp, HrmpChannelId
 
 A, B, C = ParaId(1000), ParaId(2000), ParaId(2001)
+
+
+def downward_head(head: Hash, messages: Iterable[InboundDownwardMessage]) -> Hash:
+    return message_chain(head, ((message.sent_at, message.msg) for message in messages))
+
+
+def horizontal_head(head: Hash, messages: Iterable[InboundHrmpMessage]) -> Hash:
+    return message_chain(head, ((message.sent_at, message.data) for message in messages))
 
 
 def at(number: int) -> RelayBlockNumber:

@@ -15,6 +15,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlock
 from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.framework.dispatch import dispatch as dispatch_call
 from pubsub_emulator.runtime.framework.events import Event, events
+from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
 from pubsub_emulator.runtime.framework.origin import Origin, Root
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
@@ -27,13 +28,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain import governance
-from pubsub_emulator.runtime.parachain.block import (
-    Candidate,
-    HorizontalMessages,
-    InboundDownwardMessage,
-    Inherent,
-    encode_messages,
-)
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, encode_messages
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block

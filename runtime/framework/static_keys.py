@@ -7,9 +7,7 @@ from typing import Final
 from pubsub_emulator.primitives import scale, storage_keys
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
-
-NO_MESSAGES: Final = Hash(bytes(32))
-"""Head of a message queue chain that no message has entered."""
+from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
 
 _para_ids = scale.vec(scale.u32)
 _mqc_head = scale.option(scale.fixed(32))
@@ -25,7 +23,7 @@ class StaticValues:
     """What stands under the static keys, none where proven absent, and the heads that messages must hash to."""
 
     values: dict[bytes, bytes | None] = field(default_factory=dict)
-    dmq_head: Hash = NO_MESSAGES
+    dmq_head: Hash = ZERO_HEAD
     hrmp_heads: dict[ParaId, Hash] = field(default_factory=dict)
 
 
@@ -70,14 +68,14 @@ def _decode_para_ids(value: bytes | None) -> list[ParaId]:
 
 
 def _hash(value: bytes | None) -> Hash:
-    return NO_MESSAGES if value is None or len(value) != len(NO_MESSAGES) else Hash(value)
+    return ZERO_HEAD if value is None or len(value) != len(ZERO_HEAD) else Hash(value)
 
 
 def _channel_head(channel: bytes | None) -> Hash:
     if channel is None or len(channel) <= _BEFORE_MQC_HEAD + _AFTER_MQC_HEAD:
-        return NO_MESSAGES
+        return ZERO_HEAD
     try:
         head = _mqc_head.decode(channel[_BEFORE_MQC_HEAD:-_AFTER_MQC_HEAD])
     except ScaleError:
-        return NO_MESSAGES
-    return NO_MESSAGES if head is None else Hash(head)
+        return ZERO_HEAD
+    return ZERO_HEAD if head is None else Hash(head)
