@@ -237,7 +237,7 @@ class Executive:
         ):
             raise ExhaustsResources(f"{call.pallet}::{call.name} does not fit into this block")
         system.note_extrinsic(storage, index)
-        if isinstance(origin, Signed):
+        if isinstance(origin, Signed) and self._signed is None:  # with signatures, only what is signed counts
             system.inc_nonce(storage, origin.account)
         outcome = dispatch(pallet, storage, origin, call)
         self._use(storage, normal=outcome.info.weight)

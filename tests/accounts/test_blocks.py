@@ -295,6 +295,17 @@ def test_nd11_other_destinations_are_unreachable() -> None:
     assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 0, 0, 0, 0))  # type: ignore[attr-defined]
 
 
+def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing() -> None:
+    net = fresh()
+    before = system.account(storage_of(net, None), ALICE.account)
+    net.call(Signed(ALICE.account), "System", "remark", b"mine")
+    net.offer(None, [signed(net, None, transfer(net, None), BOB)])
+    [step] = net.step()
+    assert len(step.block.extrinsics) == 3
+    assert step.block.extrinsics[1].endswith(b"\x00\x00\x10mine")
+    assert system.account(storage_of(net, None), ALICE.account) == before
+
+
 # Parachain blocks
 
 
