@@ -18,7 +18,7 @@ from typing import Any, Final
 HERE: Final = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures what stands there
 
-from bench import canisters, chains, events, outer, peer, tries  # noqa: E402  # after the path
+from bench import canisters, chains, events, node, outer, peer, tries  # noqa: E402  # after the path
 from bench.measure import PURE, Result  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
@@ -32,7 +32,13 @@ def build() -> str:
 def measured(only: list[str], *, quick: bool, peers: bool) -> Iterator[Result]:
     """Every line whose name contains one of `only`, or all of them."""
     for race in chain(
-        tries.races(), chains.races(), outer.history(), events.races(), canisters.races(), peer.races() if peers else ()
+        tries.races(),
+        chains.races(),
+        outer.history(),
+        events.races(),
+        node.races(),
+        canisters.races(),
+        peer.races() if peers else (),
     ):
         if not only or any(part in race.name for part in only):
             yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()

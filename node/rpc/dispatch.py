@@ -9,6 +9,7 @@ from inspect import isawaitable
 from typing import Any, Final, NamedTuple, NoReturn
 
 from pubsub_emulator.node.chain.block import Chain
+from pubsub_emulator.node.rpc.encode import Written
 from pubsub_emulator.node.rpc.errors import (
     ANSWER_TOO_BIG,
     BATCH_ANSWER_TOO_BIG,
@@ -151,7 +152,8 @@ class Dispatcher:
         return self._answer(shown, result, call)
 
     def _answer(self, shown: str, result: Any, call: Call) -> Answer:
-        text = f'{{"jsonrpc":"2.0","id":{shown},"result":{compact(result)}}}'
+        written = result if type(result) is Written else compact(result)
+        text = f'{{"jsonrpc":"2.0","id":{shown},"result":{written}}}'
         if len(text) > self._limits.bytes:
             error = RpcError(ANSWER_TOO_BIG, "Response is too big", f"Exceeded max limit of {self._limits.bytes}")
             return Answer(_failure(shown, error), call.opened)

@@ -1,5 +1,6 @@
 """Headers, blocks and bytes as a Substrate node writes them in JSON; hexadecimal digits are in lower case."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pubsub_emulator.node.chain.block import Block
@@ -33,6 +34,19 @@ def block_json(block: Block) -> dict[str, Any]:
     """A block as `chain_getBlock` gives it."""
     extrinsics = [hexed(extrinsic) for extrinsic in block.body]
     return {"block": {"header": header_json(block.header), "extrinsics": extrinsics}, "justifications": None}
+
+
+class Written(str):
+    """A result that is JSON already: long hexadecimal digits need no search for what to escape."""
+
+    __slots__ = ()
+
+
+def proof_text(block: Block, nodes: Iterable[bytes]) -> Written:
+    """A read proof."""
+    listed = '","0x'.join([node.hex() for node in nodes])
+    shown = f'["0x{listed}"]' if listed else "[]"
+    return Written(f'{{"at":"{hexed(block.hash)}","proof":{shown}}}')
 
 
 def header_text(advance: Advance, block: Block) -> str:

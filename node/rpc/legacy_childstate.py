@@ -3,7 +3,7 @@
 from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
+from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
 from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, check_count
 from pubsub_emulator.node.rpc.method import Call, Json, Methods
@@ -91,4 +91,4 @@ def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes 
     block = call.block(at)
     nodes: dict[Hash, bytes] = {}
     block.state.prove((), {child_key(child): keys}, nodes)
-    return {"at": hexed(block.hash), "proof": [hexed(node) for node in nodes.values()]}
+    return proof_text(block, nodes.values())

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pubsub_emulator.node.api import UnknownFunction
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
-from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
+from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Call, Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, text, u64
@@ -135,7 +135,7 @@ def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     block = call.block(at)
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, {}, nodes)
-    return {"at": hexed(block.hash), "proof": [hexed(node) for node in nodes.values()]}
+    return proof_text(block, nodes.values())
 
 
 # The runtime

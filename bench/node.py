@@ -1,0 +1,221 @@
+"""The node: proofs and steps beside what they rest on, calls beside a server that answers a constant (ND-32, ND-33).
+
+`python -m bench --only node` has the ratios of CPU time. `python -m bench.node` also has the calls: both servers run in
+processes of their own, this one sends 32 requests at a time, and the two take turns.
+"""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any, Final
+
+import aiohttp
+from aiohttp import web
+
+from bench.measure import Race
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.node.chain.block import RELAY
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.rpc.dispatch import Answer
+from pubsub_emulator.node.rpc.legacy_chain import Heads
+from pubsub_emulator.node.rpc.legacy_state import StorageChanges
+from pubsub_emulator.node.rpc.session import Session, Subscription
+from pubsub_emulator.node.server.options import Build, Options
+from pubsub_emulator.node.server.server import Server
+from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import ParaId
+
+PUBLISHER: Final = ParaId(1000)
+PIPELINED: Final = 32
+CALLS: Final = 3200
+TURNS: Final = 7
+
+
+class Sink:
+    """An outlet that counts what it is given."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def event(self, _subscription: Subscription, text: str) -> None:
+        """Count it."""
+        self.sent += len(text)
+
+    def spawn(self, work: Any) -> None:
+        """Nothing is run here."""
+        work.close()
+
+    async def room(self) -> None:
+        """There is always room."""
+
+
+def _server() -> Server:
+    live = LiveNetwork(Simulation(load_bundled("demo"), accounts=True))
+    return Server(live, Options(port=0, dev=True, build=Build.MANUAL))
+
+
+def races() -> Iterator[Race]:
+    """A child read proof, and a step with and without a thousand who listen."""
+    loop = asyncio.new_event_loop()
+    server = _server()
+    for _ in range(12):
+        loop.run_until_complete(server.producer.build())
+    state = server.live.network.relay.state
+    keys = list(state.children[derive_child_key(PUBLISHER)].keys())[:16]
+    child = f"0x{publisher_root_key(PUBLISHER).hex()}"
+    params = [child, [f"0x{key.hex()}" for key in keys]]
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "state_getChildReadProof", "params": params})
+
+    def proof() -> None:
+        for _ in range(20):
+            found = server.dispatcher.handle(request, RELAY, None)
+            if not isinstance(found, Answer):
+                raise TypeError(found)
+
+    def prove() -> None:
+        for _ in range(20):
+            state.prove((), {derive_child_key(PUBLISHER): keys}, {})
+
+    yield Race("node: a child read proof of 16 keys", proof, "State.prove", prove, 9, 1.5)
+    yield Race(
+        "node: a step",
+        lambda: loop.run_until_complete(server.producer.build()),
+        "a step of the simulation",
+        _twin(12),
+        15,
+        1.15,
+    )
+    crowded = _server()
+    for _ in range(12):
+        loop.run_until_complete(crowded.producer.build())
+    session = Session("bench", Sink(), most=2000)
+    for at in range(1000):
+        session.add(StorageChanges(RELAY, [at.to_bytes(4, "big")], crowded.timeline))
+    for _ in range(100):
+        session.add(Heads(RELAY))
+    crowded.node.sessions[session] = None
+    yield Race(
+        "node: a step, 100 head and 1,000 storage subscriptions",
+        lambda: loop.run_until_complete(crowded.producer.build()),
+        "a step of the simulation",
+        _twin(12),
+        15,
+        1.5,
+    )
+
+
+def _twin(steps: int) -> Any:
+    simulation = Simulation(load_bundled("demo"), accounts=True)
+    for _ in range(steps):
+        simulation.step()
+    return simulation.step
+
+
+# Calls
+
+
+async def _constant(request: web.Request) -> web.StreamResponse:
+    """What a node cannot be faster than: aiohttp, which answers whatever it is asked with the same text."""
+    text = '{"jsonrpc":"2.0","id":1,"result":"node relay chain"}'
+    if request.method == "POST":
+        await request.read()
+        return web.Response(text=text, content_type="application/json")
+    answers = web.WebSocketResponse(compress=False)
+    await answers.prepare(request)
+    async for _ in answers:
+        await answers.send_str(text)
+    return answers
+
+
+def _serve_constant(port: int) -> None:
+    app = web.Application()
+    app.router.add_route("*", "/", _constant)
+    web.run_app(app, host="127.0.0.1", port=port, print=None, access_log=None)
+
+
+async def _by_socket(http: aiohttp.ClientSession, url: str, text: str) -> float:
+    async with http.ws_connect(url, compress=0) as pipe:
+        began = time.perf_counter()
+        for _ in range(CALLS // PIPELINED):
+            for _ in range(PIPELINED):
+                await pipe.send_str(text)
+            for _ in range(PIPELINED):
+                await pipe.receive_str()
+        return time.perf_counter() - began
+
+
+async def _by_post(http: aiohttp.ClientSession, url: str, text: str) -> float:
+    async def post() -> None:
+        async with http.post(url, data=text, headers={"Content-Type": "application/json"}) as answer:
+            await answer.read()
+
+    began = time.perf_counter()
+    for _ in range(CALLS // PIPELINED // 4):
+        await asyncio.gather(*(post() for _ in range(PIPELINED)))
+    return time.perf_counter() - began
+
+
+async def _compare(node: str, constant: str) -> None:
+    def request(method: str, *params: str) -> str:
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
+    number = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    lines = (
+        ("system_chain, WebSocket", _by_socket, request("system_chain"), 0.5),
+        ("state_getStorage, WebSocket", _by_socket, request("state_getStorage", number), 0.35),
+        ("system_chain, POST", _by_post, request("system_chain"), 0.5),
+    )
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=PIPELINED)) as http:
+        for name, run, text, least in lines:
+            rates = []
+            for _ in range(TURNS):
+                mine, floor = await run(http, node, text), await run(http, constant, text)
+                rates.append((floor / mine, mine))
+            calls = CALLS if run is _by_socket else CALLS // 4
+            speed = calls / median(mine for _, mine in rates)
+            print(
+                f"{name:30} {speed:9,.0f} calls/s  {median(rate for rate, _ in rates):5.2f} of a constant (>= {least})"
+            )
+
+
+def main() -> None:
+    """Start both servers and compare them."""
+    if sys.argv[1:2] == ["--constant"]:
+        _serve_constant(int(sys.argv[2]))
+        return
+    port, other = 19_944, 19_945
+    node = [sys.executable, "-m", "pubsub_emulator.cli.main", "serve", "--port", str(port), "--build", "manual"]
+    constant = [sys.executable, "-m", "bench.node", "--constant", str(other)]
+    started = [_started(each) for each in (node, constant)]
+    try:
+        for place in (port, other):
+            _wait_for(place)
+        asyncio.run(_compare(f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{other}/"))
+    finally:
+        for each in started:
+            each.terminate()
+            each.wait()
+
+
+def _started(command: list[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603  # our own
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with socket.socket() as trial:
+            if trial.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nobody listens on {port}")
+
+
+if __name__ == "__main__":
+    main()
