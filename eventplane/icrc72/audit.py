@@ -389,6 +389,11 @@ class Audit:
         alive = set(running)
         for round_, sender, receiver, note in self._seen:
             self._compare(round_, sender, receiver, note, logs)
+        for call, values in self._calls.values():
+            if call.method == "icrc72_handle_notification_trusted" and self._now - call.round > _PATIENCE:
+                what = f"{len(values[0])} notifications of round {call.round} are not answered"
+                self._find("WithholdsReply", call.receiver, call.round, what)
+                self._suspended.add(call.receiver)  # what it does not get is its own doing
         self._judge_places()
         self._judge_replays(logs)
         if at_rest:

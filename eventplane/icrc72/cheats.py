@@ -432,6 +432,24 @@ class _MuteInbox(Inbox):
         self.state.confirm.clear()
 
 
+class _Withholding(Actor):
+    """A subscriber that never answers a trusted batch: it waits for itself for ever."""
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        if method in {"icrc72_handle_notification_trusted", "for ever"}:
+            ctx.call(ctx.me, "for ever", b"")
+        else:
+            super().update(ctx, method, arg)
+
+
+def _withholds(stage: Stage) -> None:
+    app = _Withholding(stage.system.orchestrator, stage.system.settings, subscriptions={NAMESPACE: {}}, publications={})
+    stage.network.create(1, app)
+    stage.network.step(60)
+    stage.emit(3)
+    stage.network.step(150)
+
+
 def _never_confirms(stage: Stage) -> None:
     app = _Mute(stage.system.orchestrator, stage.system.settings, subscriptions={NAMESPACE: {}}, publications={})
     stage.network.create(1, app)
@@ -597,6 +615,7 @@ CHEATS: Final = (
     Cheat("DropsReplay", "broadcaster", _replays, broker=_accepting("_deliver", _no_replay)),
     Cheat("NeverReports", "publisher", _silence, teller=_telling(_report=_mute)),
     Cheat("NeverConfirms", "subscriber", _never_confirms),
+    Cheat("WithholdsReply", "subscriber", _withholds, publication={keys.TRUSTED: True}),
     Cheat("AsksForAll", "subscriber", _asks_for_all),
     Cheat("PaysNothing", "subscriber", _pays_nothing, publication=_priced()),
     Cheat("CancelsOthers", "subscriber", _cancels),

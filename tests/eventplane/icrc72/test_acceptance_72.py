@@ -404,6 +404,27 @@ def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() ->
     assert lab.app(reader).data == list(range(1, 13))
 
 
+def test_ic_8_an_upgrade_of_the_orchestrator_keeps_everything() -> None:
+    from pubsub_emulator.eventplane.icrc72.orchestrator.core import Orchestrator  # noqa: PLC0415 — for one test
+    from pubsub_emulator.eventplane.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
+
+    lab = Canisters()
+    source, reader = source_and_sink(lab)
+    emit(lab, source, 1, 2)
+    lab.network.stop(lab.orchestrator)
+    emit(lab, source, *range(3, 20))
+    kept = lab.network.canister(lab.orchestrator).state_bytes()
+    assert lab.network.upgrade(lab.orchestrator, RoleCanister([Orchestrator([], lab.settings)]))
+    assert lab.network.canister(lab.orchestrator).state_bytes() == kept
+    lab.network.start(lab.orchestrator)
+    late = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    emit(lab, source, 20, 21)
+    lab.step(60)
+    assert lab.app(reader).data == list(range(1, 22))
+    assert lab.app(late).data == [20, 21]
+
+
 def test_row_25_ic_47_a_dead_broadcasters_assignments_move_and_the_gap_is_replayed() -> None:
     lab = Canisters(broadcasters=(0, 1, 1))
     source, reader = source_and_sink(lab, publication={REPLAY: True})

@@ -2,8 +2,12 @@
 
 import pytest
 
+from pubsub_emulator.eventplane.ic.principal import canister_id
 from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.icrc72.cheats import CHEATS, Cheat, run
+
+HONEST = {canister_id(0, 1), canister_id(1, 0)}
+"""The broadcasters of the stage."""
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
@@ -12,6 +16,8 @@ def test_ic_50_rp_14_the_audit_names_the_cheat_with_evidence(cheat: Cheat) -> No
     mine = [each for each in findings if each.cheat == cheat.name]
     assert len({each.actor for each in mine}) == len(mine) >= 1
     assert all(each.evidence for each in mine)
+    if cheat.role not in {"broadcaster", "relay"}:
+        assert not {each.actor for each in findings} & HONEST
 
 
 @pytest.mark.parametrize("refuse", [0, 30])
