@@ -113,7 +113,9 @@ class Field:
         object.__setattr__(self, "value", _checked(op, value))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Field) and self._identity() == other._identity()
+        if not isinstance(other, Field) or self.path != other.path or self.op != other.op:
+            return False
+        return self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash(self._identity())
@@ -145,20 +147,21 @@ def check_limits(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     listed = tuple(filters)
     if len(listed) > MAX_FILTERS:
         raise BadFilter(f"{len(listed)} filters exceed MAX_FILTERS, {MAX_FILTERS}")
-    nodes = sum(_measure(each, 1) for each in listed)
+    nodes = sum(map(size, listed))
     if nodes > MAX_NODES:
         raise BadFilter(f"{nodes} parts of filters exceed MAX_NODES, {MAX_NODES}")
     return listed
 
 
-def _measure(part: Filter, depth: int) -> int:
+def size(part: Filter, depth: int = 1) -> int:
+    """How many parts a filter has, values of lists included. Raises `BadFilter` beyond `MAX_DEPTH`."""
     if depth > MAX_DEPTH:
         raise BadFilter(f"a filter is nested deeper than MAX_DEPTH, {MAX_DEPTH}")
     match part:
         case All(parts) | OneOf(parts):
-            return 1 + sum(_measure(each, depth + 1) for each in parts)
+            return 1 + sum(size(each, depth + 1) for each in parts)
         case Not(inner):
-            return 1 + _measure(inner, depth + 1)
+            return 1 + size(inner, depth + 1)
         case Field(value=tuple() as values):
             return 1 + len(values)
         case Any() | Chain() | Kind() | Field():

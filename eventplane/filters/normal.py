@@ -1,10 +1,11 @@
 """Normal form of a subscription's filters (EV-12): each once, none that another one covers, in one order.
 
 Two sets of filters that differ in order, repetition or redundancy get the same form. `covers` may miss a coverage that
-holds; it never claims one that does not.
+holds, in very large sets above all; it never claims one that does not.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from pubsub_emulator.eventplane.filters.algebra import (
     ANY,
@@ -19,9 +20,13 @@ from pubsub_emulator.eventplane.filters.algebra import (
     OneOf,
     Scalar,
     Step,
+    size,
 )
 from pubsub_emulator.eventplane.filters.codec import dump_filters
 from pubsub_emulator.eventplane.filters.predicate import same
+
+_STEPS_A_PART: Final = 128
+"""Comparisons for each part of the filters: all pairs of a hundred filters, and a bound for what is nested."""
 
 
 def normalize(filters: Iterable[Filter]) -> tuple[Filter, ...]:
@@ -57,37 +62,50 @@ def simplify(part: Filter) -> Filter:
             return part
 
 
-def covers(wide: Filter, narrow: Filter) -> bool:
-    """Whether every row that `narrow` matches is known to be matched by `wide`."""
-    if wide == narrow or isinstance(wide, Any):
+class Steps:
+    """How many comparisons may still be made: filters come from anyone, and may be made to be slow to compare."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = 10_000) -> None:
+        self.left = left
+
+
+def covers(wide: Filter, narrow: Filter, steps: Steps | None = None) -> bool:
+    """Whether every row that `narrow` matches is known to be matched by `wide`; not known once `steps` are used up."""
+    steps = Steps() if steps is None else steps
+    steps.left -= 1
+    if steps.left < 0:
+        return False
+    if isinstance(wide, Any) or wide == narrow:
         return True
     match narrow:
         case OneOf(parts):
-            return all(covers(wide, each) for each in parts)
-        case All(parts) if any(covers(wide, each) for each in parts):
+            return all(covers(wide, each, steps) for each in parts)
+        case All(parts) if any(covers(wide, each, steps) for each in parts):
             return True
         case _:
             pass
     match wide:
         case OneOf(parts):
-            return any(covers(each, narrow) for each in parts)
+            return any(covers(each, narrow, steps) for each in parts)
         case All(parts):
-            return all(covers(each, narrow) for each in parts)
+            return all(covers(each, narrow, steps) for each in parts)
         case Kind(kind) if kind.endswith(".*"):
             return isinstance(narrow, Kind) and narrow.kind.startswith(kind[:-1])
         case Not(out):
-            return _excludes(out, narrow)
+            return _excludes(out, narrow, steps)
         case Field():
             return isinstance(narrow, Field) and _field_covers(wide, narrow)
         case _:
             return False
 
 
-def _excludes(out: Filter, narrow: Filter) -> bool:
+def _excludes(out: Filter, narrow: Filter, steps: Steps) -> bool:
     """Whether no row that `narrow` matches is matched by `out`."""
     match (out, narrow):
         case (_, Not(inner)):
-            return covers(inner, out)
+            return covers(inner, out, steps)
         case (Chain(one), Chain(other)):
             return one != other
         case (Kind(one), Kind(other)) if not one.endswith(".*"):
@@ -98,7 +116,7 @@ def _excludes(out: Filter, narrow: Filter) -> bool:
 
 def _field_covers(wide: Field, narrow: Field) -> bool:
     """Of two comparisons of one path, the narrow one an equality or a list."""
-    if _path_key(wide) != _path_key(narrow) or narrow.op not in {"=", "in"}:
+    if narrow.op not in {"=", "in"} or wide.path != narrow.path or _path_key(wide) != _path_key(narrow):
         return False
     values = _values(narrow)
     match wide.op:
@@ -174,6 +192,9 @@ def _gathered(parts: Iterable[Filter]) -> list[Filter]:
 def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
     """In one order and each once; of two where one covers the other the wide one stays, or else the narrow one."""
     ordered = sorted(dict.fromkeys(parts), key=lambda each: dump_filters([each]))
+    if wide and any(isinstance(each, Any) for each in ordered):
+        return (ANY,)
+    steps = Steps(_STEPS_A_PART * sum(map(size, ordered)))
     kept: list[Filter] = []
     for at, each in enumerate(ordered):
         redundant = False
@@ -181,7 +202,7 @@ def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
             if other_at == at:
                 continue
             over, under = (other, each) if wide else (each, other)
-            if covers(over, under) and not (covers(under, over) and at < other_at):
+            if covers(over, under, steps) and not (at < other_at and covers(under, over, steps)):
                 redundant = True
                 break
         if not redundant:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
 from pubsub_emulator.eventplane.errors import BadFilter
+from pubsub_emulator.eventplane.filters import normal
 from pubsub_emulator.eventplane.filters.algebra import (
     ANY,
     MAX_FILTERS,
@@ -168,3 +169,15 @@ def _nested(depth: int) -> Filter:
     for _ in range(depth):
         part = Not(part)
     return part
+
+
+def test_ev_14_filters_that_are_slow_to_compare_are_compared_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within all limits, every pair of a thousand parts would take a minute, and hold up every client."""
+    counted: list[int] = []
+    before = normal.Field.__eq__
+    monkeypatch.setattr(normal.Field, "__eq__", lambda one, other: counted.append(1) or before(one, other))
+    wide = OneOf(*(Field(f"a{at}", "prefix", "x") for at in range(990)))
+    nested = OneOf(*(All(*(OneOf(Field(f"b{at}{in_}", "<", 1), Chain(in_)) for in_ in range(5))) for at in range(60)))
+    for part in (wide, nested):
+        assert len(normalize([part])) > 0
+    assert len(counted) < 2_000_000
