@@ -73,7 +73,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, none when there is none."""
+        """The command of that name; `None` if there is none."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}").command

@@ -124,7 +124,7 @@ def _hex(option: str, text: str) -> bytes:
 
 
 def _said(part: Part) -> str:
-    """What stands under a key; a publisher's entry taken apart."""
+    """The value of a key; a publisher's entry is decoded."""
     if part.state == "not proven":
         return "its value is not in the proof"
     if part.value is None:

@@ -127,7 +127,7 @@ def _place(publisher: PublisherPlan, item: Item) -> int:
 
 
 def _cut_at(plan: Plan) -> Item | None:
-    """The item at which a walk lacked a node; none when it lacked none, or had come to no item yet."""
+    """The item at which a walk lacked a node; `None` if it lacked none, or lacked one before the first item."""
     if plan.missing is None:
         return None
     met = list(plan.publishers.values())

@@ -224,7 +224,7 @@ def as_json(thing: Any) -> bytes:
 
 
 def walk_again(record: BlockRecord, state: State) -> Walked | None:
-    """How a candidate's proof was read on `state`, its parent's; none where the relay chain has no such block.
+    """How a candidate's proof was read on `state`, its parent's; `None` if the relay chain has no such block.
 
     Of a valid block this is on record. A refused one is walked again as far as that goes: its ledger is what it would
     have cost.

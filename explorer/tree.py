@@ -101,7 +101,7 @@ class Opened(NamedTuple):
 
 @lru_cache(maxsize=1 << 15)
 def open_node(node: bytes) -> Opened | None:
-    """The parts of a node, none when it is malformed."""
+    """The parts of a node; `None` if it is malformed."""
     try:
         parts = DecodedNode(node)
     except BadNode:
@@ -121,7 +121,7 @@ class Below(NamedTuple):
 class Asked:
     """The keys asked of one trie, as ascending hex digits, and what is known of them.
 
-    `labels` by key; `below` the tries whose roots stand under a key; `fate` says what became of the references on the
+    `labels` by key; `below` the tries whose roots are values of a key; `fate` says what became of the references on the
     way to the keys `[low, high)` whose nodes are not at hand; `everything` asks for all that is at hand.
     """
 
@@ -250,7 +250,7 @@ class _Builder:
         return out
 
     def value(self, place: Drawn, node: Opened, end: str, asked: Asked, at: int | None) -> list[_Todo]:
-        """What stands under the key that ends in this node; `at` is its index among those asked for."""
+        """The value of the key that ends in this node; `at` is its index among those asked for."""
         value = node.value or b""
         wanted = at is not None or asked.everything
         place.label = asked.label(end) if wanted else _short(end)

@@ -102,14 +102,14 @@ class Header:
         return replace(self, digest=unsealed).hash()
 
     def aura_slot(self) -> Slot | None:
-        """The slot claimed in the Aura pre-runtime digest; none when absent, repeated or not 8 bytes."""
+        """The slot claimed in the Aura pre-runtime digest; `None` if absent, repeated or not 8 bytes."""
         found = [
             item.data for item in self.digest if item.kind is DigestKind.PRE_RUNTIME and item.engine == AURA_ENGINE
         ]
         return Slot(int.from_bytes(found[0], "little")) if len(found) == 1 and len(found[0]) == 8 else None
 
     def aura_seal(self) -> bytes | None:
-        """The author's signature, which must be the one Aura seal and the last digest item; none otherwise."""
+        """The author's signature, which must be the only Aura seal and the last digest item; else `None`."""
         seals = [item for item in self.digest if item.kind is DigestKind.SEAL]
         if len(seals) != 1 or self.digest[-1] is not seals[0] or seals[0].engine != AURA_ENGINE:
             return None

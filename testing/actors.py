@@ -23,7 +23,7 @@ class NothingToCheat(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A dishonest candidate: every verdict that was due, and every one found; none of either means that it is valid."""
+    """A dishonest candidate, with the verdicts that were due and those that were found. A valid one has neither."""
 
     candidate: Candidate
     due: tuple[Verdict, ...]

@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 
 Collators = tuple[tuple[str, ...], ...]
-"""The strategies that each cheats by at every turn; none for an honest one."""
+"""The strategies of each collator, which it follows at every turn; empty for an honest one."""
 
 HONEST: Collators = ((), ())
 

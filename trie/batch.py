@@ -1,8 +1,8 @@
-"""Many changes at once: one pass over a trie, along the keys in order, that encodes what it leaves behind.
+"""Apply many changes in one pass over a trie, along the sorted keys, and encode each node when it is complete.
 
-The trail leads from above the root to the node below which the last key went. A node that is not on the next key's way
-is on no later key's way either, so it is complete: it loses what removals left superfluous, is encoded, and what refers
-to it is put into the node above.
+The trail leads from above the root to the deepest node on the way to the last key. A node that is not on the way to the
+next key is on no later key's way either, so it is complete: it is dropped or merged if removals left it superfluous,
+then encoded, and its reference is put into the node above.
 
     for each key    leave what is not on its way ──► go down on copies of one's own ──► put or drop the leaf
 """
@@ -16,10 +16,10 @@ from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_branch, encod
 def write(
     root: Node | None, changes: Mapping[bytes, bytes | None], owner: Owner, max_inline: int
 ) -> tuple[Node | None, int]:
-    """Write `changes`, where none removes a key, below `root`, with which all is encoded.
+    """Apply `changes` (`None` deletes a key) to the encoded subtree `root`.
 
-    Returns the new root and how many entries more there are. All below the root is encoded then; new leaves are encoded
-    with their branch, so a root that is one is not.
+    Returns the new root and by how much the entry count changed. Everything below the new root is encoded. The root is
+    encoded too, unless it is a new leaf.
     """
     # Above the root stands a node with the root for its only child, so that the root is a child like any other.
     above = Node(owner, "", None)
@@ -91,7 +91,7 @@ def write(
 
 
 def shared_digits(partial: str, digits: str, depth: int) -> int:
-    """How many nibbles of `partial` are those of `digits` from `depth` on."""
+    """The number of nibbles that `partial` shares with `digits` from `depth` on."""
     shared = 0
     most = min(len(partial), len(digits) - depth)
     while shared < most and partial[shared] == digits[depth + shared]:
@@ -112,7 +112,7 @@ def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:
 
 
 def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
-    """Encode `node`, child `nibble` of `parent`, of which nothing below will change any more."""
+    """Encode `node`, child `nibble` of `parent`. Nothing below it changes any more."""
     bitmap = node.bitmap
     if node.value is None and not bitmap & (bitmap - 1):
         # No branch: without children it is nothing, and one child takes its place.
@@ -136,7 +136,7 @@ def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
 
 
 def _refer(parent: Node, nibble: int, child: Node) -> None:
-    """Put the hash of the encoded child `nibble` into its parent's encoding, or note that this has to be made anew."""
+    """Put the hash of the encoded child `nibble` into its parent's encoding, or mark that encoding as stale."""
     encoded = child.encoded
     at = parent.refs_at
     if at > 0 and len(encoded) >= 32:

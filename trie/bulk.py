@@ -37,7 +37,7 @@ from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner
 
 
 def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash:
-    """The root of a trie of `entries`, in any order; of entries with the same key the last one counts."""
+    """The root of a trie of `entries`, in any order. If a key occurs twice, the last entry counts."""
     listed = entries if isinstance(entries, list) else list(entries)
     if not listed:
         return EMPTY_TRIE_ROOT
@@ -57,7 +57,7 @@ def ordered_root(values: Iterable[bytes]) -> Hash:
 
 
 def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash | None:
-    """The root of at least two entries whose keys are distinct and of one size, and whose values all stand detached.
+    """The root of at least two entries whose keys are distinct and of one size, and whose values are all detached.
 
     None for any other entries. Every reference is a hash here, and nothing but its key tells a leaf from another: a
     quarter less time than `_mixed_root` takes, which is why there are two.
@@ -161,7 +161,7 @@ def _regular_runs(
 
 
 def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:
-    """The root of at least one entry, whatever keys and values there are."""
+    """The root of at least one entry, with any keys and values."""
     table = dict(entries)
     keys = sorted(table)
     # The open branch, with its value as its encoding holds it.
@@ -257,7 +257,7 @@ def _packed(key: bytes, start: int, end: int) -> bytes:
 
 
 def build(entries: Iterable[tuple[bytes, bytes]], owner: Owner) -> tuple[Node | None, int]:
-    """The root node of a trie of `entries` with nothing encoded yet, and how many entries it has."""
+    """The root node of a trie of `entries`, not encoded yet, and the number of entries."""
     table = dict(entries)
     if not table:
         return None, 0

@@ -2,10 +2,10 @@
 
     00                                       empty trie
     01nnnnnn  partial  Compact len, value            leaf
-    001nnnnn  partial  [u8; 32]                      leaf whose value stands detached, by hash (LayoutV1)
+    001nnnnn  partial  [u8; 32]                      leaf whose value is detached: its hash (LayoutV1)
     10nnnnnn  partial  bitmap            children    branch without a value
     11nnnnnn  partial  bitmap  Compact len, value  children    branch with a value
-    0001nnnn  partial  bitmap  [u8; 32]  children    branch whose value stands detached (LayoutV1)
+    0001nnnn  partial  bitmap  [u8; 32]  children    branch whose value is detached (LayoutV1)
 
 n        nibbles of the partial key; all bits set means: that many less one, plus the following bytes up to and with
          the first that is not 255, plus one
@@ -27,17 +27,17 @@ HASHED_LEAF: Final = 0x20
 HASHED_BRANCH: Final = 0x10
 EMPTY_NODE: Final = b"\x00"
 ESCAPE: Final = 0x01
-"""First byte of a compact proof's item whose detached value is the next item; no node starts with it."""
+"""First byte of an item of a compact proof whose detached value is the next item. No node starts with it."""
 
 MAX_INLINE_VALUE: Final = (1 << 62, 32)
-"""The longest value that stands in its node, by state version."""
+"""The longest value that its node holds, by state version."""
 
 new_hasher: Final = blake2b(digest_size=32).copy
-"""A fresh blake2b-256, where a call of `blake2_256` would cost more than it hides."""
+"""A new blake2b-256 object, for loops in which a call of `blake2_256` costs too much."""
 
 feed: Final = blake2b.update
 digest_of: Final = blake2b.digest
-"""Its methods as functions: compiled code would look a method up by its name at every call."""
+"""Its methods as functions: compiled code looks up a method by name at every call."""
 
 _TABLED: Final = 600
 
@@ -56,35 +56,35 @@ HASHED_LEAF_HEADS: Final = [node_head(HASHED_LEAF, n) for n in range(_TABLED)]
 NIBBLES: Final = [bytes((n,)) for n in range(16)]
 ODD_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in LEAF_HEADS]
 ODD_HASHED_LEAF_HEADS: Final = [[head + nibble for nibble in NIBBLES] for head in HASHED_LEAF_HEADS]
-"""With the first nibble of an odd partial key."""
+"""The same, followed by the first nibble of an odd partial key."""
 
 CHILDREN: Final = bytes(bitmap.bit_count() for bitmap in range(1 << 16))
-"""How many bits a bitmap has. As quick as asking the number in pure Python, and ten times as quick compiled."""
+"""The number of bits in a bitmap: as fast as `int.bit_count` in pure Python, ten times as fast compiled."""
 
 HIGH_BITS: Final = [1 << (byte >> 4) for byte in range(256)]
 LOW_BITS: Final = [1 << (byte & 15) for byte in range(256)]
 """The bit of a byte's high or low nibble in a bitmap."""
 
 CHILD_HASHES: Final = [slice(4 + 33 * before, 36 + 33 * before) for before in range(16)]
-"""Where a child's hash stands in a branch of hashes without partial key and value, by how many stand before it."""
+"""The position of a child's hash in a branch of hashes without partial key and value, by the number before it."""
 
 LENGTHS: Final = slice(3, None, 33)
-"""What stands before each hash there."""
+"""The length byte before each hash there."""
 
 DETACHED_HASH: Final = slice(-32, None)
 BEFORE_HASH: Final = slice(None, -32)
-"""A leaf's detached value, and all before it."""
+"""The hash of a leaf's detached value, and everything before it."""
 
 COMPACT_32: Final = 0x80
-"""The compact length 32, which stands before every child hash."""
+"""The compact length 32, which comes before every child hash."""
 
 HASH_LENGTHS: Final = [b"\x80" * n for n in range(17)]
-"""What stands at every 33rd byte of n child hashes."""
+"""The length bytes of n child hashes."""
 
 INLINE_LENGTHS: Final = [bytes((n << 2,)) for n in range(64)]
 """Compact lengths below 64."""
 
 
 def pack(partial: str) -> bytes:
-    """Nibbles, given as hex digits, as they stand in a node: right-aligned."""
+    """The bytes of a partial key, given as hex digits: right-aligned."""
     return bytes.fromhex("0" + partial if len(partial) & 1 else partial)

@@ -1,9 +1,9 @@
 """Compact proofs: the nodes of a proof without the hashes that can be computed from the others.
 
-Items stand in pre-order of the trie. In a branch, the reference of every child that the proof holds is left empty (a
+Items are in pre-order of the trie. In a branch, the reference of every child that the proof holds is left empty (a
 Compact length of 0); the child follows. A node whose detached value the proof holds starts with 0x01, has an empty
 value in place of the hash, and the value is the next item. After the top trie follow, in the order of their keys, the
-child tries under `:child_storage:default:` that the proof holds. A node that stands at several places is repeated.
+child tries under `:child_storage:default:` that the proof holds. A node that occurs at several places is repeated.
 
 Nodes that repeat can multiply: sixty-five branches, each with sixteen times the same child, describe 16^65 places. Both
 directions therefore stop at a limit instead of trusting the proof's size.
@@ -32,7 +32,7 @@ DEFAULT_LIMIT: Final = 1 << 20
 
 
 def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
-    """The compact form of what `nodes` hold of the trie `root` and its child tries; other nodes are left out.
+    """The compact form of those `nodes` that belong to the trie `root` and its child tries.
 
     Raises `MissingNode` without the root's node, `BadNode`, and `ProofTooLarge` beyond `limit` items.
     """
@@ -49,7 +49,7 @@ def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIM
 
 
 def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
-    """The nodes and detached values that `items` stand for, each once, in ascending order.
+    """The nodes and detached values that `items` describe, each once, in ascending order.
 
     Raises `BadNode`, `IncompleteProof` where the items end too early, `RootMismatch` where they are of another trie,
     `UnusedNodes` for items that follow the last child trie or a trie that no child root names, and `ProofTooLarge`
@@ -87,7 +87,7 @@ def _parts(node: bytes, name: bytes, root: bytes) -> DecodedNode:
 
 
 def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], limit: int) -> None:
-    """Append the items of the trie `root`, whose node is there."""
+    """Append the items of the trie `root`, whose node must be in `found`."""
     names = [root]
     inlines: list[bytes | None] = [None]
     while names:
@@ -139,7 +139,7 @@ class _Open:
 
 
 def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:
-    """Take one trie's items from the end of `waiting`, add its nodes to `found`; its root."""
+    """Take the items of one trie from the end of `waiting`, add its nodes to `found`, return its root."""
     stack: list[_Open] = []
     while waiting:
         entry = _decode_item(waiting, found)

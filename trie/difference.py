@@ -1,4 +1,4 @@
-"""Where two tries differ, without looking into what they share: forks of one trie differ in little."""
+"""The keys in which two tries differ. Subtries that both share are skipped, so forks compare fast."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ class _Side(NamedTuple):
 
 
 def differences(a: Node | None, b: Node | None) -> Iterator[Difference]:
-    """Every key under two roots that is held differently, ascending, with both values; none where there is none."""
+    """Every key whose value differs under two roots, ascending, with both values; `None` if a trie has no such key."""
     stack = [("", _side(a), _side(b))]
     while stack:
         path, mine, theirs = stack.pop()
@@ -52,7 +52,7 @@ def _same(mine: _Side | None, theirs: _Side | None) -> bool:
 
 
 def _shared(mine: _Side | None, theirs: _Side | None) -> str:
-    """The nibbles that both go on with; all that is left where there is one side only."""
+    """The nibbles that both sides share from here; all that are left if there is only one side."""
     if mine is None or theirs is None:
         side = mine or theirs
         return "" if side is None else side.rest

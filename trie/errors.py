@@ -1,4 +1,4 @@
-"""What a trie reader can fail with, told apart because different people are at fault.
+"""The failures of trie readers. They are separate types because different people are at fault.
 
 A missing node is an incomplete proof, a malformed node is senseless data under a genuine hash, an unused or repeated
 node is a padded proof. None of them ever reads as "absent".
@@ -8,11 +8,11 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 
 class TrieError(PubsubError):
-    """Root of every failure of a trie, a proof or a compact proof."""
+    """Base of every failure of a trie, a proof or a compact proof."""
 
 
 class MissingNode(TrieError):
-    """A read needs the node or detached value `hash`, and it is not there.
+    """A read needs the node or detached value `hash`, which is missing.
 
     `root` is the trie read, `key` the key asked for, `depth` the nibbles of `key` above the missing node. `hash` equal
     to `root` means that the whole trie is foreign (sp-trie: `InvalidStateRoot`, otherwise `IncompleteDatabase`).
@@ -55,7 +55,7 @@ class DuplicateNodes(TrieError):
 
 
 class UnusedNodes(TrieError):
-    """A proof holds `count` nodes or items that nothing leads to; `hashes` names them where they have a hash."""
+    """A proof has `count` nodes or items that nothing refers to; `hashes` has those that have a hash."""
 
     def __init__(self, count: int, hashes: tuple[bytes, ...] = ()) -> None:
         super().__init__(f"{count} nodes of the proof are not used")
@@ -64,7 +64,7 @@ class UnusedNodes(TrieError):
 
 
 class IncompleteProof(TrieError):
-    """A compact proof ends before the trie it describes does."""
+    """A compact proof ends before its trie is complete."""
 
 
 class RootMismatch(TrieError):

@@ -34,14 +34,14 @@ class Trie:
 
     @staticmethod
     def from_entries(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> "Trie":
-        """A trie of `entries`, in any order; of entries with the same key the last one stays."""
+        """A trie of `entries`, in any order. If a key occurs twice, the last entry stays."""
         out = Trie(version)
         out._root, out._count = build(entries, out._owner)
         out._root_hash = None if out._count else EMPTY_TRIE_ROOT
         return out
 
     def fork(self) -> "Trie":
-        """A snapshot in constant time: neither trie ever sees the other's later writes."""
+        """A snapshot in constant time. Neither trie sees later writes to the other."""
         out = Trie(self.version)
         out._root = self._root
         out._root_hash = self._root_hash
@@ -59,7 +59,7 @@ class Trie:
         return self.get(key) is not None
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or none."""
+        """The value under `key`, or `None`."""
         node = self._root
         digits = key.hex()
         depth = 0
@@ -138,7 +138,7 @@ class Trie:
             node = child
 
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Write many keys at once, where none removes a key, and encode what changes.
+        """Apply many changes at once (`None` deletes a key), and encode what changes.
 
         Worth it where keys have long ways in common, as those of a state, and for removals. Keys that share little are
         inserted as quickly one by one.
@@ -149,13 +149,13 @@ class Trie:
         self._root_hash = None
 
     def remove(self, key: bytes) -> bool:
-        """Remove `key`; whether it was there."""
+        """Remove `key`. Returns whether it was there."""
         before = self._count
         self.update({key: None})
         return self._count < before
 
     def remove_prefix(self, prefix: bytes, limit: int | None = None) -> int:
-        """Remove the keys that start with `prefix`, at most the first `limit`; how many were removed."""
+        """Remove the keys that start with `prefix`, at most the first `limit`. Returns how many were removed."""
         doomed = dict.fromkeys(islice(self.keys(prefix), limit))
         self.update(doomed)
         return len(doomed)
@@ -163,7 +163,7 @@ class Trie:
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys start with `prefix`, ascending bytewise, strictly after `after`.
 
-        The iterator shows the trie as it was when this was called, whatever is written meanwhile.
+        Later writes do not change what the iterator yields.
         """
         self._owner = Owner()
         return _ordered(self._root, prefix.hex(), None if after is None else after.hex())
@@ -173,16 +173,16 @@ class Trie:
         return (key for key, _ in self.items(prefix, after))
 
     def differences(self, other: "Trie") -> Iterator[Difference]:
-        """Every key that two tries hold differently, ascending, with both values; none where a trie has no such key.
+        """Every key whose value differs between two tries, ascending, with both values, `None` for an absent key.
 
-        What forks share is not looked into. Shows both tries as they were when this was called.
+        Subtries that forks share are skipped. Later writes do not change what the iterator yields.
         """
         self._owner = Owner()
         other._owner = Owner()  # noqa: SLF001  # of its own kind
         return differences(self._root, other._root)  # noqa: SLF001  # as above
 
     def root(self) -> Hash:
-        """The Merkle root; encodes and hashes only what changed since it was last asked for."""
+        """The Merkle root. Encodes and hashes only what changed since the last call."""
         known = self._root_hash
         if known is not None:
             return known
@@ -221,7 +221,7 @@ class Trie:
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
         """Add to `into` every node and detached value that reading `keys` touches, those that prove absence included.
 
-        Inline nodes stand in the node that holds them. An empty trie adds its node 0x00 when any key is asked for.
+        Inline nodes are part of their parent. An empty trie adds its node 0x00 if there is a key.
         """
         wanted = sorted(key.hex() for key in keys)
         if not wanted:

@@ -1,4 +1,4 @@
-"""How far keys go together."""
+"""The number of nibbles that keys share."""
 
 from array import array
 from itertools import islice
@@ -7,7 +7,7 @@ from sys import byteorder
 
 
 def shared_with_next(keys: list[bytes]) -> list[int]:
-    """How many nibbles each of the sorted, distinct `keys` shares with the next; -1 for the last."""
+    """The number of nibbles that each of the sorted, distinct `keys` shares with the next; -1 for the last."""
     size = len(keys[0])
     if size and len(set(map(len, keys))) == 1:
         out = shared_nibbles(keys, size)
@@ -54,7 +54,7 @@ def shared_nibbles(records: list[bytes], size: int) -> list[int]:
 
 
 def shared(key: bytes, other: bytes) -> int:
-    """How many nibbles two keys share."""
+    """The number of nibbles that two keys share."""
     size = min(len(key), len(other))
     apart = int.from_bytes(key[:size]) ^ int.from_bytes(other[:size])
     return (8 * size - apart.bit_length()) >> 2

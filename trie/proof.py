@@ -18,13 +18,13 @@ from pubsub_emulator.trie.walk import CHILD, DETACHED, VALUE
 def read_proof(
     root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes], *, exact: bool = False
 ) -> dict[bytes, bytes | None]:
-    """The value of each key under `root`, none where the proof shows that it is absent, in the order of `keys`.
+    """The value of each key under `root`, in the order of `keys`; `None` if the proof shows that the key is absent.
 
     Nodes may come in any order. As in sp-trie, repeated and unneeded ones are ignored unless `exact`, and the node of
     the empty trie need not be listed.
 
-    Raises `MissingNode` where the proof leaves a key open (with several, the least), `BadNode` where a node that a key
-    leads to is malformed; when `exact`, `DuplicateNodes` and `UnusedNodes`.
+    Raises `MissingNode` if the proof does not say what a key has (for the least such key), `BadNode` if a node on the
+    way to a key is malformed; if `exact`, `DuplicateNodes` and `UnusedNodes`.
     """
     found, used = _by_hash(nodes, exact=exact)
     out = _read(found, Hash(root), keys, used)
@@ -37,8 +37,8 @@ def read_child_proof(
 ) -> dict[bytes, bytes | None]:
     """The value of each key in a child trie, whose root is read from the top trie `root` first; as `read_proof`.
 
-    Every key of a child trie that is proven absent is absent. Raises `BadNode` too where the value that stands for the
-    child root is not 32 bytes.
+    If the child trie is proven absent, every key is absent. Also raises `BadNode` if the stored child root is not 32
+    bytes long.
     """
     found, used = _by_hash(nodes, exact=exact)
     top_key = child_root_key(child_storage_key)

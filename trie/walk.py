@@ -1,4 +1,4 @@
-"""One step through one trie node on its raw bytes: what every reader of proofs is made of.
+"""One step through one trie node, on its raw bytes. Every reader of proofs is made of such steps.
 
 `step` accepts exactly the byte strings that sp-trie's `NodeCodec` decodes, because a verifier that is stricter or laxer
 than the relay chain would fork from it. Refused, whatever the key (`BadNode`):
@@ -32,7 +32,7 @@ INLINE: Final = 4
 
 
 def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
-    """What `node`, which starts at nibble `depth` of `key`, says of `key`: `(kind, payload, depth)`.
+    """What `node` says of `key`, when it starts at nibble `depth` of it: `(kind, payload, depth)`.
 
     VALUE     the value's bytes; the key's length in nibbles
     DETACHED  the value's hash, 32 bytes; the same
@@ -41,7 +41,7 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
     ABSENT    b""; the nibble at which the node's partial key stops matching, or the one after the partial key where the
               branch has no value or no such child. The key is not in the trie.
 
-    Raises `BadNode`, without hash and root, for the reasons that the module names.
+    Raises `BadNode`, without hash and root, for the reasons listed in the module.
     """
     size = len(node)
     if not size:
@@ -184,7 +184,7 @@ def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes])
 def branch_of_hashes(node: bytes) -> int:
     """The bitmap of a branch without partial key and value whose children are all hashes; 0 for any other node.
 
-    For readers that come through a node more than once: the child at nibble n of such a branch stands at
+    For readers that pass a node more than once: the hash of the child at nibble n starts at
     `4 + 33 * (bitmap & ((1 << n) - 1)).bit_count()`, and an absent bit means an absent key.
     """
     if node.startswith(b"\x80") and len(node) > 34:

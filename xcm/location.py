@@ -319,7 +319,7 @@ def sibling(para: ParaId) -> Location:
 
 
 def as_parachain(location: Location) -> ParaId | None:
-    """The parachain that `location` exactly is, seen from the relay chain; none for what is above, beside or below."""
+    """The parachain at `location`, seen from the relay chain; `None` if the location is anything else."""
     if location.parents or len(location.interior) != 1:
         return None
     (only,) = location.interior

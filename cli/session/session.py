@@ -70,7 +70,9 @@ class Session:
     def execute(self, line: str) -> Generator[Shown]:
         """Do what a line says; pages come as the work goes on.
 
-        Whoever stops taking pages stops the command; blocks that were built stay. Raises `CommandError` and every other
+        A caller that stops taking pages stops the command. Blocks that were built stay.
+
+        Raises `CommandError` and every other
         `PubsubError`, with the network as it was before the block or change that failed.
         """
         from pubsub_emulator.cli.session.table import find
