@@ -72,8 +72,8 @@ class Session:
 
         A caller that stops taking pages stops the command. Blocks that were built stay.
 
-        Raises `CommandError` and every other
-        `PubsubError`, with the network as it was before the block or change that failed.
+        Raises `CommandError` and every other `PubsubError`, with the network as it was before the block or change that
+        failed.
         """
         from pubsub_emulator.cli.session.table import find
 
