@@ -345,7 +345,7 @@ def to_json(step: Step) -> Json:
 
 def from_json(row: object) -> Step:
     """The step that `to_json` wrote so. Raises `BadStep`."""
-    if not isinstance(row, list) or not row or row[0] not in _KINDS:
+    if not isinstance(row, list) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
         raise BadStep(f"no step: {row!r}")
     kind, values = _KINDS[row[0]], row[1:]
     wanted = fields(kind)

@@ -212,6 +212,8 @@ CASE_CHANGES: list[tuple[tuple[Any, ...], object, str]] = [
     (("shrunk",), [["Claim", "state_root", "0x00"]], "shrunk"),
     (("shrunk",), [["AddSender", -1]], "shrunk"),
     (("steps",), [[]], "steps"),
+    (("steps",), [[["Drop"], "0x"]], "steps"),
+    (("steps",), [[{"Drop": 1}]], "steps"),
 ]
 
 
