@@ -3,7 +3,7 @@
     <out>/items/network=…/<segment>-<fingerprint>/    receipt.json and tables, all chains of the task in each
     <out>/chains/network=…/<segment>-<fingerprint>/   receipt.json, patterns as findings, sizes as summaries, the state
     <out>/summary/<fingerprint>/                      receipt.json, chains, findings, quarantine
-    <out>/ledger.json                                 the receipts of the last run and what their files looked like
+    <out>/ledger.json                                 the receipts of the last run, what their files looked like, a digest
     <out>/run_report.json                             names the files of this run; written last
 
 A file's name ends in the digest of its content and is checked whenever it is read: one that is not there, is shorter or
@@ -48,6 +48,9 @@ RESULT_TABLES: Final[dict[str, Table]] = {
         schema.CHAINS,
     )
 }
+_READABLE: Final = 100
+"""Folders that a report names in lines of their own."""
+
 _DIGITS: Final = 32
 """Hex digits of a file's digest that are part of its name."""
 
@@ -204,23 +207,24 @@ def network_of(path: str) -> str | None:
 
 def write_report(store: Store, report: Mapping[str, Any]) -> None:
     """Replace the report whole. Raises `OSError`."""
-    store.put(REPORT, json.dumps(report, indent=1, sort_keys=True).encode() + b"\n")
+    lines = 1 if len(report["folders"]) <= _READABLE else None  # lines cost ten times as much as the rest
+    store.put(REPORT, json.dumps(report, indent=lines, sort_keys=True).encode() + b"\n")
 
 
 def write_ledger(store: Store, receipts: Mapping[str, Receipt], stamps: Stamps) -> None:
     """Keep what this run took and made, so that the next one need not read it all. Raises `OSError`."""
     body = {"receipts": receipts, "stamps": {path: [stamp.size, stamp.time] for path, stamp in stamps.items()}}
-    store.put(LEDGER, canonical_json({**body, "digest": digest_of(canonical_json(body))}))
+    data = canonical_json(body)
+    store.put(LEDGER, digest_of(data).encode() + b"\n" + data)
 
 
 def read_ledger(store: Store) -> tuple[dict[str, Receipt], dict[str, Stamp]]:
     """Receipts by folder and stamps by path of the last run; nothing when there is none or it is damaged."""
     try:
-        data = store.read(LEDGER)
-        body = json.loads(data)
-        stated = body.pop("digest")
-        if data != canonical_json({**body, "digest": stated}) or stated != digest_of(canonical_json(body)):
+        stated, _, data = store.read(LEDGER).partition(b"\n")
+        if stated != digest_of(data).encode():
             return {}, {}
+        body = json.loads(data)
         stamps = {path: Stamp(*stamp) for path, stamp in body["stamps"].items()}
         return dict(body["receipts"]), stamps
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
