@@ -3,7 +3,7 @@
     <out>/items/network=…/<segment>-<fingerprint>/    receipt.json and tables, all chains of the task in each
     <out>/chains/network=…/<segment>-<fingerprint>/   receipt.json, patterns as findings, sizes as summaries, the state
     <out>/summary/<fingerprint>/                      receipt.json, chains, findings, quarantine
-    <out>/ledger.json                                 the receipts of the last run, what their files looked like, a digest
+    <out>/ledger.json                                 the receipts of the last run, and how their files looked
     <out>/run_report.json                             names the files of this run; written last
 
 A file's name ends in the digest of its content and is checked whenever it is read: one that is not there, is shorter or
