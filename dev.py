@@ -18,9 +18,11 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -35,6 +37,8 @@ GROUPS = {
     "pubsub": (),
     "test": ("test", "browser", "docs"),
     "compiled": ("test",),
+    "clients": ("test", "browser"),
+    "interop": (),
     "lint": ("lint", "test"),
     "docs": ("docs",),
     "ci": ("test", "browser", "docs", "lint"),
@@ -44,6 +48,9 @@ GROUPS = {
 LEAST_JAVA = 17
 MOST_TEST_WORKERS = 8
 COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
+
+RUST_VECTORS = ("broadcaster", "metadata", "scale", "tries", "xcm")
+"""The folders of tests/vectors that the Rust programs read."""
 
 HELP = """
 jobs:
@@ -55,6 +62,7 @@ jobs:
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
+  interop Rust's own code reads the fixtures and vectors, and judges fuzz cases beside ours; where cargo is
   ci      lint, then test
   pubsub  any `pubsub` command, in the folder you are in:  python3 dev.py pubsub run my.toml --out out/my
   setup   only the set-up, with the browser that tests of pages need
@@ -266,6 +274,27 @@ def compiled() -> int:
     return test(["-o", f"pythonpath={target} tests", *COMPILED_TESTS])
 
 
+def interop() -> int:
+    """Build the programs of `interop/rust`; have them read fixtures and vectors, and judge fuzz cases beside ours."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        say("no cargo here: what Rust reads is not checked")
+        return 0
+    say("building interop/rust (minutes, once)")
+    manifest = ROOT / "interop" / "rust" / "Cargo.toml"
+    built = subprocess.run([cargo, "build", "--release", "--locked", "--manifest-path", str(manifest)], check=False)
+    if built.returncode != 0:
+        raise SetupError("the programs of interop/rust cannot be built")
+    replay = manifest.parent / "target" / "release" / "replay"
+    with tempfile.TemporaryDirectory() as folder:
+        fixtures = Path(folder) / "fixtures"
+        code = tool("pubsub", "fixtures", "--out", str(fixtures))
+        vectors = [str(ROOT / "tests" / "vectors" / kind) for kind in RUST_VECTORS]
+        code = code or subprocess.run([str(replay), *vectors, str(fixtures)], check=False).returncode
+        verifier = shlex.join((str(replay), "--verify-proofs"))
+        return code or tool("pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", f"{folder}/differences")
+
+
 def docs(args: list[str]) -> int:
     """Build the site, whole and with no warning, and follow its links; those that leave it only when asked to."""
     site = ROOT / "docs" / "_build"
@@ -298,6 +327,8 @@ def run(job: str, args: list[str]) -> int:
         return tool("python", "tests/support/chromium.py")
     if job == "compiled":
         return compiled()
+    if job == "interop":
+        return interop()
     if job == "docs":
         return docs(args)
     if job == "clients":
@@ -313,7 +344,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="dev.py", description=__doc__, epilog=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", choices=("demo", "test", "lint", "clients", "compiled", "docs", "ci", "pubsub", "setup"))
+    parser.add_argument("job", choices=tuple(GROUPS))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
     try:

@@ -25,6 +25,7 @@ from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import Case
+from pubsub_emulator.laboratory.relay_states import relay_states, write_relay_states
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
@@ -102,12 +103,13 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
 
 
 def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:
-    """Write fixtures, schema and README into a folder that exists."""
+    """Write fixtures, relay states, schema and README into a folder that exists."""
     rows = []
     for fixture in fixtures:
         write_fixture(fixture, folder / f"{fixture.name}.json")
         about = fixture.about.replace("|", "\\|")
         rows.append(f"| `{fixture.name}.json` | {about if len(about) < 160 else about[:157] + '…'} |\n")
+    write_relay_states(relay_states(SCENARIO), folder)
     (folder / SCHEMA_FILE).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
     (folder / README_FILE).write_text(_README + "".join(rows), encoding="utf-8")
 

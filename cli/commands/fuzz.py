@@ -15,6 +15,7 @@ from pubsub_emulator.cli.result import Result, tells
     "  pubsub fuzz --cases 1000000 --seed 7 --master spark://127.0.0.1:7077\n"
     "  pubsub fuzz --target fixture --target candidate --minutes 10 --out out/mutations\n"
     "  pubsub fuzz --target all --cases 100000\n"
+    "  pubsub fuzz --cases 2000 --verifier 'interop/rust/target/release/replay --verify-proofs'\n"
     "\n\b\nExit codes:\n  0 every verdict was the one due, 1 surprises\n",
 )
 @click.option("--cases", type=click.IntRange(min=0), default=5000, show_default=True, help="Cheats to try.")
@@ -42,6 +43,12 @@ from pubsub_emulator.cli.result import Result, tells
     help="Mutate what this reader of strangers' files takes, instead of trying cheats; `all` for each of them.",
 )
 @click.option("--minutes", type=click.FloatRange(min=0), default=None, help="With --target: end after so many minutes.")
+@click.option(
+    "--verifier",
+    metavar="CMD",
+    default=None,
+    help="Another verifier: a program that reads cases and answers verdicts, line by line; both judge every case.",
+)
 @click.option("--list", "listing", is_flag=True, help="Show every strategy, or with --target every target, and end.")
 @tells
 def command(  # noqa: PLR0917  # its options
@@ -52,6 +59,7 @@ def command(  # noqa: PLR0917  # its options
     master: str | None,
     targets: tuple[str, ...],
     minutes: float | None,
+    verifier: str | None,
     *,
     listing: bool,
 ) -> Result:
@@ -69,4 +77,10 @@ def command(  # noqa: PLR0917  # its options
         return list_targets() if listing else run_targets(targets, cases, seed, minutes, out)
     from pubsub_emulator.cli.fuzz import list_strategies, run_fuzz
 
+    if verifier is not None and not listing:
+        from pubsub_emulator.cli.verifier import run_verifier
+
+        if master is not None:
+            raise click.UsageError("--verifier runs in this process: leave --master out")
+        return run_verifier(verifier, cases, seed, strategies, out)
     return list_strategies() if listing else run_fuzz(cases, seed, strategies, out, master)

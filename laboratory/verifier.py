@@ -1,0 +1,346 @@
+"""Another verifier beside ours: the same cases judged by both, and every difference kept.
+
+The other verifier is a program that reads one case per line on standard input and answers on standard output.
+
+    case      {"format": "pubsub-verifier/1", "id", "chain", "parent_header", "pre_state", "relay", "candidate"}
+              fields as in a fixture; `candidate` may be bytes that do not decode
+    answer    {"id", "judged": [verdict, …], "offences": [verdict, …]}, or {"id", "undecodable": "why"}
+
+`judged` names the verdicts that the program can give; only these are compared, so a verifier may grow step by step.
+A verifier that judges everything may add `post_state_root` for a valid block.
+"""
+
+import json
+import selectors
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
+from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy
+from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.worlds import PARA, World
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
+
+FORMAT: Final = "pubsub-verifier/1"
+CASES_A_BLOCK: Final = 12
+MUTATIONS_A_BLOCK: Final = 4
+PATIENCE: Final = 60.0
+"""Seconds that a verifier may take for one case."""
+
+LONGEST_ANSWER: Final = 1 << 20
+"""Bytes of one answer."""
+
+_NAMES: Final = frozenset(verdict.value for verdict in Verdict)
+
+
+class VerifierFailed(PubsubError):
+    """The program cannot be started, ended, did not answer in time, or answered what is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verifier says of a case; `undecodable` is its reason if it could not decode the candidate."""
+
+    judged: frozenset[str]
+    offences: frozenset[str]
+    undecodable: str | None = None
+    post_state_root: str | None = None
+
+
+def _answer(line: bytes, wanted: int) -> Answer:
+    try:
+        data = json.loads(line)
+        if data["id"] != wanted:
+            raise VerifierFailed(f"the verifier answered case {data['id']!r} when asked for {wanted}")
+        if "undecodable" in data:
+            return Answer(frozenset(), frozenset(), str(data["undecodable"]))
+        judged, offences = frozenset(data["judged"]), frozenset(data["offences"])
+        unknown = sorted((judged | offences) - _NAMES)
+        root = data.get("post_state_root")
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        raise VerifierFailed(f"no answer to case {wanted}: {line[:80]!r}") from fault
+    if unknown:
+        raise VerifierFailed(f"the verifier names a verdict that does not exist: {unknown[0]!r}")
+    return Answer(judged, offences, None, root)
+
+
+class VerifierProcess:
+    """A verifier that runs as a process; a context manager that ends it.
+
+    Raises `VerifierFailed` wherever it does not keep to the protocol.
+    """
+
+    def __init__(self, command: str, patience: float = PATIENCE) -> None:
+        """Start `command`, split into words as a shell splits them; no shell runs it."""
+        self.patience = patience
+        words = shlex.split(command)
+        if not words:
+            raise VerifierFailed("the verifier's command is empty")
+        try:
+            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # the user's own program
+        except OSError as error:
+            raise VerifierFailed(f"{words[0]}: {error.strerror}") from error
+        self._selector = selectors.DefaultSelector()
+        if self._process.stdout is not None:
+            self._selector.register(self._process.stdout, selectors.EVENT_READ)
+        self._buffer = b""
+
+    def __enter__(self) -> Self:
+        """The running verifier."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the process."""
+        self._selector.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue  # it ended before it read everything
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def judge(self, case: dict[str, Any]) -> Answer:
+        """The answer to one case."""
+        self._send(json.dumps(case, separators=(",", ":")).encode() + b"\n")
+        return _answer(self._line(), case["id"])
+
+    def _send(self, line: bytes) -> None:
+        pipe = self._process.stdin
+        try:
+            if pipe is not None:
+                pipe.write(line)
+                pipe.flush()
+        except OSError as error:
+            raise VerifierFailed(f"the verifier has ended{self._code()}") from error
+
+    def _line(self) -> bytes:
+        deadline = monotonic() + self.patience
+        pipe = self._process.stdout
+        while b"\n" not in self._buffer:
+            if pipe is None or not self._selector.select(max(deadline - monotonic(), 0)):
+                raise VerifierFailed(f"the verifier did not answer within {self.patience:g} seconds")
+            part = pipe.read1(1 << 16)  # type: ignore[attr-defined]  # a buffered reader, which typeshed calls IO
+            if not part:
+                raise VerifierFailed(f"the verifier has ended{self._code()}")
+            self._buffer += part
+            if len(self._buffer) > LONGEST_ANSWER:
+                raise VerifierFailed(f"the verifier's answer is longer than {LONGEST_ANSWER:,} bytes")
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _code(self) -> str:
+        try:
+            return f" with exit code {self._process.wait(2)}"
+        except subprocess.TimeoutExpired:
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A case on which the two verifiers differ, shrunk; `case` is what the other verifier was asked."""
+
+    strategies: tuple[str, ...]
+    steps: tuple[Step, ...]
+    case: dict[str, Any]
+    ours: str
+    theirs: str
+
+    @property
+    def group(self) -> str:
+        """What differs, whatever the case: differences of one group have one cause, as a rule."""
+        return f"ours {self.ours}, theirs {self.theirs}"
+
+    def to_json(self) -> str:
+        """The file that is kept."""
+        rows = {
+            "ours": self.ours,
+            "theirs": self.theirs,
+            "strategies": list(self.strategies),
+            "steps": [to_json(step) for step in self.steps],
+            "case": self.case,
+        }
+        return json.dumps(rows, indent=1) + "\n"
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What a run of two verifiers found: cases by our first verdict, verdicts judged by the other, and differences."""
+
+    cases: int = 0
+    undecodable: int = 0
+    by_verdict: Counter[str] = field(default_factory=Counter)
+    judged: set[str] = field(default_factory=set)
+    differences: dict[str, list[Difference]] = field(default_factory=dict)
+
+    @property
+    def differing(self) -> int:
+        """How many cases differed."""
+        return sum(map(len, self.differences.values()))
+
+
+Judge = Callable[[dict[str, Any]], Answer]
+
+
+@dataclass(slots=True)
+class _Ours:
+    """Our judgement of the bytes of a candidate."""
+
+    bench: Bench
+
+    def found(self, raw: bytes) -> tuple[str, ...] | None:
+        """Our verdicts; `None` for bytes that do not decode."""
+        try:
+            return self.bench.judge(Candidate.decode(raw))
+        except ScaleError:
+            return None
+
+
+class _Run:
+    """One run over worlds."""
+
+    def __init__(self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None) -> None:
+        unknown = [name for name in strategies or () if name not in STRATEGIES]
+        if unknown:
+            raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
+        self.judge = judge
+        self.wanted = wanted
+        self.seed = seed.encode()
+        self.strategies = tuple(STRATEGIES[name] for name in strategies or STRATEGIES)
+        self.result = Comparison()
+
+    def situation(self, now: Situation, label: str) -> None:
+        """The honest block, cheats, and the honest block's bytes with something changed."""
+        bench = Bench.of(now)
+        draws = Draws(self.seed, f"verifier/{label}")
+        self._try(now, bench, (), ())
+        for _ in range(CASES_A_BLOCK):
+            names, steps = propose(now, (draws.choice(self.strategies),), draws.take(16))
+            if steps:
+                self._try(now, bench, names, steps)
+        honest = now.honest.encode()
+        for _ in range(MUTATIONS_A_BLOCK):
+            self._compare(bench, ("bytes",), (), _mutated(honest, draws))
+
+    def _try(self, now: Situation, bench: Bench, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+        raw = carry_out(now, steps).encode() if steps else now.honest.encode()
+        found = self._difference(bench, raw)
+
+        def still(fewer: tuple[Step, ...]) -> bool:
+            again = carry_out(now, fewer).encode() if fewer else now.honest.encode()
+            return self._difference(bench, again)[1:] == found[1:]
+
+        if found[1] != found[2] and steps:
+            steps = shrink(steps, still)
+            raw = carry_out(now, steps).encode() if steps else now.honest.encode()
+        self._compare(bench, names, steps, raw)
+
+    def _difference(self, bench: Bench, raw: bytes) -> tuple[Answer, str, str]:
+        """The other's answer, and what each of the two says, as far as the other judges it."""
+        answer = self.judge(case_of(bench, raw, self.result.cases))
+        ours = _Ours(bench).found(raw)
+        if ours is None or answer.undecodable is not None:
+            mine = "undecodable" if ours is None else "decodes"
+            return answer, mine, "decodes" if answer.undecodable is None else "undecodable"
+        common = [name for name in ours if name in answer.judged or name.startswith("!")]
+        theirs = sorted(answer.offences & answer.judged)
+        return answer, "+".join(sorted(common)) or "no offence", "+".join(theirs) or "no offence"
+
+    def _compare(self, bench: Bench, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
+        if self.result.cases >= self.wanted:
+            return
+        answer, ours, theirs = self._difference(bench, raw)
+        found = _Ours(bench).found(raw)
+        verdict = "undecodable" if found is None else next(iter(found), "accepted")
+        self.result.by_verdict[verdict] += 1
+        self.result.judged |= answer.judged
+        if ours != theirs:
+            kept = Difference(names, steps, case_of(bench, raw, self.result.cases), ours, theirs)
+            self.result.differences.setdefault(kept.group, []).append(kept)
+        self.result.cases += 1
+
+
+def case_of(bench: Bench, raw: bytes, number: int) -> dict[str, Any]:
+    """The case of a candidate's bytes, as a verifier reads it."""
+    try:
+        at = Candidate.decode(raw).inherent.relay_parent_number
+    except ScaleError:
+        at = bench.relays[-1][0]
+    root = next((root for known, root in bench.relays if known == at), None)
+    return {
+        "format": FORMAT,
+        "id": number,
+        "chain": PARA,
+        "parent_header": _x(bench.parent.encode()),
+        "pre_state": [[_x(key), _x(value)] for key, value in bench.state.top_entries()],
+        "relay": {"number": at, "storage_root": None if root is None else _x(root), "slot_now": bench.slot_now},
+        "candidate": _x(raw),
+    }
+
+
+def _mutated(raw: bytes, draws: Draws) -> bytes:
+    """The bytes with one of them changed, cut off, doubled or added."""
+    at = draws.below(len(raw))
+    kind = draws.below(4)
+    if kind == 0:
+        return raw[:at] + bytes((raw[at] ^ 1 << draws.below(8),)) + raw[at + 1 :]
+    if kind == 1:
+        return raw[:at]
+    if kind == 2:
+        return raw[:at] + raw[at:][:1] + raw[at:]
+    return raw + draws.take(1)
+
+
+def _x(data: bytes) -> str:
+    return f"0x{data.hex()}"
+
+
+def compare_verifiers(
+    judge: Judge,
+    cases: int,
+    seed: str,
+    strategies: Sequence[str] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Have `cases` cases judged by us and by `judge`; the same cases for the same seed.
+
+    Raises `UnknownStrategy`, and what `judge` raises.
+    """
+    run = _Run(judge, cases, seed, strategies)
+    number = 0
+    while run.result.cases < cases:
+        world = World(Draws(run.seed, f"verifier/world/{number}").take(32), alone=False)
+        for block in range(BLOCKS_A_WORLD):
+            run.situation(world.situation(), f"{number}/{block}")
+            if on_progress is not None:
+                on_progress(run.result.cases, cases)
+            world.advance()
+        number += 1
+    return run.result
+
+
+def keep(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write the smallest difference of each group into `folder`; returns the files."""
+    files = []
+    for group, found in sorted(comparison.differences.items()):
+        smallest = min((each.to_json() for each in found), key=len)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"difference-{blake2_256(group.encode()).hex()[:12]}.json"
+        path.write_text(smallest, encoding="utf-8")
+        files.append(path)
+    return files

@@ -1,0 +1,144 @@
+"""A second verifier beside ours: the protocol, what a difference is, and programs that do not keep to it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.laboratory.verifier import (
+    FORMAT,
+    Answer,
+    VerifierFailed,
+    VerifierProcess,
+    compare_verifiers,
+    keep,
+)
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+
+ALL = frozenset(verdict.value for verdict in Verdict)
+CASES = 40
+
+
+def raw(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+def judge(case: dict[str, Any]) -> Answer:
+    """What the case alone says, by the project's own verifier: the case must hold all that is needed."""
+    assert case["format"] == FORMAT
+    try:
+        candidate = Candidate.decode(raw(case["candidate"]))
+    except ScaleError as error:
+        return Answer(frozenset(), frozenset(), str(error))
+    root = case["relay"]["storage_root"]
+    context = RelayContext(
+        RelayBlockNumber(case["relay"]["number"]),
+        None if root is None else Hash(raw(root)),
+        Slot(case["relay"]["slot_now"]),
+    )
+    state = State.from_entries([(raw(key), raw(value)) for key, value in case["pre_state"]])
+    try:
+        validate_block(Header.decode(raw(case["parent_header"])), state, candidate, context)
+    except InvalidBlock as refusal:
+        return Answer(ALL, frozenset(offence.verdict.value for offence in refusal.evidence))
+    return Answer(ALL, frozenset())
+
+
+def test_a_case_holds_all_that_a_verifier_needs() -> None:
+    found = compare_verifiers(judge, CASES, "7")
+    assert (found.cases, found.differing, found.judged) == (CASES, 0, set(ALL))
+    assert len(found.by_verdict) > 4
+    assert found.by_verdict["undecodable"] > 0
+
+
+def test_the_same_seed_asks_the_same() -> None:
+    asked: list[list[str]] = [[], []]
+    for cases in asked:
+
+        def note(case: dict[str, Any], cases: list[str] = cases) -> Answer:
+            cases.append(json.dumps(case))
+            return judge(case)
+
+        compare_verifiers(note, 20, "8")
+    assert asked[0] == asked[1]
+
+
+def test_a_verifier_that_lets_a_cheat_pass_is_found_and_its_difference_is_shrunk_and_kept(tmp_path: Path) -> None:
+    def blind(case: dict[str, Any]) -> Answer:
+        answer = judge(case)
+        return Answer(answer.judged, answer.offences - {"UnusedNodes"}, answer.undecodable)
+
+    found = compare_verifiers(blind, CASES, "7", ["add-junk", "omit-node"])
+    assert found.differing > 1
+    assert all("UnusedNodes" in each.ours for group in found.differences.values() for each in group)
+    assert all(len(each.steps) == 1 for group in found.differences.values() for each in group)
+    files = keep(found, tmp_path / "kept")
+    assert len(files) == len(found.differences)
+    kept = json.loads(files[0].read_text())
+    assert kept["case"]["format"] == FORMAT
+    assert "UnusedNodes" in kept["ours"]
+
+
+def test_only_what_the_other_verifier_judges_is_compared() -> None:
+    def seal_only(case: dict[str, Any]) -> Answer:
+        answer = judge(case)
+        judged = frozenset({"BadSeal"})
+        return Answer(judged, answer.offences & judged, answer.undecodable)
+
+    found = compare_verifiers(seal_only, CASES, "7")
+    assert (found.differing, found.judged) == (0, {"BadSeal"})
+
+
+def test_bytes_that_only_one_of_the_two_decodes_are_a_difference() -> None:
+    found = compare_verifiers(lambda _case: Answer(ALL, frozenset()), 40, "7", ["omit-node"])
+    assert "ours undecodable, theirs decodes" in found.differences
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("import sys; sys.exit(3)", "ended"),
+        ("input(); print('no json')", "no answer to case 5"),
+        ("input(); print('{}')", "no answer to case 5"),
+        ("input(); print('[' * 100000)", "no answer to case 5"),
+        ("""input(); print('{"id": 6, "judged": [], "offences": []}')""", "answered case 6 when asked for 5"),
+        ("""input(); print('{"id": 5, "judged": ["Nice"], "offences": []}')""", "does not exist: 'Nice'"),
+        ("input(); print('x' * (2 << 20))", "longer than"),
+        ("input(); input()", "did not answer within"),
+    ],
+)
+def test_a_program_that_does_not_keep_to_the_protocol_is_one_error(program: str, message: str) -> None:
+    with (
+        VerifierProcess(f'{sys.executable} -c "{program.replace(chr(34), chr(92) + chr(34))}"', patience=2) as verifier,
+        pytest.raises(VerifierFailed, match=message),
+    ):
+        verifier.judge({"id": 5})
+
+
+def test_a_program_that_is_not_there_is_one_error() -> None:
+    with pytest.raises(VerifierFailed, match=r"no-such-program: No such file"):
+        VerifierProcess("no-such-program --verify")
+    with pytest.raises(VerifierFailed, match="empty"):
+        VerifierProcess("  ")
+
+
+def test_answers_that_come_in_pieces_are_put_together(tmp_path: Path) -> None:
+    program = tmp_path / "verifier.py"
+    program.write_text(
+        "import sys, time\n"
+        "for line in sys.stdin:\n"
+        """    for part in ('{"id": 1, "judged"', ': [], "offences": []}\\n'):\n"""
+        "        sys.stdout.write(part)\n"
+        "        sys.stdout.flush()\n"
+        "        time.sleep(0.05)\n"
+    )
+    with VerifierProcess(f"{sys.executable} {program}") as verifier:
+        assert verifier.judge({"id": 1}) == Answer(frozenset(), frozenset())
+        assert verifier.judge({"id": 1}) == Answer(frozenset(), frozenset())
