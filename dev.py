@@ -292,7 +292,9 @@ def interop() -> int:
         vectors = [str(ROOT / "tests" / "vectors" / kind) for kind in RUST_VECTORS]
         code = code or subprocess.run([str(replay), *vectors, str(fixtures)], check=False).returncode
         verifier = shlex.join((str(replay), "--verify-proofs"))
-        return code or tool("pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", f"{folder}/differences")
+        return code or tool(
+            "pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", f"{folder}/differences"
+        )
 
 
 def docs(args: list[str]) -> int:

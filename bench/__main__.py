@@ -83,9 +83,7 @@ def main() -> int:
     )
     parser.add_argument("--only", nargs="+", default=[], help="parts of names")
     parser.add_argument("--quick", action="store_true", help="a quarter of the pairs")
-    parser.add_argument(
-        "--no-peer", action="store_true", help="without smoldot, which needs Node.js and is fetched once"
-    )
+    parser.add_argument("--no-peer", action="store_true", help="without smoldot (Node.js) and native tries (cargo)")
     parser.add_argument("--json", type=Path, help="write the lines there too")
     parser.add_argument("--check", action="store_true", help="compare with the kept table")
     parser.add_argument("--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)")

@@ -1,7 +1,8 @@
-"""The peer: smoldot, compiled to wasm, as the npm package @acala-network/chopsticks-executor brings it.
+"""The peers: smoldot, compiled to wasm, as an npm package brings it; and native `sp-trie`, built by cargo.
 
-It is raced only where Node.js and npm are there; the package is installed into build/peer at the first race. Each side
-is timed by its own process, CPU time, in turns. What crosses between the two is not timed.
+A peer is raced only where its tools are there: Node.js and npm, which install the package into build/peer at the first
+race, or cargo, which builds interop/rust. Each side is timed by its own process, CPU time, in turns. What crosses
+between the two is not timed.
 """
 
 import gc
@@ -20,7 +21,7 @@ from time import process_time
 from typing import Any, Final
 
 from bench.measure import PURE, Result
-from bench.tries import Entries, N, reading, uniform
+from bench.tries import UPDATES, Entries, N, proving, reading, uniform, update, updates_of
 from pubsub_emulator.trie import Trie, state_root
 
 HERE: Final = Path(__file__).resolve().parent
@@ -28,6 +29,8 @@ PLACE: Final = HERE.parent / "build" / "peer"
 PACKAGE: Final = "@acala-network/chopsticks-executor"
 VERSION: Final = "1.5.1"
 NAME: Final = "smoldot wasm"
+MANIFEST: Final = HERE.parent / "interop" / "rust" / "Cargo.toml"
+NATIVE: Final = "native sp-trie"
 
 
 def installed() -> bool:
@@ -49,9 +52,10 @@ def installed() -> bool:
 class Peer:
     """A running peer."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603  # our own script
-            [shutil.which("node") or "node", str(HERE / "peer.mjs"), str(PLACE)],
+    def __init__(self, name: str, *command: str) -> None:
+        self.name = name
+        self._process = subprocess.Popen(  # noqa: S603  # our own programs
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -94,6 +98,7 @@ class PeerRace:
     pairs: int
     target: float
     runs: int = 1
+    compiled_target: float | None = None
 
     def run(self) -> Result:
         """Run the pairs; first runs, in which code is compiled and memory fetched, do not count."""
@@ -109,8 +114,8 @@ class PeerRace:
             bases.append(median(self.peer.run(self.what)[0] for _ in range(self.runs)))
         gc.unfreeze()
         ratio = median(time / base for time, base in zip(times, bases, strict=True))
-        target = self.target if PURE else None
-        return Result(self.name, NAME, median(times) * 1e3, median(bases) * 1e3, ratio, target)
+        target = self.target if PURE else self.compiled_target
+        return Result(self.name, self.peer.name, median(times) * 1e3, median(bases) * 1e3, ratio, target)
 
     def timed(self) -> float:
         """Seconds of CPU time of our work."""
@@ -119,14 +124,42 @@ class PeerRace:
         return process_time() - start
 
 
+def native_built() -> Path | None:
+    """The native peer's program, built where cargo is."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        print("no cargo here: the native peer is not raced", file=sys.stderr)
+        return None
+    command = [
+        cargo,
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--package",
+        "peer",
+        "--manifest-path",
+        str(MANIFEST),
+    ]
+    if subprocess.run(command, check=False).returncode:  # noqa: S603  # found above
+        print("the native peer cannot be built", file=sys.stderr)
+        return None
+    return MANIFEST.parent / "target" / "release" / "peer"
+
+
 def races() -> Iterator[PeerRace]:
-    """W1 and W4; nothing where the peer is not."""
-    if not installed():
-        return
+    """W1 and W4 beside smoldot, W1 to W4 beside native tries; nothing where a peer is not."""
+    if installed():
+        yield from _with(Peer(NAME, shutil.which("node") or "node", str(HERE / "peer.mjs"), str(PLACE)), _races)
+    native = native_built()
+    if native is not None:
+        yield from _with(Peer(NATIVE, str(native)), _native_races)
+
+
+def _with(peer: Peer, made: Callable[[Peer], Iterator[PeerRace]]) -> Iterator[PeerRace]:
     with on_one_core():
-        peer = Peer()
         try:
-            yield from _races(peer)
+            yield from made(peer)
         finally:
             peer.end()
 
@@ -163,6 +196,48 @@ def _races(peer: Peer) -> Iterator[PeerRace]:
         raise RuntimeError("the peer reads fewer keys")
     work = reading(root, listed, keys)
     yield PeerRace("W4 read 1,000 keys, uniform", peer, "read", work, 9, 0.25, runs=9)
+
+
+def _native_races(peer: Peer) -> Iterator[PeerRace]:
+    peer.give(entries=hexed(uniform(N)))
+    entries = uniform(N)
+    root = state_root(entries)
+    if peer.run("root")[1] != "0x" + root.hex():
+        raise RuntimeError("the native peer comes to another root")
+    yield PeerRace(f"W1 root of {N:,}, uniform", peer, "root", lambda: state_root(entries), 5, 2.0, 3, 1.0)
+    rng = random.Random(162)
+    updates = updates_of(rng.choices(entries, k=UPDATES), rng)
+    peer.give(updates=hexed(updates))
+    trie = Trie.from_entries(entries)
+    changed = update(trie.fork(), updates)
+    if peer.run("update")[1] != "0x" + changed.root().hex():
+        raise RuntimeError("the native peer comes to another root after the updates")
+    work = updating_in_turns(changed, updates, rng)
+    yield PeerRace(f"W2 {UPDATES} updates in place, uniform", peer, "update", work, 9, 1.2, 9, 0.6)
+    keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
+    peer.give(entries=hexed(entries), keys=["0x" + key.hex() for key in keys])
+    yield PeerRace("W3 prove 1,000 keys, uniform", peer, "prove", proving(trie, keys), 9, 1.2, 9, 0.6)
+    nodes: dict[bytes, bytes] = {}
+    trie.prove(keys, nodes)  # type: ignore[arg-type]  # hashes are bytes
+    listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
+    if peer.run("prove")[1] != len(listed):
+        raise RuntimeError("the native peer proves with other nodes")
+    peer.give(root_hash="0x" + root.hex(), nodes=["0x" + node.hex() for node in listed])
+    if peer.run("read")[1] != len(keys):
+        raise RuntimeError("the native peer reads fewer keys")
+    yield PeerRace("W4 read 1,000 keys, uniform", peer, "read", reading(root, listed, keys), 9, 1.2, 9, 0.6)
+
+
+def updating_in_turns(trie: Trie, updates: Entries, rng: random.Random) -> Callable[[], object]:
+    """Updates of the same keys, with other values each time."""
+    rounds = [updates_of(updates, rng) for _ in range(8)]
+    turn = [0]
+
+    def work() -> None:
+        turn[0] += 1
+        update(trie, rounds[turn[0] % len(rounds)])
+
+    return work
 
 
 def hexed(entries: Entries) -> list[list[str]]:

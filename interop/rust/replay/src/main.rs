@@ -1,6 +1,6 @@
 //! Reads the emulator's fixtures and vectors with Rust's own code and says where the two differ.
 //!
-//! `replay PATH…` checks every JSON file it knows below each path, one line per file; a difference is one line with
+//! `replay PATH…` checks every JSON and SCALE file it knows below each path, one line per file; a difference is one line with
 //! file, case and both values. `replay --verify-proofs` reads fuzz cases on standard input and answers one verdict per
 //! line. Exit code 0: all equal; 1: a difference; 2: a file that cannot be read or has no known format.
 
@@ -8,6 +8,7 @@ mod chain;
 mod fixture;
 mod hashing;
 mod json;
+mod metadata;
 mod relay;
 mod report;
 mod tries;
@@ -58,7 +59,7 @@ fn checker(data: &Value) -> Option<(&'static str, Check)> {
 	}
 }
 
-/// All JSON files at or below `path`, sorted; schema files are not cases.
+/// All JSON and SCALE files at or below `path`, sorted; schema files are not cases.
 fn files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
 	let said = |error: std::io::Error| format!("{}: {error}", path.display());
 	if path.is_dir() {
@@ -69,7 +70,7 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
 			.map_err(said)?;
 		below.sort();
 		for each in below {
-			if each.is_dir() || each.extension().is_some_and(|ending| ending == "json") {
+			if each.is_dir() || each.extension().is_some_and(|ending| ending == "json" || ending == "scale") {
 				files(&each, found)?;
 			}
 		}
@@ -82,6 +83,11 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
 /// Checks one file. `Ok(None)`: its format is not one of ours.
 fn check_file(path: &Path) -> Result<Option<Report>, String> {
 	let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+	if path.extension().is_some_and(|ending| ending == "scale") {
+		let mut report = Report::new(path, "metadata");
+		metadata::check(&text, &mut report);
+		return Ok(Some(report));
+	}
 	let data: Value = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
 	let Some((kind, check)) = checker(&data) else { return Ok(None) };
 	let mut report = Report::new(path, kind);
