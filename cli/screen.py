@@ -65,26 +65,40 @@ def _columns() -> tuple[ProgressColumn, ...]:
     )
 
 
+class Bar:
+    """A bar that appears with the first advance and leaves nothing behind; nothing where no terminal is watching."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._progress = (
+            Progress(*_columns(), console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+            if console.is_terminal
+            else None
+        )
+        self._task = None if self._progress is None else self._progress.add_task("")
+
+    def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
+        """`done` units of `total` are behind us; `what` is being done now."""
+        if self._progress is None or self._task is None:
+            return
+        self._progress.update(self._task, completed=done, total=total, description=what)
+        if not self._progress.live.is_started:
+            self._progress.start()
+
+    def clear(self) -> None:
+        """Take the bar off the screen, so that something else can be written; the next advance shows it again."""
+        if self._progress is not None and self._progress.live.is_started:
+            self._progress.stop()
+
+
 @contextmanager
-def bar() -> Iterator[Advance]:
-    """A bar on a terminal that appears with the first advance, and leaves nothing behind."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _ignore
-        return
-    progress = Progress(*_columns(), console=console, transient=True)
-    task = progress.add_task("")
-
-    def advance(done: int, total: int | None = None, what: str | None = None) -> None:
-        if not progress.live.is_started:
-            progress.start()
-        progress.update(task, completed=done, total=total, description=what)
-
+def bar() -> Iterator[Bar]:
+    """A bar for as long as this lasts."""
+    made = Bar()
     try:
-        yield advance
+        yield made
     finally:
-        if progress.live.is_started:
-            progress.stop()
+        made.clear()
 
 
 @contextmanager

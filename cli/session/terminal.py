@@ -58,9 +58,11 @@ def perform(session: Session, line: str, interrupts: Interrupts) -> bool:
             if isinstance(page, Doing):
                 advance(page.done, page.total, page.what)
             else:
+                advance.clear()  # both write to one terminal
                 show(page)
             if interrupts.asked:
                 pages.close()
+                advance.clear()
                 click.echo(f"interrupted; the network stands at relay block {session.network.number}", err=True)
                 return False
     return True
