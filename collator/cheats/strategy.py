@@ -2,12 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from traceback import extract_tb
 
 from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import Draft, Step
 from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
+
+
+class StrategyFailed(PubsubError):
+    """A strategy raised, or returned what is no proposal; the message names file, line and reason."""
+
 
 Proposal = tuple[Step, ...] | None
 Propose = Callable[[Situation, Draws], Proposal]
@@ -65,11 +72,38 @@ def propose(
     names: list[str] = []
     steps: list[Step] = []
     for at, chosen in enumerate(strategies):
-        proposal = chosen.propose(situation, Draws(seed, f"{at}/{chosen.name}"))
+        proposal = _proposal(chosen, situation, Draws(seed, f"{at}/{chosen.name}"))
         if proposal:
             names.append(chosen.name)
             steps += proposal
     return tuple(names), tuple(steps)
+
+
+def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
+    """What a strategy proposes; whatever it raises or returns that is no proposal is told with its place."""
+    try:
+        proposal = chosen.propose(situation, draws)
+    except DefensiveFailure:
+        raise
+    except Exception as error:
+        raise StrategyFailed(
+            f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"
+        ) from error
+    if proposal is None or (isinstance(proposal, tuple) and all(hasattr(step, "apply") for step in proposal)):
+        return proposal
+    said = type(proposal).__name__
+    raise StrategyFailed(
+        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {said}; a proposal is a tuple of steps, or None"
+    )
+
+
+def _place(chosen: Strategy, error: Exception | None) -> str:
+    """File and line: where `error` was raised in the strategy's own file, or where the strategy begins."""
+    code = chosen.propose.__code__ if hasattr(chosen.propose, "__code__") else None
+    file = code.co_filename if code is not None else "?"
+    lines = [] if error is None else [at.lineno for at in extract_tb(error.__traceback__) if at.filename == file]
+    line = lines[-1] if lines else code.co_firstlineno if code is not None else 0
+    return f"{file}, line {line}"
 
 
 def carry_out(situation: Situation, steps: tuple[Step, ...]) -> Candidate:

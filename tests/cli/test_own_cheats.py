@@ -100,3 +100,28 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(folder: Path, text
     assert refused.returncode == 2
     assert complaint in refused.stderr
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    return 1 // 0", "cheats.py, line 9: strategy 'silence': ZeroDivisionError: integer division"),
+        (
+            "    return [Drop(b'')]",
+            "cheats.py, line 7: strategy 'silence' returned list; a proposal is a tuple",
+        ),
+        (
+            "    return ('drop',)",
+            "cheats.py, line 7: strategy 'silence' returned tuple; a proposal is a tuple",
+        ),
+    ],
+)
+def test_a_strategy_that_fails_is_one_line_with_its_place_and_a_session_goes_on(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    (tmp_path / "cheats.py").write_text(CHEATS.split("    changed", maxsplit=1)[0] + body + "\n")
+    (tmp_path / "silent.toml").write_text(SCENARIO)
+    done = _pubsub(tmp_path, "run", "silent.toml", "--cheats", "cheats.py", "--out", "out")
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+    assert len(done.stderr.strip().splitlines()[-1:]) == 1
+    assert not (tmp_path / "out").exists()
