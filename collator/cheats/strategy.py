@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from traceback import extract_tb
+from typing import Any, cast
 
 from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
@@ -82,7 +83,7 @@ def propose(
 def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
     """What a strategy proposes; whatever it raises or returns that is no proposal is told with its place."""
     try:
-        proposal = chosen.propose(situation, draws)
+        proposal: Any = chosen.propose(situation, draws)  # a stranger's function may return anything
     except DefensiveFailure:
         raise
     except Exception as error:
@@ -90,7 +91,7 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
             f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"
         ) from error
     if proposal is None or (isinstance(proposal, tuple) and all(hasattr(step, "apply") for step in proposal)):
-        return proposal
+        return cast("Proposal", proposal)
     said = type(proposal).__name__
     raise StrategyFailed(
         f"{_place(chosen, None)}: strategy {chosen.name!r} returned {said}; a proposal is a tuple of steps, or None"
