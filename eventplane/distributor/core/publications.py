@@ -107,6 +107,8 @@ def _checked(turn: Turn, told: Probed) -> None:
     key = f"{told.network}|{told.id}"
     if told.there is None or turn.tx.get(rows.UNSEEN, key) is None:
         return
+    if told.there and not _read_well(turn, told.network):
+        return  # asked again: a probe has no number, so taking the log back would not revoke it
     turn.tx.delete(rows.UNSEEN, key)
     if told.there:
         return
@@ -120,3 +122,10 @@ def _checked(turn: Turn, told: Probed) -> None:
     stored = rows.get_event(turn.tx, told.id)
     if stored is not None:
         jobs.enqueue(turn, rows.on_network(told.network), told.id, stored.fields().order)
+
+
+def _read_well(turn: Turn, network: str) -> bool:
+    """Whether the log is as it was read, as far as is known; a legacy one is not compared."""
+    cursor = rows.get_cursor(turn.tx, network)
+    steady = not cursor.short and not cursor.high and cursor.cut < 0
+    return network in turn.rules.legacy or (steady and rows.get_state(turn.tx, network) is rows.State.READY)
