@@ -43,7 +43,7 @@ class Planner:
         """The broadcaster of a subnet with the fewest assigned pairs, then the smallest (IC-37)."""
         avoided = set(avoid)
         fit = [
-            (self._load(each), each.id)
+            (each.load, each.id)
             for each in self.state.brokers.values()
             if each.registered
             and not each.dead
@@ -200,9 +200,6 @@ class Planner:
     def _publications_of(self, who: Principal) -> list[Publication]:
         return [each for each in self.state.publications.values() if who in each.subscribers]
 
-    def _load(self, broker: Broker) -> int:
-        return sum(1 for fact in broker.want if fact[0] in {"sub", "pub"})
-
     # Causes
 
     def _because(self, cause: Fact, facts: list[tuple[Principal, Fact, Any]]) -> None:
@@ -212,6 +209,7 @@ class Planner:
             wanted = broker.want.get(fact)
             if wanted is None:
                 broker.want[fact] = [value, 1]
+                broker.load += fact[0] in {"sub", "pub"}
                 broker.dirty[fact] = None
             else:
                 wanted[1] += 1
@@ -224,6 +222,7 @@ class Planner:
             wanted[1] -= 1
             if not wanted[1]:
                 del broker.want[fact]
+                broker.load -= fact[0] in {"sub", "pub"}
                 broker.dirty[fact] = None
         if facts:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]

@@ -135,7 +135,15 @@ class Queries:
 
     def _publications(self, _caller: Principal, _time: int, page: Any) -> Any:
         filter_ = page.filter or _ALL
-        found = {row.publication.namespace for row in self.rows(filter_.slice) if row.publication is not None}
+        if all(each.tag == "ByNamespace" for each in filter_.slice):  # every publication has a row
+            wanted = [each.value for each in filter_.slice]
+            found = {
+                each.namespace
+                for each in self._met(filter_.slice)
+                if all(matches(pattern, each.namespace) for pattern in wanted)
+            }
+        else:
+            found = {row.publication.namespace for row in self.rows(filter_.slice) if row.publication is not None}
         made = []
         for name in self._page(found, page, str.encode):
             each = self.state.publications[self.state.by_namespace[name]]

@@ -81,6 +81,8 @@ class Broker:
     registered: bool = False
     want: dict[Fact, list[Any]] = field(default_factory=dict)
     """What it should be told: value, and how many reasons there are for it."""
+    load: int = 0
+    """How many pairs of namespace and principal are assigned to it."""
     held: dict[Fact, Any] = field(default_factory=dict)
     """What it has confirmed."""
     dirty: dict[Fact, None] = field(default_factory=dict)
