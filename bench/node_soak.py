@@ -1,7 +1,7 @@
 """A node under clients for a long time: blocks come, clients follow and vanish, memory is watched.
 
-`python -m bench.node_soak --minutes 60` prints a line every ten seconds: blocks, live connections, resident MiB. Its exit
-code is 1 when memory grew by more than a tenth in the second half.
+`python -m bench.node_soak --minutes 60` prints a line every ten seconds: blocks, live connections, resident MiB. The
+exit code is 1 when memory grew by more than a tenth in the second half.
 """
 
 import argparse
