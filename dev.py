@@ -49,7 +49,7 @@ LEAST_JAVA = 17
 MOST_TEST_WORKERS = 8
 COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
 
-RUST_VECTORS = ("broadcaster", "metadata", "scale", "tries", "xcm")
+RUST_VECTORS = ("broadcaster", "scale", "tries", "xcm")
 """The folders of tests/vectors that the Rust programs read."""
 
 HELP = """
@@ -288,9 +288,11 @@ def interop() -> int:
     replay = manifest.parent / "target" / "release" / "replay"
     with tempfile.TemporaryDirectory() as folder:
         fixtures = Path(folder) / "fixtures"
+        metadata = Path(folder) / "metadata"
         code = tool("pubsub", "fixtures", "--out", str(fixtures))
+        code = code or tool("python", "interop/metadata.py", str(metadata))
         vectors = [str(ROOT / "tests" / "vectors" / kind) for kind in RUST_VECTORS]
-        code = code or subprocess.run([str(replay), *vectors, str(fixtures)], check=False).returncode
+        code = code or subprocess.run([str(replay), *vectors, str(metadata), str(fixtures)], check=False).returncode
         verifier = shlex.join((str(replay), "--verify-proofs"))
         return code or tool(
             "pubsub", "fuzz", "--cases", "500", "--verifier", verifier, "--out", f"{folder}/differences"
