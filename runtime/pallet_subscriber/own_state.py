@@ -31,7 +31,10 @@ The second part is for the rows that every block reads whatever it does: those o
 queues. What handlers read is theirs to weigh (`HandlerContext.consume`) and not part of it.
 """
 
-_CACHE_PREFIXES: Final = (items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix)
+
+def _cache_prefixes() -> tuple[bytes, ...]:
+    """In a function: mypyc meets this module before it knows the types of these items."""
+    return items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix
 
 
 class OwnState:
@@ -58,7 +61,7 @@ class OwnState:
         for key in keys:
             if key not in known and key != CODE:
                 known[key] = None
-                (cached if key.startswith(_CACHE_PREFIXES) else mine).append(key)
+                (cached if key.startswith(_cache_prefixes()) else mine).append(key)
         if mine:
             count = len(self._mine)
             top.prove(mine, self._mine)
