@@ -36,7 +36,7 @@ GROUPS = {
     "demo": (),
     "pubsub": (),
     "test": ("test", "browser", "docs"),
-    "compiled": ("test",),
+    "compiled": ("test", "browser"),  # the tests' conftest names the browser
     "clients": ("test", "browser"),
     "interop": (),
     "lint": ("lint", "test"),

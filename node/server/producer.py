@@ -243,7 +243,7 @@ class Producer:
         return tuple(self._asked)
 
     def set_mode(self, mode: str) -> None:
-        """Build `instant`ly, `single`, or `manual`ly."""
+        """Build in the mode called `mode`: `instant`, `single`, `manual` or an interval."""
         self.mode = Build(mode)
         self._mode_changed.set()
 

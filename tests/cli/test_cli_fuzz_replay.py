@@ -64,7 +64,7 @@ def test_a_damaged_case_is_an_error_and_no_traceback(tmp_path: Path) -> None:
     del rows["state"]
     path = tmp_path / "case.json"
     path.write_text(json.dumps(rows))
-    assert "no case" in str(run("replay", path).exception)
+    assert str(run("replay", path).exception) == f"{path}: state: missing"
 
 
 def test_an_unknown_strategy_is_named() -> None:

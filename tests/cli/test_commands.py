@@ -118,7 +118,7 @@ def test_a_proof_file_that_is_none_is_one_line_that_names_it_and_nothing_is_writ
         (("run",), "pubsub: Missing argument 'SCENARIO'"),
         (("run", "missing.toml", "--out", "o"), "pubsub: missing.toml: No such file or directory"),
         (("run", "nothing", "--out", "o"), "pubsub: nothing: "),
-        (("audit", "nowhere", "--out", "o"), "pubsub: Invalid value for 'HISTORY': Directory 'nowhere' does not exist"),
+        (("audit", "nowhere", "--out", "o"), "pubsub: Invalid value for 'HISTORY': nowhere: there is no such folder"),
         (("fly",), "pubsub: No such command 'fly'"),
         (("demo", "--engine", "steam"), "pubsub: Invalid value for '--engine'"),
         (("import-relay-proofs", "none.json", "--out", "o"), "pubsub: Invalid value for 'FILES...'"),
@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
 
-    monkeypatch.setattr("pubsub_emulator.spark_audit.history.commit.write_parquet", full)
+    monkeypatch.setattr("pubsub_emulator.spark_audit.history.storage.LocalStore._written", full)
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("pubsub: ")

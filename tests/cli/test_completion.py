@@ -39,7 +39,7 @@ def test_commands_scenarios_strategies_and_choices_are_offered() -> None:
     assert _offered("") == list(COMMANDS)
     assert _offered("step", "") == [*bundled_scenarios(), ""]
     assert _offered("fuzz", "--strategy", "omit-") == [name for name in STRATEGIES if name.startswith("omit-")]
-    assert _offered("audit", "--engine", "") == ["spark", "python"]
+    assert _offered("audit", "--engine", "") == ["auto", "pool", "spark", "python"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -8,8 +8,8 @@ import pytest
 from pubsub_emulator.laboratory.relay_states import FOLDER, KEPT, relay_states, write_relay_states
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.runtime.framework.executive import extrinsics_root
 from pubsub_emulator.trie import state_root
+from pubsub_emulator.trie.bulk import ordered_root
 
 
 def raw(text: str) -> bytes:
@@ -34,5 +34,5 @@ def test_entries_and_child_tries_give_the_state_root_and_the_body_its_root(writt
             root = state_root([(raw(key), raw(value)) for key, value in child["entries"]])
             entries.append((CHILD_STORAGE_PREFIX + raw(child["storage_key"]), root))
         assert state_root(entries) == header.state_root
-        assert extrinsics_root(map(raw, state["extrinsics"])) == header.extrinsics_root
+        assert ordered_root(map(raw, state["extrinsics"])) == header.extrinsics_root
         assert (header.hash(), header.number) == (raw(state["hash"]), state["number"])
