@@ -134,7 +134,6 @@ def native_built() -> Path | None:
         cargo,
         "build",
         "--release",
-        "--locked",
         "--quiet",
         "--package",
         "peer",

@@ -54,7 +54,7 @@ def _install_js(*, newest: bool) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / "js" / name, target / name)
     environment = {**os.environ, "PATH": f"{WHEEL / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
-    job = ["update", "--save"] if newest else ["ci"]
+    job = ["update", "--save"] if newest else ["install"]  # the lock names one platform, which `ci` refuses
     _run([NODE, NPM, *job, "--no-audit", "--no-fund", "--ignore-scripts"], target, environment)
     _note(target, HERE / "js" / "package.json")
 
