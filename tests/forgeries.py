@@ -32,6 +32,7 @@ CLAIMS: Final[dict[str, str]] = {
     "events": "what a log is made of; no audit reads it",
     "truth": "what `score` holds findings against; no audit reads it",
     "checkpoints.entries": "of the checkpoint behind the last segment, until the next segment is there",
+    "checkpoints.children": "of the checkpoint behind the last segment, until the next segment is there",
 }
 """Columns, or tables, in which a forgery may pass, and why that is so."""
 

@@ -273,6 +273,9 @@ def state_of(row: Row) -> tuple[Header, State]:
         header = Header.decode(row["header"])
     except ScaleError as error:
         raise RowError(f"the checkpoint's header does not decode: {error}") from None
+    named = [child["key"] for child in row["children"]]
+    if len(set(named)) != len(named) or not all(child["entries"] for child in row["children"]):
+        raise RowError("the checkpoint names a child trie twice, or one without entries")
     state = build_state(
         [(entry["key"], entry["value"]) for entry in row["entries"]],
         {child["key"]: [(entry["key"], entry["value"]) for entry in child["entries"]] for child in row["children"]},

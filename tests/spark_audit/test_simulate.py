@@ -19,7 +19,6 @@ from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.simulate import population
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, SimulationRefused, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
-from pubsub_emulator.spark_audit.spark import job
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Simulation(3, 60, "small", 250_000)
@@ -235,16 +234,12 @@ def test_a_score_wants_the_right_block_collator_and_verdict(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("partitions", [1, 4096])
-def test_spark_makes_the_same_networks_however_they_are_cut(
+def test_spark_makes_the_same_networks(
     spark: SparkContext,
     small: tuple[Path, Simulated],
-    partitions: int,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     del spark
-    monkeypatch.setattr(job, "_MOST_PARTITIONS", partitions)
     made = simulate(SMALL, tmp_path / "spark", lambda: open_mapper("spark"))
     assert made.digest == small[1].digest
     assert _content(tmp_path / "spark") == _content(small[0])
@@ -255,7 +250,7 @@ def test_spark_finds_every_planted_cheat_and_nothing_else(
     spark: SparkContext, small: tuple[Path, Simulated], tmp_path: Path
 ) -> None:
     del spark
-    judged = audit(small[0], tmp_path / "audit")
+    judged = audit(small[0], tmp_path / "audit", engine="spark")
     assert judged.engine == "spark"
     scored = score(small[0], judged.out)
     assert (scored.precision, scored.recall) == (1.0, 1.0)
