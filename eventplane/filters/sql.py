@@ -7,6 +7,7 @@ SQLite reads integers beyond 64 bits as floats; near and beyond that size they a
 and digits.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -93,7 +94,7 @@ def _both(*clauses: Clause) -> Clause:
     return _joined(clauses, "AND", _TRUE)
 
 
-class _JsonField:
+class _JsonField(ABC):
     """One path into `body`, in a dialect."""
 
     def clause(self, op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
@@ -120,25 +121,25 @@ class _JsonField:
             return self.truth(value)
         return self.text("=", value) if isinstance(value, str) else self.number("=", value)
 
+    @abstractmethod
     def is_there(self) -> Clause:
         """Whether the path leads somewhere."""
-        raise NotImplementedError
 
+    @abstractmethod
     def has_type(self, name: str) -> Clause:
         """Whether what is there has this JSON type."""
-        raise NotImplementedError
 
+    @abstractmethod
     def truth(self, value: bool) -> Clause:
         """Whether `true` or `false` is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(self, op: str, value: str) -> Clause:
         """A text compared by code points."""
-        raise NotImplementedError
 
+    @abstractmethod
     def number(self, op: str, value: int) -> Clause:
         """An integer compared exactly."""
-        raise NotImplementedError
 
 
 class _SqliteField(_JsonField):
