@@ -1,5 +1,6 @@
 """One way to a Spark context: quiet, local by default, with this interpreter and these sources in its workers."""
 
+import atexit
 import logging
 import os
 import re
@@ -118,6 +119,7 @@ def _open_gateway() -> None:
         return
     os.environ.setdefault("JDK_JAVA_OPTIONS", LIGHT_JVM)
     log = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the JVM runs
+    atexit.register(log.close)
     _jvm_log.append(log)
     gateway = launch_gateway(popen_kwargs={"stderr": log})  # type: ignore[no-untyped-call]  # pyspark types not all
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001  # the one way to hand a gateway over early
