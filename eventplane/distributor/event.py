@@ -17,6 +17,7 @@ MOST_TIME: Final = 2**53 - 1
 
 _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
+_BLOCK: Final = re.compile(r"0x[0-9a-f]{64}")
 NETWORK: Final = re.compile(r"[a-z0-9-]{1,32}")
 
 
@@ -61,7 +62,8 @@ class Notice(NamedTuple):
     """An event in the log of a network.
 
     `number` is its place, from 1: a network's own `id`, which counts from 0, and one. `id` is the global id, `None`
-    where there is none (`fault` says why). `time` is the block's, in seconds.
+    where there is none (`fault` says why). `time` is the block's, in seconds. `block` is the block's hash, empty where
+    the adapter does not tell it; as it commits to all blocks before, equal hashes mean equal logs up to here.
     """
 
     number: int
@@ -70,19 +72,21 @@ class Notice(NamedTuple):
     id: str | None
     signer: str
     fault: str = ""
+    block: str = ""
 
     def body(self) -> dict[str, Any]:
         """The body of a notification, without `network`."""
         fields = self.event.body()
         fields["entityIDHash"] = fields.pop("entityId")
         publisher = fields.pop("iss", None)
-        return {
+        body = {
             "id": self.number - 1,
             "timestamp": self.time,
             **fields,
             "publisherAddress": publisher or "",
             "ethereumAddress": self.signer,
         }
+        return {**body, "blockHash": self.block} if self.block else body
 
     def row(self) -> dict[str, Any]:
         """An item of a query's answer."""
@@ -178,10 +182,18 @@ def _notice(fields: Mapping[str, Any], time: int) -> Notice:
     )
     number = _number(fields, "id", MOST_NUMBER) + 1
     address = signer if isinstance(signer, str) and _ADDRESS.fullmatch(signer) else ""
+    block = block_of(fields)
     try:
-        return Notice(number, time, event, global_id(location), address)
+        return Notice(number, time, event, global_id(location), address, "", block)
     except NoGlobalIdError as error:
-        return Notice(number, time, event._replace(data_location=event.data_location[:64]), None, address, str(error))
+        event = event._replace(data_location=event.data_location[:64])
+        return Notice(number, time, event, None, address, str(error), block)
+
+
+def block_of(fields: Mapping[str, Any]) -> str:
+    """The hash of an event's block, empty where it is not told."""
+    block = fields.get("blockHash")
+    return block.lower() if isinstance(block, str) and _BLOCK.fullmatch(block.lower()) else ""
 
 
 def parse_notification(body: object) -> tuple[str | None, Notice]:

@@ -66,8 +66,11 @@ def publication_of(event: Event, network: str) -> Publication:
     )
 
 
-def notice_of(found: EventDOMEv1, now: int) -> Notice:
-    """A notice of the pallet's event in a block of that time, ms. The last 20 bytes of the author are its address."""
+def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
+    """A notice of the pallet's event in a block of that time, ms, and hash.
+
+    The last 20 bytes of the author are its address.
+    """
     event = Event(
         found.event_type.decode(errors="replace"),
         found.data_location.decode(errors="replace"),
@@ -77,10 +80,11 @@ def notice_of(found: EventDOMEv1, now: int) -> Notice:
         "0x" + (found.iss if found.iss is not None else bytes(found.author)).hex(),
     )
     signer = "0x" + bytes(found.author)[-20:].hex()
+    name = "0x" + block.hex()
     try:
-        return Notice(found.index + 1, now // 1000, event, global_id(event.data_location), signer)
+        return Notice(found.index + 1, now // 1000, event, global_id(event.data_location), signer, "", name)
     except NoGlobalIdError as error:
-        return Notice(found.index + 1, now // 1000, event, None, signer, str(error))
+        return Notice(found.index + 1, now // 1000, event, None, signer, str(error), name)
 
 
 class ChainLedger:
@@ -110,7 +114,9 @@ class ChainLedger:
             return Published(self._time_of(event), new=False)
         if error is not None:
             return No(str(error))
-        self._log += [notice_of(record.event, now) for record in block.events if isinstance(record.event, EventDOMEv1)]
+        name = block.header.hash()
+        found = [record.event for record in block.events if isinstance(record.event, EventDOMEv1)]
+        self._log += [notice_of(each, now, name) for each in found]
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
         return Published(now // 1000, new=True)

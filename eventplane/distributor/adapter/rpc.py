@@ -107,7 +107,7 @@ class RpcLedger:
         events = await self._node.events(block)
         now = await self._node.timestamp(block) or 0
         for each in events:
-            notice = _notice(each, now)
+            notice = _notice(each, now, block)
             if notice is not None and notice.id == wanted:
                 return Published(now // 1000, new=True)
         if await self._node.item(block, PALLET, "Published", encode_bytes(wanted.encode())) is not None:
@@ -149,7 +149,7 @@ class RpcLedger:
         if block is None:
             return
         now = await self._node.timestamp(block) or 0
-        found = (_notice(each, now) for each in await self._node.events(block))
+        found = (_notice(each, now, block) for each in await self._node.events(block))
         notices = tuple(notice for notice in found if notice is not None)
         self._blocks.append(_Block(number, block, notices))
         self._log += notices
@@ -185,7 +185,7 @@ async def _included(updates: Any) -> bytes | None:
     return None
 
 
-def _notice(found: DecodedEvent, now: int) -> Notice | None:
+def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
     """The notice of an event of the pallet, `None` for any other event."""
     if (found.pallet, found.name) != (PALLET, "EventDOMEv1"):
         return None
@@ -202,7 +202,7 @@ def _notice(found: DecodedEvent, now: int) -> Notice | None:
         AccountId(_bytes(fields["author"])),
         int(fields["index"]),
     )
-    return notice_of(made, now)
+    return notice_of(made, now, block)
 
 
 def _reason(error: Any) -> str:

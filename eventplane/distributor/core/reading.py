@@ -1,9 +1,10 @@
 """Reading a network's log: catching up, gaps, and logs that were taken back (ID-33, ID-36, ID-37).
 
 A read begins at the last number that an earlier read confirmed, so each read also confirms what notifications told
-since. A number with another id there means that the log was taken back, and a log that stays shorter than what was
-read of it means the same; then the last common number is searched for, what followed is revoked, and the log is read
-again before anything is published to its network.
+since. Another block, id or content at a number means that the log was taken back, and a log that stays shorter than
+what was read of it means the same; then the last common number is searched for, what followed is revoked, and the log
+is read again before anything is published to its network. Where rows do not tell their blocks, a number may have the
+same content before and after, so each read begins some rows earlier.
 """
 
 import hmac
@@ -55,7 +56,7 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
         known = turn.tx.get(rows.numbers(network), str(notice.number))
         if network in turn.rules.legacy:
             _take_late(turn, network, notice)
-        elif known is not None and known != rows.entry(notice):
+        elif known is not None and not rows.same_entry(known, notice):
             _read_soon(turn, network, cursor)
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
@@ -119,14 +120,16 @@ def read(turn: Turn, network: str, cursor: Cursor) -> None:
         return
     until = turn.now + turn.rules.call_timeout
     put_cursor(turn.tx, network, cursor._replace(reading=until), until)
-    limit = 1 if cursor.high else turn.rules.page
-    turn.emit(Read(network, _after(cursor), limit, max(cursor.newest - turn.rules.overlap, 0)))
+    after = _after(turn, cursor)
+    limit = 1 if cursor.high else turn.rules.page + max(cursor.verified - after - 1, 0)
+    turn.emit(Read(network, after, limit, max(cursor.newest - turn.rules.overlap, 0)))
 
 
-def _after(cursor: Cursor) -> int:
+def _after(turn: Turn, cursor: Cursor) -> int:
+    """After which number the next read begins."""
     if cursor.high:
         return (cursor.low + cursor.high) // 2 - 1
-    return max(cursor.verified - 1, 0)
+    return max(cursor.verified - 1 - (0 if cursor.blocks else turn.rules.recheck), 0)
 
 
 def cursor_due(turn: Turn, network: str) -> None:
@@ -147,7 +150,7 @@ def paged(turn: Turn, told: Paged) -> None:
         put_cursor(turn.tx, told.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
     elif told.network in turn.rules.legacy:
         _paged_by_time(turn, told.network, cursor, told.notices)
-    elif cursor.cut >= 0 or told.after != _after(cursor):
+    elif cursor.cut >= 0 or told.after != _after(turn, cursor):
         return  # an answer to an earlier question
     elif cursor.high:
         _searched(turn, told.network, cursor, told.notices)
@@ -192,7 +195,7 @@ class _Page:
 
     def take(self) -> None:
         """Take the page in one transaction with the cursor."""
-        first = max(self.cursor.verified, 1)
+        first = _after(self.turn, self.cursor) + 1
         if not self.cursor.last and self.notices:  # a log begins where it begins
             first = self.notices[0].number
         history = rows.get_state(self.turn.tx, self.network) is State.HISTORY
@@ -203,41 +206,44 @@ class _Page:
                 break
             if notice.number <= self.cursor.last:
                 if not _same(self.turn, self.network, notice):
-                    self._differs(notice.number)
+                    self._differs(notice.number, first)
                     return
+                if notice.number > self.cursor.verified:
+                    _note_block(self.turn, self.network, notice)
             else:
                 arrive(self.turn, self.network, notice, history=history)
                 self.cursor = self.cursor._replace(last=notice.number)
-            self.cursor = self.cursor._replace(verified=notice.number)
+            if notice.number >= self.cursor.verified:
+                self.cursor = self.cursor._replace(verified=notice.number, blocks=int(bool(notice.block)))
             expected += 1
-        self._end(highest=expected - 1)
+        self._end(first, highest=expected - 1)
 
-    def _differs(self, number: int) -> None:
+    def _differs(self, number: int, first: int) -> None:
         """The log was taken back: to just before `number`, if the page confirmed what is before it."""
-        if number > max(self.cursor.verified, 1) or number == 1:
+        if number > first or number == 1:
             _begin_taking_back(self.turn, self.network, self.cursor, number - 1)
         else:
             _search(self.turn, self.network, self.cursor)
 
-    def _end(self, highest: int) -> None:
+    def _end(self, first: int, highest: int) -> None:
         turn, cursor = self.turn, self.cursor._replace(reading=0)
         if not self.complete:
             short = 0 if highest >= cursor.last else cursor.short
             read(turn, self.network, _unpark(turn, self.network, cursor._replace(short=short)))
         elif highest < cursor.last:
-            self._is_short(cursor, highest)
+            self._is_short(cursor, highest, first)
         else:
             cursor = _unpark(turn, self.network, cursor._replace(short=0))
             wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
             put_cursor(turn.tx, self.network, cursor, turn.now + wait)
             _ready(turn, self.network)
 
-    def _is_short(self, cursor: Cursor, highest: int) -> None:
+    def _is_short(self, cursor: Cursor, highest: int, first: int) -> None:
         """The log ends before what is known of it; believed only once it has been so for a while."""
         turn, since = self.turn, cursor.short or self.turn.now
         if turn.now - since < turn.rules.patience:
             put_cursor(turn.tx, self.network, cursor._replace(short=since), turn.now + turn.rules.silence // RETRIES)
-        elif highest >= max(cursor.verified, 1):
+        elif highest >= first:
             _begin_taking_back(turn, self.network, cursor, highest)
         else:
             _search(turn, self.network, cursor)
@@ -246,7 +252,14 @@ class _Page:
 def _same(turn: Turn, network: str, notice: Notice) -> bool:
     """Whether a number has the id and content that it had, where that is still known."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
-    return known is None or known == rows.entry(notice)
+    return known is None or rows.same_entry(known, notice)
+
+
+def _note_block(turn: Turn, network: str, notice: Notice) -> None:
+    """Keep the block of a number that was notified without it."""
+    known = turn.tx.get(rows.numbers(network), str(notice.number))
+    if notice.block and known is not None and known != rows.entry(notice):
+        turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
 
 
 def _search(turn: Turn, network: str, cursor: Cursor) -> None:
@@ -287,7 +300,7 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
     if end < cursor.last:
         put_cursor(turn.tx, network, cursor._replace(done=end), turn.now)
         return
-    back = cursor._replace(last=cursor.cut, verified=min(cursor.verified, cursor.cut), cut=-1, done=0)
+    back = cursor._replace(last=cursor.cut, verified=min(cursor.verified, cursor.cut), cut=-1, done=0, blocks=0)
     read(turn, network, back)
 
 

@@ -42,8 +42,15 @@ def numbers(network: str) -> str:
 
 
 def entry(notice: Notice) -> str:
-    """What a number of a log has: the id, empty where there is none, and the content."""
-    return f"{notice.id or ''}|{notice.event.digest()[:16]}"
+    """What a number of a log has: the id, empty where there is none, the content, and the block if it is told."""
+    return f"{notice.id or ''}|{notice.event.digest()[:16]}|{notice.block[:34]}"
+
+
+def same_entry(known: str, notice: Notice) -> bool:
+    """Whether a notice is what `entry` noted. Blocks decide only where both are told."""
+    name, digest, block = (*known.split("|"), "")[:3]
+    found, content, told = entry(notice).split("|")
+    return (name, digest) == (found, content) and (not block or not told or block == told)
 
 
 def held(network: str) -> str:
@@ -140,6 +147,7 @@ class Cursor(NamedTuple):
     when a read is under way. `short` is since when the log has been shorter than `last`. `low` and `high` bound the
     search for the last common number; `high` is 0 where there is none. `cut` is the last number that stays while a log
     is taken back, else -1, and `done` how far that is. `newest` is up to which second a legacy log was read.
+    `blocks` is 1 where the row at `verified` told its block, which confirms all rows before it.
     """
 
     last: int = 0
@@ -152,6 +160,7 @@ class Cursor(NamedTuple):
     done: int = 0
     newest: int = 0
     parked: list[int] = []  # noqa: RUF012  # never changed in place
+    blocks: int = 0
 
 
 class State(StrEnum):
@@ -243,10 +252,12 @@ def put_index(tx: Transaction, index: list[list[Any]]) -> None:
 
 def notice_text(notice: Notice) -> str:
     """A notice as text."""
-    return encode((notice.number, notice.time, list(notice.event), notice.id, notice.signer, notice.fault))
+    return encode(
+        (notice.number, notice.time, list(notice.event), notice.id, notice.signer, notice.fault, notice.block)
+    )
 
 
 def notice_of(text: str) -> Notice:
     """The notice that `notice_text` wrote."""
-    number, time, (kind, location, metadata, entity, previous, iss), event_id, signer, fault = json.loads(text)
-    return Notice(number, time, Event(kind, location, tuple(metadata), entity, previous, iss), event_id, signer, fault)
+    number, time, (kind, location, metadata, entity, previous, iss), event_id, *rest = json.loads(text)
+    return Notice(number, time, Event(kind, location, tuple(metadata), entity, previous, iss), event_id, *rest)

@@ -29,6 +29,8 @@ class Rules:
     patience: int = 60_000
     """How long a log must be shorter than what was read of it before it counts as taken back."""
     page: int = 200
+    recheck: int = 100
+    """How many rows before the last confirmed one are read again where an adapter does not tell blocks."""
     overlap: int = 120
     """How many seconds a legacy adapter's log is read again."""
     most_failures: int = 12

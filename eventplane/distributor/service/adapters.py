@@ -14,6 +14,7 @@ from pubsub_emulator.eventplane.distributor.event import (
     BadEventError,
     Event,
     Notice,
+    block_of,
     legacy_notice,
     parse_row,
 )
@@ -255,7 +256,10 @@ def _quarantined_row(row: object) -> Notice | None:
     try:
         return parse_row(row)
     except BadEventError as error:
-        number = row.get("id") if isinstance(row, dict) else None
+        if not isinstance(row, dict):
+            return None
+        number = row.get("id")
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             return None
-        return Notice(number + 1, 0, Event("", "", (), "", ""), None, "", f"malformed: {error}"[:200])
+        fault = f"malformed: {error}"[:200]
+        return Notice(number + 1, 0, Event("", "", (), "", ""), None, "", fault, block_of(row))

@@ -22,6 +22,11 @@ from pubsub_emulator.primitives.version import VERSION
 Json = dict[str, Any]
 
 _HASH: Final[Json] = {"type": "string", "pattern": "^0x[0-9a-fA-F]{64}$"}
+_BLOCK: Final[Json] = {
+    "type": "string",
+    "pattern": "^0x[0-9a-f]{64}$",
+    "description": "the hash of the event's block; with it a log that was taken back is always noticed",
+}
 _TYPE: Final[Json] = {"type": "string", "minLength": 1, "maxLength": MOST_TYPE}
 _METADATA: Final[Json] = {
     "type": "array",
@@ -91,6 +96,7 @@ _SCHEMAS: Final[Json] = {
             "entityIDHash": _HASH,
             "publisherAddress": {"type": "string"},
             "ethereumAddress": {"type": "string"},
+            "blockHash": _BLOCK,
             "network": {"type": "string", "pattern": "^[a-z0-9-]{1,32}$"},
         },
         ["id", "timestamp", "eventType", "dataLocation", "relevantMetadata", "entityIDHash", "previousEntityHash"],
@@ -103,6 +109,7 @@ _SCHEMAS: Final[Json] = {
             "entityId": _HASH,
             "publisherAddress": {"type": "string"},
             "ethereumAddress": {"type": "string"},
+            "blockHash": _BLOCK,
         },
         ["id", "timestamp", "eventType", "dataLocation", "relevantMetadata", "entityId", "previousEntityHash"],
     ),

@@ -1,5 +1,6 @@
 """Emulated networks with their adapters, and emulated subscribers: what stands around a distributor."""
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -19,13 +20,15 @@ class Network:
     """A log with the adapter that serves it.
 
     `up` is the adapter; `refuses` is the reason of a No; `lies` says yes and does nothing; `mute` does and answers
-    nothing; `delay` (ms) passes before a deed; `unique` refuses an id that is there (ID-50). A legacy adapter lists by
-    time, and of an entity only the newest event.
+    nothing; `delay` (ms) passes before a deed; `unique` refuses an id that is there (ID-50). `tells_blocks` is
+    whether rows and notifications have their block's hash. A legacy adapter lists by time, and of an entity only the
+    newest event.
     """
 
     name: str
     unique: bool = True
     legacy: bool = False
+    tells_blocks: bool = True
     up: bool = True
     refuses: str = ""
     lies: bool = False
@@ -38,6 +41,8 @@ class Network:
     hooks: dict[str, str] = field(default_factory=dict)
     unlisted: dict[str, str] = field(default_factory=dict)
     hooks_made: int = 0
+    branch: int = 0
+    """How often the log was taken back."""
     distributors: list["World"] = field(default_factory=list, repr=False)
     """Who hears of what enters the log."""
 
@@ -58,9 +63,22 @@ class Network:
         if found is not None and self.unique and self.has(found):
             return None
         told = event._replace(iss=event.iss or PUBLISHER)
-        notice = Notice(len(self.log) + 1, now // 1000, told, found, SIGNER, fault)
+        notice = Notice(len(self.log) + 1, now // 1000, told, found, SIGNER, fault, self._block(event))
         self.log.append(notice)
         return notice
+
+    def _block(self, event: Event) -> str:
+        """The hash of the next block: of its parent's, of the event, and of the branch."""
+        if not self.tells_blocks or self.legacy:
+            return ""
+        parent = self.log[-1].block if self.log else ""
+        made = hashlib.blake2b(f"{parent}|{self.branch}|{event.digest()}".encode(), digest_size=32)
+        return "0x" + made.hexdigest()
+
+    def cut(self, to: int) -> None:
+        """Take the log back; what follows is on another branch."""
+        del self.log[to:]
+        self.branch += 1
 
     def page(self, after: int, limit: int, since: int) -> tuple[tuple[Notice, ...], bool]:
         """A page of the log, and whether it is the last one now."""

@@ -74,6 +74,9 @@ class Story:
             )
             for name in names
         }
+        others = Random(f"{self.seed}/networks")  # noqa: S311  # a story is a function of its seed
+        for network in networks.values():
+            network.tells_blocks = others.randrange(3) > 0
         rules = Rules(
             (), "", replication_delay=self.random.choice((0, 0, 0, 15_000)), page=self.random.choice((2, 3, 200))
         )

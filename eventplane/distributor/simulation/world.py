@@ -523,7 +523,7 @@ class World:
         """A network's log is taken back."""
         self.record("cut", name, to)
         self.happened["logs taken back"] += 1
-        del self.networks[name].log[to:]
+        self.networks[name].cut(to)
 
     def heal(self) -> None:
         """Faults end: everything works from now on."""

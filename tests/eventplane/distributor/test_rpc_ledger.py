@@ -51,6 +51,8 @@ def test_events_are_published_once_and_read_back(url: str) -> None:
             assert page.complete
             assert [(notice.number, notice.event) for notice in page.notices] == [(1, first), (2, second)]
             assert page.notices[0].time == done.time
+            blocks = {await rpc.call("chain_getBlockHash", number) for number in range(1, 20)}
+            assert {notice.block for notice in page.notices} <= blocks - {None}
             refused = await ledger.publish(event_of(3)[1]._replace(event_type="x" * 2000))
             assert refused == No("DomeEvents::TooLong")
             other = RpcLedger("hashnet", rpc, development_seed("Alice"))
