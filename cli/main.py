@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, USAGE, explained
+from pubsub_emulator.cli.extras import EXTRAS, brings
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 
@@ -45,14 +46,6 @@ COMMANDS: Final = (
     "completion",
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
-
-_EXTRAS: Final = {
-    **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
-    "aiohttp": "node",
-    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
-    **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
-}
-"""Which extra brings a package."""
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -122,10 +115,10 @@ def main() -> None:
         of_the_machine = error.of_the_machine or _is_machines(error.__cause__)
         _fail(str(error), INFRASTRUCTURE if of_the_machine else USAGE)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
+        extra = EXTRAS.get(error.name or "")
+        if extra is None:
             raise
-        brings = f"which `pip install 'pubsub-emulator[{_EXTRAS[error.name]}]'` brings"
-        _fail(f"this needs {error.name}, {brings}", INFRASTRUCTURE)
+        _fail(f"this needs {error.name}, {brings(extra)}", INFRASTRUCTURE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(INFRASTRUCTURE)

@@ -6,6 +6,7 @@ The plotting library is the extra `plot`; it is imported when something is drawn
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.extras import brings
 from pubsub_emulator.laboratory.experiments.presets import Figure
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -35,7 +36,7 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     try:
         import vl_convert
     except ImportError as error:
-        raise NoPlotLibrary("drawing needs the extra `plot`: pip install 'pubsub-emulator[plot]'") from error
+        raise NoPlotLibrary(f"drawing needs {error.name}, {brings('plot')}") from error
     spec = specification(figure)
     svg, png = folder / f"{figure.name}.svg", folder / f"{figure.name}.png"
     svg.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
@@ -48,7 +49,7 @@ def specification(figure: Figure) -> dict[str, Any]:
     try:
         import altair as alt
     except ImportError as error:
-        raise NoPlotLibrary("drawing needs the extra `plot`: pip install 'pubsub-emulator[plot]'") from error
+        raise NoPlotLibrary(f"drawing needs {error.name}, {brings('plot')}") from error
     shown = {name for name in (figure.x, figure.y, figure.series, figure.facet) if name}
     rows = [{name: row[name] for name in shown} for row in figure.rows]
     order = _names(figure, figure.series)

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.extras import brings
 from pubsub_emulator.cli.output import MARKER, new_folder
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
@@ -83,7 +84,7 @@ def run_scenario(name: str, out: Path, *, explorer: bool = False) -> Result:
         written.append((out / EXPLORER, "every block and its proof, for a browser"))
     files("written:", written)
     if not history:
-        say(f"no history is kept: it needs {ARROW}, which `pip install 'pubsub-emulator[audit]'` brings")
+        say(f"no history is kept: it needs {ARROW}, {brings('audit')}")
     show_digest(run.digest.hex(), DIGEST_MEANS)
     page = {"explorer": out / EXPLORER} if explorer else {}
     return Result({**run.document(), "history": out / HISTORY if history else None, "summary": out / MARKER, **page})

@@ -1,5 +1,6 @@
 """What a person sees: progress while a terminal is watching, and tables of figures at the end."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -142,8 +143,9 @@ GAP: Final = 2
 def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int = 1) -> None:
     """A table: names on the left, figures on the right.
 
-    One that is too wide is broken between words, and where that does not do, into several that all begin with the first
-    `names_rows` columns: no word and no figure is ever broken, unless it alone is wider than the screen.
+    Prose in cells is broken between words. If that is not enough for the width of the screen, long hashes are shortened
+    in their middle. Then rows become columns, and if that is too wide, too, each row is written as a list below its
+    first `names_rows` cells. No word and no figure is ever broken, unless it alone is wider than the screen.
     """
     names = tuple(header)
     cells = [tuple(cell if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
@@ -152,16 +154,31 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], n
         console = Console(width=PLAIN_WIDTH, stderr=_aside.get())
     if title:
         console.print(Text(title, style="bold"))
-    for columns, widths in _layout(names, cells, console.width, names_rows):
-        shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
-        for at, width in zip(columns, widths, strict=True):
-            figures = at > 0 and all(_is_figure(row[at]) for row in cells)
-            side: Literal["left", "right"] = "right" if figures else "left"
-            shown.add_column(Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width)
-        for row in cells:
-            shown.add_row(*(Text(row[column]) for column in columns))
-        console.print(shown)
-        say()
+    shortened = _fitting(names, cells, console.width)
+    if shortened is not None:
+        _print(console, names, shortened)
+        return
+    turned = [tuple(column) for column in zip(names, *cells, strict=True)]
+    if names_rows == 1 and (fitting := _fitting(turned[0], turned[1:], console.width)) is not None:
+        _print(console, turned[0], fitting)
+        return
+    for row in cells:
+        console.print(Text("  ".join(row[:names_rows])))
+        rest = [(f"  {name}", cell) for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)]
+        _print(console, ("", ""), _fitting(("", ""), rest, console.width) or rest)
+
+
+def _print(console: Console, names: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
+    """The table itself, which fits if it can."""
+    shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
+    for at, width in enumerate(_widths(names, cells, console.width)):
+        figures = at > 0 and all(_is_figure(row[at]) for row in cells)
+        side: Literal["left", "right"] = "right" if figures else "left"
+        shown.add_column(Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width)
+    for row in cells:
+        shown.add_row(*map(Text, row))
+    console.print(shown)
+    say()
 
 
 def _is_figure(cell: str) -> bool:
@@ -169,28 +186,55 @@ def _is_figure(cell: str) -> bool:
     return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
 
 
-def _layout(
-    names: tuple[str, ...], cells: list[tuple[str, ...]], width: int, kept: int
-) -> Iterator[tuple[list[int], list[int]]]:
-    """Which columns stand beside each other, and how wide each is; the first `kept` columns are in every part."""
-    texts = [[names[at], *(row[at] for row in cells)] for at in range(len(names))]
-    wanted = [max(map(cell_len, column)) for column in texts]
-    least = [max((cell_len(word) for text in column for word in text.split()), default=0) for column in texts]
-    left = list(range(kept, len(names)))
-    while True:
-        columns = list(range(kept))
-        room = width - sum(least[at] for at in columns) - GAP * (kept - 1)
-        while left and (len(columns) == kept or room >= GAP + least[left[0]]):
-            columns.append(left.pop(0))
-            room -= GAP + least[columns[-1]]
-        widths = [min(least[at], width) for at in columns]
-        for place, at in enumerate(columns):  # what is free goes to the first columns that want it
-            more = min(max(room, 0), wanted[at] - least[at])
-            widths[place] += max(more, 0)
-            room -= max(more, 0)
-        yield columns, widths
-        if not left:
-            return
+_HEX: Final = re.compile(r"0x([0-9a-f]{24,})")
+_KEPT_DIGITS: Final = (16, 8, 4)
+"""Hex digits that are kept at either end of a hash, tried one after the other."""
+
+
+def _fitting(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]] | None:
+    """The cells with hashes shortened as far as the width of the screen wants it; `None` if that is not enough."""
+    if _least(names, cells) <= width:
+        return cells
+    for kept in _KEPT_DIGITS:
+        cut = [tuple(_HEX.sub(lambda found: _shortened(found, kept), cell) for cell in row) for row in cells]  # noqa: B023  # used at once
+        if _least(names, cut) <= width:
+            return cut
+    return None
+
+
+def _shortened(found: re.Match[str], kept: int) -> str:
+    digits = found.group(1)
+    return f"0x{digits[:kept]}…{digits[-kept:]}" if len(digits) > 2 * kept + 1 else found.group()
+
+
+def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
+    """The columns of the screen that a table cannot do without."""
+    return sum(_least_widths(names, cells)) + GAP * (len(names) - 1)
+
+
+def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
+    return [
+        max(map(cell_len, (*name.split(), *(part for row in cells for part in _unbroken(row[at])))), default=0)
+        for at, name in enumerate(names)
+    ]
+
+
+def _unbroken(cell: str) -> list[str]:
+    """The parts of a cell that stay whole: its words, or all of a figure with its unit."""
+    return [cell] if _is_figure(cell) else cell.split()
+
+
+def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
+    """How wide each column is; what is free goes to the first columns that want it."""
+    least = _least_widths(names, cells)
+    wanted = [max(map(cell_len, (name, *(row[at] for row in cells)))) for at, name in enumerate(names)]
+    room = max(width - sum(least) - GAP * (len(names) - 1), 0)
+    widths = []
+    for need, want in zip(least, wanted, strict=True):
+        more = min(room, want - need)
+        widths.append(min(need, width) + more)
+        room -= more
+    return widths
 
 
 def files(title: str, entries: Iterable[tuple[object, str]]) -> None:

@@ -10,6 +10,7 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE, relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.trie import Trie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
 from pubsub_emulator.trie.decoded import DecodedNode
@@ -132,6 +133,8 @@ def key_name(key: bytes) -> str:
     """A storage key in words, a parachain's or the relay chain's: pallet, item, and what follows its prefix."""
     if key == CODE:
         return ":code"
+    if key == EVENTS:
+        return "System.Events"
     if key.startswith(CHILD_STORAGE_PREFIX):
         return f"root of {child_name(key[len(CHILD_STORAGE_PREFIX) :])}"
     if key.startswith(_CAPACITY):

@@ -5,6 +5,8 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.runtime.accounts import sudo, timestamp, transaction_payment
 from pubsub_emulator.runtime.balances import pallet as balances
 from pubsub_emulator.runtime.framework import events, system
@@ -96,3 +98,27 @@ def _prefixes() -> Mapping[bytes, str]:
 def name_of(key: bytes) -> str | None:
     """The item that a full storage key belongs to, on whichever chain; none when it is no item's."""
     return _prefixes().get(key[:32])
+
+
+@lru_cache(maxsize=2)
+def _by_prefix(relay: bool) -> Mapping[bytes, tuple[str, Item]]:
+    return {item.prefix: (name, item) for name, item in (relay_items() if relay else parachain_items()).items()}
+
+
+def decoded_key(key: bytes, *, relay: bool) -> tuple[str, tuple[object, ...], Item] | None:
+    """A full storage key as the item's name, its keys and the item; `None` when it is no item's or does not decode."""
+    found = _by_prefix(relay).get(key[:32])
+    if found is None:
+        return None
+    name, item = found
+    reader = Reader(key, 32)
+    keys: tuple[object, ...] = ()
+    try:
+        if isinstance(item, StorageMap):
+            keys = (item.hasher.read(reader, item.key_codec),)
+        elif isinstance(item, StorageDoubleMap):
+            keys = (item.hasher1.read(reader, item.key1_codec), item.hasher2.read(reader, item.key2_codec))
+        reader.end()
+    except (ScaleError, DefensiveFailure):
+        return None
+    return name, keys, item

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pubsub_emulator.cli.pages import Doing, Line, Shown
+from pubsub_emulator.cli.pages import Doing, Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
 from pubsub_emulator.cli.session.session import Session, number
 from pubsub_emulator.emulator.network import Step
+from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
@@ -35,6 +36,23 @@ def told(step: Step) -> Line:
     return Line(f"relay block {step.number}: {', '.join(parts)}")
 
 
+def what_failed(session: Session, step: Step) -> Iterator[Line]:
+    """What was asked for and did not happen in the newest relay block, one line each, with the reason."""
+    for message in session.network.relay.executions:
+        execution = message.execution
+        if execution.rejected is not None:
+            yield Line(f"  refused: the message of {message.para} was not executed: {execution.rejected}")
+        for each in execution.failures:
+            yield Line(
+                f"  refused: instruction {each.index + 1} of the message of {message.para}: {each.cause or each.error}"
+            )
+    for event in step.events:
+        if isinstance(event, ExtrinsicFailed):
+            yield Line(f"  refused: a call on the relay chain: {words(event.dispatch_error)}")
+    for para, reason in step.idle.items():
+        yield Line(f"  {para} could not build: {reason}")
+
+
 def _count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
@@ -54,7 +72,9 @@ def _to(session: Session, given: Given) -> Iterator[Shown]:
 
 def _build(session: Session, blocks: int) -> Iterator[Shown]:
     for done in range(1, blocks + 1):
-        yield told(session.advance())
+        step = session.advance()
+        yield told(step)
+        yield from what_failed(session, step)
         yield Doing("building blocks", done, blocks)
 
 
@@ -69,6 +89,7 @@ def _until(session: Session, given: Given) -> Iterator[Shown]:
         step = session.advance()
         if happened(step):
             yield told(step)
+            yield from what_failed(session, step)
             return
         yield Doing(f"waiting for a {what}", done, most)
     raise CommandError(

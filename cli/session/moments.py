@@ -7,10 +7,10 @@ from typing import Final
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.differences import FEW, differences, pages
 from pubsub_emulator.cli.session.session import Moment, Session
-from pubsub_emulator.emulator.state_diff import diff_states, differing_entries
+from pubsub_emulator.emulator.state_diff import diff_states
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.trie import Trie
 
 
 def _save(session: Session, given: Given) -> Iterator[Shown]:
@@ -93,38 +93,46 @@ def _diff(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"A: {a_name}, relay block {a.number}")
     yield Line(f"B: {b_name}, relay block {b.number}")
     mine, theirs = ({chain.para: chain for chain in each.network.parachains} for each in (a, b))
-    differing: list[tuple[str | int, ...]] = []
-    first: tuple[str, State, State] | None = None
     pairs = [("relay", _relay(a), _relay(b), a.number, b.number)]
     pairs += [
         (str(para), chain.state, theirs[para].state, chain.header.number, theirs[para].header.number)
         for para, chain in mine.items()
+        if para in theirs
     ]
-    for name, left, right, at, other in pairs:
-        count = sum(1 for _ in differing_entries(left.top, right.top))
-        inside = sum(
-            sum(1 for _ in differing_entries(left.children.get(key, Trie(1)), right.children.get(key, Trie(1))))
-            for key in sorted({*left.children, *right.children})
-        )
-        if count or inside:
-            differing.append((name, at, other, count, inside))
-            first = first or (name, left, right)
-    if first is None:
-        yield Line("equal: every key of every chain")
-        return
-    header = ("chain", "block in A", "block in B", "keys that differ", "published entries that differ")
-    yield Grid("chains that differ", header, tuple(differing))
     where = given.maybe("CHAIN")
-    if where is not None:
-        found = [pair[:3] for pair in pairs if pair[0] == where]
-        if not found:
-            raise CommandError(f"no chain is called {where!r}; there are {', '.join(pair[0] for pair in pairs)}")
-        first = found[0]
-    name, left, right = first
+    if where is not None and where not in [pair[0] for pair in pairs]:
+        raise CommandError(f"no chain is called {where!r}; there are {', '.join(pair[0] for pair in pairs)}")
+    found = {
+        name: differences(left, right, session.key_name, relay=name == "relay")
+        for name, left, right, _, _ in pairs
+        if where in (None, name)
+    }
+    if not any(found.values()):
+        yield Line("equal: every key of every chain" if where is None else f"{where} does not differ")
+        return
+    if where is None:
+        header = ("chain", "block in A", "block in B", "entries that differ", "besides what every block writes")
+        rows = tuple(
+            (name, at, other, len(found[name]), sum(not each.of_every_block for each in found[name]))
+            for name, _, _, at, other in pairs
+            if found[name]
+        )
+        yield Grid("chains that differ", header, rows)
+    for name, differing in found.items():
+        if differing:
+            yield from pages(name, differing, given.maybe("ITEM"), FEW if where is None else None)
+    if where is not None and given.maybe("ITEM") is None:
+        left, right = next(pair[1:3] for pair in pairs if pair[0] == where)
+        yield from _first_node(where, left, right)
+
+
+def _first_node(chain: str, left: State, right: State) -> Iterator[Shown]:
+    """The node of the top trie in which the first difference lies."""
     difference = diff_states(left, right)
-    yield Line(f"the first difference on {name}:" if difference is not None else f"{name} does not differ")
-    for line in () if difference is None else difference.lines():
-        yield Line(f"  {line}")
+    if difference is not None:
+        yield Line(f"the first key that differs in the state trie of {chain}, down to its node:")
+        for line in difference.lines():
+            yield Line(f"  {line}")
 
 
 def _write(session: Session, given: Given) -> Iterator[Shown]:
@@ -177,15 +185,18 @@ MOMENTS: Final = (
     Command("forget", "Drop a snapshot or a branch.", _forget, (_MOMENT,), examples=("forget before",)),
     Command(
         "diff",
-        "Where two moments differ: how many keys, by chain, and the first of them down to its trie node.",
+        "What two moments hold differently, decoded: published keys and storage, by chain.",
         _diff,
         (
             Parameter("A", Kind.MOMENT),
             Parameter("B", Kind.MOMENT, optional=True),
             Parameter("CHAIN", Kind.CHAIN, optional=True),
+            Parameter("ITEM", Kind.ITEM, optional=True),
         ),
-        "B is `now` unless given; CHAIN says whose first difference is shown.",
-        ("diff before", "diff main attack", "diff main attack 3000"),
+        "B is `now` unless given. Without CHAIN the first rows of each chain are shown, with it all of them, and the\n"
+        "trie node in which the first one lies. With ITEM only its rows are shown, and values are not shortened.\n"
+        "What every block writes (numbers, slots, hashes, events) comes last.",
+        ("diff before", "diff main attack", "diff main attack 3000", "diff before now relay TtlData"),
     ),
     Command(
         "write",

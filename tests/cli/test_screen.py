@@ -22,19 +22,42 @@ def test_no_word_is_broken_and_no_line_is_too_long(
 ) -> None:
     shown = _shown(capsys, monkeypatch, width)
     words = set(shown.split())
-    assert {word for cell in (*WORDS, *HEADER) for word in cell.split()} <= words
+    assert {word for cell in (*WORDS, *HEADER) for word in cell.split() if not word.startswith("0x")} <= words
     assert max(map(len, shown.splitlines()[1:])) <= width
 
 
-def test_a_table_that_is_too_wide_goes_on_below_with_the_columns_that_name_its_rows(
+def test_a_table_is_never_cut_in_two(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (160, 100, 80, 60, 50):
+        shown = _shown(capsys, monkeypatch, width)
+        assert shown.count(WORDS[0]) == 2, f"at {width} columns"
+        assert shown.count(WORDS[1]) == 2
+
+
+def test_hashes_are_shortened_in_their_middle_where_they_do_not_fit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    once = _shown(capsys, monkeypatch, 160)
-    assert once.count(WORDS[0]) == 2
-    twice = _shown(capsys, monkeypatch, 80)
-    assert twice.count(WORDS[0]) > 2
-    both = _shown(capsys, monkeypatch, 90, names_rows=2)
-    assert both.count(WORDS[1]) == both.count(WORDS[0]) > 2
+    assert WORDS[3] in _shown(capsys, monkeypatch, 120)
+    assert "0x" + "ab" * 4 + "…" + "ab" * 4 in _shown(capsys, monkeypatch, 90)
+
+
+def test_columns_that_do_not_fit_beside_each_other_become_rows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "PLAIN_WIDTH", 40)
+    header = ("chain", *(f"measure-{letter}" for letter in "abcdef"))
+    screen.table("", header, [("3000", *("1.0 MiB",) * 6), ("3001", *("20.5 KiB",) * 6)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["chain", "3000", "3001"]
+    assert [line.split()[0] for line in lines[1:7]] == list(header[1:])
+
+
+def test_a_figure_and_its_unit_stay_on_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in range(24, 80, 4):
+        monkeypatch.setattr(screen, "PLAIN_WIDTH", width)
+        screen.table("", ("chain", "a longer heading", "another one", "third"), [("3000", *("1.0 MiB",) * 3)])
+        assert capsys.readouterr().out.count("1.0 MiB") == 3, f"at {width} columns"
 
 
 def test_figures_stand_on_the_right_and_words_on_the_left(

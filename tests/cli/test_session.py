@@ -127,15 +127,41 @@ def test_a_restored_snapshot_and_a_branch_go_on_to_the_same_bytes(session: Sessi
     assert _hash(session) == straight
     shown = _do(session, "diff main other")
     assert "relay | 7 | 7" in shown
-    assert "the first difference on relay" in shown
+    assert "what differs on relay" in shown
+    assert "child trie 1000 | DOT | 1 (for ever" in shown or "child trie 1000 | DOT | nothing | 2 (for ever" in shown
     assert _do(session, "diff main now").endswith("equal: every key of every chain")
 
 
 def test_a_difference_can_be_asked_for_by_chain(session: Session) -> None:
     _do(session, "step 3", "save a", "step")
-    assert "the first difference on 3000" in _do(session, "diff a now 3000")
+    shown = _do(session, "diff a now 3000")
+    assert "what differs on 3000" in shown
+    assert "the first key that differs in the state trie of 3000" in shown
+    assert "what differs on relay" not in shown
     with pytest.raises(CommandError, match="no chain is called '9'; there are relay, 1000"):
         _do(session, "diff a now 9")
+
+
+def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(session: Session) -> None:
+    _do(session, "step 3", "save a", "publish 1000 DOT 7.42 100", "step 3")
+    pages = [page for page in session.execute("diff a now relay") if isinstance(page, Grid)]
+    [grid] = pages
+    rows = {(str(item), str(key)): (str(a), str(b)) for item, key, a, b in grid.rows}
+    assert rows["child trie 1000", "DOT"] == ("nothing", "7.42 (ttl 100, published in 5)")
+    assert rows["System.Number", ""] == ("3", "6")
+    items = [str(item) for item, *_ in grid.rows]
+    assert items.index("System.Number") > items.index("Broadcaster.PublishedKeys")
+    only = [page for page in session.execute("diff a now relay CurrentSlot") if isinstance(page, Grid)]
+    assert [row[0] for row in only[0].rows] == ["Babe.CurrentSlot"]
+    assert "nothing called Babe.Nonsense differs on relay" in _do(session, "diff a now relay Babe.Nonsense")
+
+
+def test_a_step_says_what_was_refused_and_why(session: Session) -> None:
+    _do(session, "step 2", f"publish 1000 DOT 0x{'00' * 3000}", "delete 1000 nothing-of-that-name")
+    shown = _do(session, "step 2")
+    assert "refused: instruction" in shown
+    assert "of the message of 1000: Broadcaster::ValueTooLong" in shown
+    assert "refused: a call on the relay chain: Broadcaster::NoKeysToDelete" in shown
 
 
 def test_a_session_written_to_a_file_comes_back_to_the_same_block(session: Session, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from audit_support import drop_a_node, write_history
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
 
 from pubsub_emulator.cli import evidence
+from pubsub_emulator.cli.extras import brings
 from pubsub_emulator.spark_audit.audit.finding_file import check_finding
 from pubsub_emulator.spark_audit.audit.results import ResultError
 from pubsub_emulator.spark_audit.audit.run import audit as run_audit
@@ -192,7 +193,7 @@ def test_the_command_writes_beside_the_tables_and_replaces_only_a_report(tmp_pat
 def test_the_missing_extra_is_named(reported: Reported, tmp_path: Path, package: str) -> None:
     done = _pubsub("report", reported.audit, "--out", tmp_path / "out", before=f"sys.modules[{package!r}] = None")
     assert done.returncode == 4
-    assert done.stderr.endswith(f"pubsub: this needs {package}, which `pip install 'pubsub-emulator[plot]'` brings\n")
+    assert done.stderr.endswith(f"pubsub: this needs {package}, {brings('plot')}\n")
     assert not (tmp_path / "out").exists()
 
 

@@ -1,0 +1,64 @@
+"""Which extra brings a package, and the command that installs it where this program runs."""
+
+import json
+import shlex
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+NAME: Final = "pubsub-emulator"
+
+EXTRAS: Final = {
+    **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
+    "aiohttp": "node",
+    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
+    **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
+    **dict.fromkeys(("pytest", "hypothesis"), "testing"),
+}
+"""The extra that brings a package, by the package's import name."""
+
+
+def brings(extra: str) -> str:
+    """The clause that ends an error about a missing package: the command that installs `extra`."""
+    return f"which `{install_command(extra)}` brings"
+
+
+@cache
+def install_command(extra: str) -> str:
+    """A shell command that adds `extra` to this installation.
+
+    A checkout and a wheel are installed again from the place that they came from; what came from a package index is
+    named by its name.
+    """
+    python = shlex.quote(sys.executable or "python3")
+    return f"{python} -m pip install {shlex.quote(_requirement(extra))}"
+
+
+def _requirement(extra: str) -> str:
+    checkout = Path(__file__).resolve().parent.parent
+    if (checkout / "pyproject.toml").is_file():
+        return f"{checkout}[{extra}]"
+    url = _origin()
+    if not url:
+        return f"{NAME}[{extra}]"
+    place = urlsplit(url)
+    return f"{unquote(place.path)}[{extra}]" if place.scheme == "file" else f"{NAME}[{extra}] @ {url}"
+
+
+def _origin() -> str:
+    """Where pip says that this installation came from (PEP 610); empty if it came from an index or is unknown."""
+    try:
+        told = distribution(NAME).read_text("direct_url.json")
+        found = json.loads(told) if told else {}
+    except (PackageNotFoundError, ValueError):
+        return ""
+    if not isinstance(found, dict) or not isinstance(found.get("url"), str):
+        return ""
+    control = found.get("vcs_info")
+    if isinstance(control, dict) and isinstance(control.get("vcs"), str):
+        at = control.get("commit_id")
+        return f"{control['vcs']}+{found['url']}" + (f"@{at}" if isinstance(at, str) else "")
+    return str(found["url"])

@@ -1,0 +1,132 @@
+"""What two moments hold differently, decoded: every storage entry and every published key, by chain.
+
+Entries that each block writes (slots, block numbers, hashes, events) come last: they always differ.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
+from pubsub_emulator.emulator.storage_items import decoded_key
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.system import EVENTS
+from pubsub_emulator.trie import Trie
+
+FEW: Final = 12
+"""Rows of one chain that are shown when no chain was named."""
+
+CELL: Final = 120
+"""Characters of a value that are shown when no item was named."""
+
+_NOTHING: Final = "nothing"
+_EVERY_BLOCK: Final = (
+    *("System.", "Babe.", "Timestamp.", "ParachainSystem.", "Aura.", "MessageQueue."),
+    *("Paras.Heads", "Paras.MostRecentContext", "Hrmp.HrmpWatermarks", "Subscriber.LastRelayParent"),
+)
+
+
+class Difference(NamedTuple):
+    """One entry that two states hold differently: its place in words, and both values."""
+
+    item: str
+    keys: str
+    a: str
+    b: str
+
+    @property
+    def of_every_block(self) -> bool:
+        """Whether every block writes this entry."""
+        return self.item.startswith(_EVERY_BLOCK)
+
+
+Name = Callable[[bytes], str]
+"""Names a published key."""
+
+
+def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Difference]:
+    """All entries of two states of one chain that differ: published keys first, what each block writes last."""
+    found = [*_published(a, b, name), *_stored(a, b, name, relay=relay)]
+    return sorted(found, key=lambda each: each.of_every_block)
+
+
+def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
+    for child in sorted({*a.children, *b.children}):
+        mine, theirs = a.children.get(child, Trie(1)), b.children.get(child, Trie(1))
+        for key, old, new in differing_entries(mine, theirs):
+            yield Difference(child_name(child), name(key), _entry(old), _entry(new))
+
+
+def _entry(held: bytes | None) -> str:
+    if held is None:
+        return _NOTHING
+    try:
+        entry = PublishedEntry.decode(held)
+    except ScaleError:
+        return words(held)
+    life = f"ttl {entry.ttl}" if entry.ttl else "for ever"
+    return f"{printable(entry.value)} ({life}, published in {entry.when_inserted})"
+
+
+def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Difference]:
+    for key, old, new in differing_entries(a.top, b.top):
+        if key.startswith(CHILD_STORAGE_PREFIX):
+            yield Difference(key_name(key), "", *_raw(old, new))
+            continue
+        decoded = decoded_key(key, relay=relay)
+        if decoded is None:
+            yield Difference(key_name(key), "" if key == EVENTS else words(key, None), *_raw(old, new))
+            continue
+        item, keys, at = decoded
+        shown = ", ".join(name(each) if isinstance(each, bytes) and len(each) == 32 else words(each) for each in keys)
+        try:
+            values = tuple(None if held is None else at.codec.decode(held) for held in (old, new))
+        except ScaleError:
+            yield Difference(item, shown, *_raw(old, new))
+            continue
+        yield from _value(item, shown, *values)
+
+
+def _raw(old: bytes | None, new: bytes | None) -> tuple[str, str]:
+    return (_NOTHING if old is None else words(old), _NOTHING if new is None else words(new))
+
+
+def _value(item: str, keys: str, old: Any, new: Any) -> Iterator[Difference]:
+    """One row; of two mappings a row for each key that differs."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for each in dict.fromkeys([*old, *new]):
+            mine, theirs = (held.get(each) for held in (old, new))
+            if mine != theirs:
+                at = ", ".join(filter(None, (keys, words(each))))
+                yield Difference(item, at, *(_NOTHING if held is None else words(held) for held in (mine, theirs)))
+        return
+    yield Difference(item, keys, *(_NOTHING if held is None else words(held) for held in (old, new)))
+
+
+def pages(chain: str, found: list[Difference], item: str | None, most: int | None) -> Iterator[Shown]:
+    """The differences of one chain as a table of at most `most` rows; of one item only, with its values whole."""
+    chosen = [each for each in found if item is None or _is(each, item)]
+    if item is not None and not chosen:
+        yield Line(f"nothing called {item} differs on {chain}")
+        return
+    rows = chosen if most is None else chosen[:most]
+    cut = None if item is not None else CELL
+    yield Grid(
+        f"what differs on {chain}",
+        ("item", "key", "A", "B"),
+        tuple((each.item, each.keys, _cut(each.a, cut), _cut(each.b, cut)) for each in rows),
+    )
+    if len(chosen) > len(rows):
+        yield Line(f"and {len(chosen) - len(rows):,} more on {chain}: `diff A B {chain}` shows all")
+
+
+def _is(each: Difference, item: str) -> bool:
+    wanted = item.lower().replace("::", ".")
+    return wanted in (each.item.lower(), each.item.lower().rpartition(".")[2])
+
+
+def _cut(text: str, most: int | None) -> str:
+    return text if most is None or len(text) <= most else f"{text[:most]}…"
