@@ -164,7 +164,9 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], n
         return
     for row in cells:
         console.print(Text("  ".join(row[:names_rows])))
-        rest = [(f"  {name}", cell) for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)]
+        rest: list[tuple[str, ...]] = [
+            (f"  {name}", cell) for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)
+        ]
         _print(console, ("", ""), _fitting(("", ""), rest, console.width) or rest)
 
 
