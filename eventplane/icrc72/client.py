@@ -91,6 +91,14 @@ class App(RoleCanister):
         del ctx, arg
         raise Trap(f"IC0536: there is no method {method}")
 
+    def keep_data(self) -> Any:
+        """What `undo_data` needs to undo an execution: a copy of `data`. Override both where `data` is large."""
+        return deepcopy(self.data)
+
+    def undo_data(self, before: Any) -> None:
+        """Make `data` what it was when `keep_data` returned `before`."""
+        self.data = before
+
     # What authors call
 
     def emit(self, ctx: Context, namespace: str, data: Any, headers: Pairs = (), *, number: int | None = None) -> None:
@@ -115,7 +123,7 @@ class App(RoleCanister):
         if method.startswith(ROLE_METHODS) or method == HANDLE:
             super().update(ctx, method, arg)
             return
-        before = deepcopy(self.data)
+        before = self.keep_data()
         try:
             self.on_call(ctx, method, arg)
         except Exception as error:
@@ -146,7 +154,7 @@ class App(RoleCanister):
 
     def restore_data(self, before: Any) -> None:
         """Undo what an execution did."""
-        self.data = before
+        self.undo_data(before)
         self._emitted.clear()
 
 
@@ -180,7 +188,7 @@ class _Own:
         self._app.handle(ctx, notification)
 
     def snapshot(self) -> Any:
-        return deepcopy(self._app.data)
+        return self._app.keep_data()
 
     def restore(self, snapshot: Any) -> None:
         self._app.restore_data(snapshot)

@@ -34,7 +34,10 @@ class InboxState:
     """What an inbox remembers."""
 
     valid: dict[Principal, None] = field(default_factory=dict)
-    asked: int = -1
+    ask_next: int = 0
+    """The round from which on it may ask again who is valid."""
+    asks: int = 0
+    """How often it asked in vain."""
     curious: bool = False
     """Somebody unknown called, and who is valid is not answered yet."""
     registered: dict[str, None] = field(default_factory=dict)
@@ -98,9 +101,12 @@ class Inbox:
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
-        if any(self.state.confirm.values()) or (self.state.curious and not self._waiting):
-            return now + 1
-        return None if all(role in self.state.registered for role in self.told) else now + 5
+        found = [now + 1] if any(self.state.confirm.values()) else []
+        if self.state.curious and not self._waiting:
+            found.append(max(self.state.ask_next, now + 1))
+        if any(role not in self.state.registered for role in self.told):
+            found.append(now + 5)
+        return min(found, default=None)
 
     def count(self, name: str, more: int = 1) -> None:
         """Count something for the statistics."""
@@ -133,15 +139,17 @@ class Inbox:
 
     def _ask_valid(self, ctx: Context) -> None:
         self.state.curious = True
-        if self._waiting or self.state.asked == ctx.now:
+        if self._waiting or ctx.now < self.state.ask_next:
             return
-        self.state.asked = ctx.now
+        self.state.ask_next = ctx.now + min(1 << min(self.state.asks, 20), self.settings.publisher_wait)
+        self.state.asks += 1
         self._waiting = True
 
-        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
             self._waiting = False
             if values is not None and values[0].tag == "list":
                 self.state.curious = False
+                self.state.asks, self.state.ask_next = 0, ctx.now + 1
                 self.state.valid.update(dict.fromkeys(values[0].value))
 
         self.role.ask(ctx, self.orchestrator, "icrc72_get_valid_broadcasters", then=got, kind=BOUNDED)

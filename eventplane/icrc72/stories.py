@@ -101,6 +101,14 @@ class Maker(App):
 class Witness(App):
     """A subscriber that remembers what it handled."""
 
+    def keep_data(self) -> int:
+        """How long the list is; it only grows."""
+        return len(self.data)
+
+    def undo_data(self, before: int) -> None:
+        """Cut the list."""
+        del self.data[before:]
+
     def on_event(self, ctx: Context, event: EventNotification) -> None:
         """Remember the event."""
         del ctx

@@ -323,6 +323,8 @@ class Broadcaster:
             state.publishers.setdefault(fact[1], {})[fact[2]] = None
         elif kind == "sub":
             known = state.subscribers.setdefault(fact[1], {})
+            if fact[2] not in known:
+                state.served[fact[2]] = state.served.get(fact[2], 0) + 1
             known[fact[2]] = pulling.subscriptions.get((fact[1], fact[2]), ())
             if fact in state.facts:
                 self._refresh(fact[2])
@@ -388,15 +390,20 @@ class Broadcaster:
     def _remove_subscriber(self, namespace: str, who: Principal) -> None:
         state = self.state
         served = state.subscribers.get(namespace, {})
-        served.pop(who, None)
+        if who in served:
+            del served[who]
+            state.served[who] -= 1
         if not served:
             state.subscribers.pop(namespace, None)
+        left = state.served.get(who, 0)
+        if not left:
+            state.served.pop(who, None)
         queue = state.queues.get(who)
         if queue is None:
             return
         if is_system(namespace):
             state.system.pop(namespace, None)
-            if not any(who in each for each in state.subscribers.values()):
+            if not left:
                 self.delivery.drop_where(who, queue, None)
                 del state.queues[who]
             return

@@ -194,6 +194,8 @@ class BroadcasterState:
     subscribers: dict[str, dict[Principal, tuple[tuple[int, str | None, Skip | None], ...]]] = field(
         default_factory=dict
     )
+    served: dict[Principal, int] = field(default_factory=dict)
+    """Of how many namespaces each subscriber is notified."""
     relayers: dict[tuple[str, Principal], None] = field(default_factory=dict)
     relays: dict[tuple[str, Principal], Relay] = field(default_factory=dict)
     chains: dict[tuple[ChainKey, Principal], Chain] = field(default_factory=dict)

@@ -185,11 +185,13 @@ class Orchestrator:
             return
         self.state.last_check = ctx.now
         stale = self.access.stale(ctx.now)
-        self.access.ask(ctx, stale, lambda _ctx, _silent: self._judge_all())
+        self.access.ask(ctx, stale, lambda _ctx, _silent: self._judge_listed())
 
-    def _judge_all(self) -> None:
+    def _judge_listed(self) -> None:
+        """Only what list canisters say changes without a call."""
         for publication in self.state.publications.values():
-            self._judge(publication)
+            if publication.config.canisters:
+                self._judge(publication)
 
     # Batches
 

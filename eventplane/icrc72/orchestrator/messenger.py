@@ -5,7 +5,8 @@ rounds in which the orchestrator ran means that the broadcaster is dead. Members
 counts as known when it was handed over.
 """
 
-from typing import Any
+import heapq
+from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.canister import ONE_WAY, Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
@@ -15,8 +16,13 @@ from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
 from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.eventplane.icrc72.orchestrator.state import Alert, Broker, Fact, Member, MemberAlert, Registry
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.eventplane.icrc72.services import codec, type_codec
 from pubsub_emulator.eventplane.icrc72.settings import Settings
+
+MemberKey = tuple[str, Principal]
+
+_CALLS: Final = 20
+"""How many calls with members' system events may be under way to one exit."""
 
 
 class Messenger:
@@ -27,12 +33,25 @@ class Messenger:
         self.planner = planner
         self.settings = settings
         self.role = role
+        self._later: list[tuple[int, MemberKey]] = []
+        """Members that are told again, by round."""
+        self._outbox: dict[Principal, dict[MemberKey, None]] = {}
+        """Members whose system event is to be published at an exit."""
+        self._calls: dict[Principal, int] = {}
+        """How many calls to each exit are under way."""
+        state.restless.update({key: None for key, each in state.members.items() if each.alert is not None})
 
     def wake(self, ctx: Context, elapsed: int) -> list[Principal]:
         """Send what is due; returns the broadcasters that are taken for dead now."""
         dead = [each.id for each in self.state.brokers.values() if self._tell_broker(ctx, each, elapsed)]
-        for key in list(self.state.restless):
+        while self._later and self._later[0][0] <= ctx.now:
+            self.state.restless[heapq.heappop(self._later)[1]] = None
+        keys = list(self.state.restless)
+        self.state.restless.clear()
+        for key in keys:
             self._tell_member(ctx, self.state.members[key])
+        for exit_, waiting in list(self._outbox.items()):
+            self._publish(ctx, exit_, waiting)
         return dead
 
     def due(self, now: int) -> int | None:
@@ -46,6 +65,8 @@ class Messenger:
             else:
                 continue
             found = due if found is None else min(found, due)
+        if self._later:
+            found = self._later[0][0] if found is None else min(found, self._later[0][0])
         if self.state.restless:
             found = now + 1 if found is None else min(found, now + 1)
         return found
@@ -87,6 +108,7 @@ class Messenger:
                     del broker.dirty[fact]
             elif fact in broker.held and broker.held[fact] == wanted[0]:
                 del broker.dirty[fact]
+                self.planner.settled(fact)
             elif self.planner.ready(broker, fact, wanted[0]):
                 adds[fact] = wanted[0]
                 del broker.dirty[fact]
@@ -111,10 +133,11 @@ class Messenger:
             return False
         broker.alert = None
         for fact in alert.removes:
-            broker.held.pop(fact, None)
-        broker.held.update(alert.adds)
+            broker.release(fact)
+        broker.hold(alert.adds)
         for fact in (*alert.removes, *alert.adds):
             self._check(broker, fact)
+            self.planner.settled(fact)
             if fact[0] == "sub" and fact[1] in self.state.by_namespace:
                 publication = self.state.publications[self.state.by_namespace[fact[1]]]
                 self.planner.plan_pair(publication, fact[2])
@@ -149,45 +172,78 @@ class Messenger:
             member.may.update(dict.fromkeys(member.told))
             member.told = {}
         if member.alert is None and not self._compose_member(ctx, member, exit_):
-            if all(member.told.get(fact) == wanted[0] for fact, wanted in member.want.items()):
-                self.state.restless.pop((member.role, member.id), None)
             return
         alert = member.alert
-        if alert is None or alert.busy or ctx.now < member.next:
+        if alert is None or alert.busy:
+            return
+        key = (member.role, member.id)
+        if ctx.now < member.next:
+            heapq.heappush(self._later, (member.next, key))
             return
         if not alert.sent:
             alert.sent = True
             member.told.update(alert.adds)
             for fact in alert.removes:
                 member.told.pop(fact, None)
-            self._recheck(alert)
+                if fact[0] == "rp":
+                    self.planner.plan_replay(fact[1])
         if exit_ is None:
             wait = min(self.settings.repeat_first << min(member.tries, 20), self.settings.repeat_most)
             member.tries += 1
             member.next = ctx.now + wait
-            self.state.direct[alert.notification] = (member.role, member.id)
+            self.state.direct[alert.notification] = key
+            heapq.heappush(self._later, (member.next, key))
             self.role.send(ctx, member.id, "icrc72_handle_notification", alert.message, kind=ONE_WAY)
-            return
-        alert.busy = True
-        key, number = (member.role, member.id), alert.id
+        else:
+            self._outbox.setdefault(exit_, {})[key] = None
+
+    def _publish(self, ctx: Context, exit_: Principal, waiting: dict[MemberKey, None]) -> None:
+        """Publish the system events of many members together, within the limits of a batch and of calls."""
+        while waiting and self._calls.get(exit_, 0) < _CALLS:
+            batch: list[tuple[MemberKey, Event]] = []
+            size = 0
+            for key in list(waiting):
+                alert = self.state.members[key].alert
+                if alert is None or alert.event is None or alert.exit != exit_ or alert.busy:
+                    del waiting[key]
+                    continue
+                size += type_codec("broadcaster", "Event").size(alert.event)
+                if batch and (size > self.settings.batch_bytes or len(batch) >= self.settings.batch_notifications):
+                    break
+                del waiting[key]
+                alert.busy = True
+                batch.append((key, alert.event))
+            if batch:
+                self._publish_batch(ctx, exit_, batch)
+        if not waiting:
+            del self._outbox[exit_]
+
+    def _publish_batch(self, ctx: Context, exit_: Principal, batch: list[tuple[MemberKey, Event]]) -> None:
+        self._calls[exit_] = self._calls.get(exit_, 0) + 1
 
         def published(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            self._published(ctx, key, number, values)
+            self._calls[exit_] -= 1
+            results: tuple[Any, ...] = values[0] if values is not None else ()
+            for at, (key, event) in enumerate(batch):
+                result = results[at] if at < len(results) else None
+                self._published(ctx, key, event.eventId, taken=result is not None and result.tag == "Ok")
+            if exit_ in self._outbox:
+                self._publish(ctx, exit_, self._outbox[exit_])
 
-        self.role.send(ctx, exit_, "icrc72_publish", alert.message, published, kind="bounded")
+        self.role.ask(ctx, exit_, "icrc72_publish", tuple(event for _, event in batch), then=published)
 
-    def _published(self, ctx: Context, key: tuple[str, Principal], number: int, values: tuple[Any, ...] | None) -> None:
+    def _published(self, ctx: Context, key: MemberKey, number: int, *, taken: bool) -> None:
         member = self.state.members.get(key)
         if member is None or member.alert is None or member.alert.id != number:
             return
         member.alert.busy = False
-        results: tuple[Any, ...] = values[0] if values is not None else ()
-        if len(results) == 1 and results[0] is not None and results[0].tag == "Ok":
+        if taken:
             member.alert = None
             member.tries = 0
         else:
             member.tries = min(member.tries + 1, 4)
             member.next = ctx.now + (1 << member.tries)
+        self.state.restless[key] = None
 
     def _compose_member(self, ctx: Context, member: Member, exit_: Principal | None) -> bool:
         adds = {
@@ -210,17 +266,8 @@ class Messenger:
             alert.notification = self.role.next_notification()
             alert.message = self._notification(ctx, alert.notification, alert.id, namespace, data)
         else:
-            event = Event(alert.id, None, ctx.time, namespace, data, ctx.me, None)
-            alert.message = codec("icrc72_publish").args.encode((event,))
+            alert.event = Event(alert.id, None, ctx.time, namespace, data, ctx.me, None)
         return True
-
-    def _recheck(self, alert: MemberAlert) -> None:
-        """Facts of broadcasters that waited until a member was told."""
-        for fact in alert.removes:
-            if fact[0] == "rp":
-                self.planner.plan_replay(fact[1])
-            for broker in self.state.brokers.values():
-                broker.dirty.update({each: None for each in broker.held if each not in broker.want})
 
     def _drop(self, member: Member) -> None:
         if member.alert is not None:
@@ -241,4 +288,5 @@ class Messenger:
         if member.alert is not None and member.alert.notification == notification:
             member.alert = None
             member.tries = 0
+            self.state.restless[key] = None
         return "Ok"

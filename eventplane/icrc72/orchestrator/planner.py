@@ -153,6 +153,7 @@ class Planner:
     def plan_pair(self, publication: Publication, who: Principal) -> None:
         """A subscriber of a publication: its exit notifies it, every entry elsewhere relays to that exit."""
         cause = ("pair", publication.id, who)
+        publication.unserved[who] = None
         namespace = publication.namespace
         exit_ = self.state.exits.get(who)
         value = self._wanted(publication, who)
@@ -211,6 +212,8 @@ class Planner:
                 broker.want[fact] = [value, 1]
                 broker.load += fact[0] in {"sub", "pub"}
                 broker.dirty[fact] = None
+                if fact[0] == "relay":
+                    broker.wanted_relays.setdefault(fact[1], {})[fact] = None
             else:
                 wanted[1] += 1
                 if wanted[0] != value:
@@ -224,6 +227,8 @@ class Planner:
                 del broker.want[fact]
                 broker.load -= fact[0] in {"sub", "pub"}
                 broker.dirty[fact] = None
+                if fact[0] == "relay":
+                    del broker.wanted_relays[fact[1]][fact]
         if facts:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
 
@@ -250,6 +255,16 @@ class Planner:
                 del member.want[fact]
         if kept:
             self.state.member_reasons[cause] = kept
+
+    def settled(self, fact: Fact) -> None:
+        """A broadcaster holds a fact as it should be, or has dropped it: whoever waits for that is told."""
+        if fact[0] in {"sub", "pub"}:
+            keys_ = [("publisher", fact[2]), ("subscriber", fact[2])]
+        elif fact[0] in {"rp", "rr"} and fact[1] in self.state.replays:
+            keys_ = [("publisher", self.state.replays[fact[1]].publisher)]
+        else:
+            return
+        self.state.restless.update({key: None for key in keys_ if key in self.state.members})
 
     # What rests on what
 
@@ -299,12 +314,19 @@ class Planner:
             return all(self._covers(each, fact[1], broker.id, fact[2], value) for each in others)
         if kind == "pub":
             publication = self.state.publications[self.state.by_namespace[fact[1]]]
-            relays = [each for each in broker.want if each[0] == "relay" and each[1] == fact[1]]
-            if not all(self.sure(broker.id, each) for each in relays):
-                return False
-            return all(self._served(publication, who) for who in publication.subscribers)
+            relays = broker.wanted_relays.get(fact[1], ())
+            return all(self.sure(broker.id, each) for each in relays) and self._all_served(publication)
         if kind == "rr":
             return self.sure(value[1], ("rp", fact[1])) and self.sure(value[1], ("rf", fact[1]))
+        return True
+
+    def _all_served(self, publication: Publication) -> bool:
+        """True when every subscriber's exit serves it; who was found served is not looked at again."""
+        while publication.unserved:
+            who = next(iter(publication.unserved))
+            if who in publication.subscribers and not self._served(publication, who):
+                return False
+            del publication.unserved[who]
         return True
 
     def _served(self, publication: Publication, who: Principal) -> bool:
@@ -339,10 +361,7 @@ class Planner:
         return True
 
     def _relays(self, source: Broker, namespace: str, target: Principal) -> bool:
-        if source.dead:
-            return False
-        told: list[Fact] = [*source.held, *(source.alert.adds if source.alert is not None else ())]
-        return any(fact[0] == "relay" and fact[1] == namespace and fact[2] == target for fact in told)
+        return not source.dead and any(fact[2] == target for fact in source.told("relay", namespace))
 
     def _unneeded(self, broker: Broker, fact: Fact) -> bool:
         """A relay is needed while its exit may serve somebody for whom nothing else is as wide."""
@@ -350,11 +369,7 @@ class Planner:
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
             return True
-        if who != NOBODY:
-            served = [who]
-        else:
-            told: list[Fact] = [*exit_.held, *(exit_.alert.adds if exit_.alert is not None else ())]
-            served = [each[2] for each in told if each[0] == "sub" and each[1] == namespace]
+        served = [who] if who != NOBODY else [each[2] for each in exit_.told("sub", namespace)]
         for each in served:
             for value in self._believed(target, ("sub", namespace, each)):
                 other = each if who == NOBODY else NOBODY

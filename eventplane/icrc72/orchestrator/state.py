@@ -1,11 +1,13 @@
 """What the orchestrator remembers: the registry, who serves whom, and what each has been told."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72.messages import Event
 from pubsub_emulator.eventplane.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.eventplane.icrc72.skip import Skip
 
@@ -18,6 +20,10 @@ publication), ("sb", subscription, broadcaster), ("rp", replay).
 """
 
 ABSENT: Final = ("absent",)
+
+stable(Event)
+
+_NAMED: Final = frozenset(["sub", "relay"])
 
 
 @stable
@@ -41,6 +47,8 @@ class Publication:
     version: int = 0
     draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """Of each publisher that is being moved, the entries that must be empty first."""
+    unserved: dict[Principal, None] = field(default_factory=dict)
+    """Subscribers whose exit may not yet serve them; whoever is not listed is served."""
 
 
 @stable
@@ -86,6 +94,10 @@ class Broker:
     held: dict[Fact, Any] = field(default_factory=dict)
     """What it has confirmed."""
     dirty: dict[Fact, None] = field(default_factory=dict)
+    wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
+    """Of `want`, the relays of each namespace."""
+    held_by_name: dict[tuple[str, str], dict[Fact, None]] = field(default_factory=dict)
+    """Of `held`, the facts of each kind and namespace."""
     alert: Alert | None = None
     last_id: int = 0
     last_round: int = 0
@@ -94,6 +106,26 @@ class Broker:
     """It was taken for dead and came back: first it drops everything."""
     stats: dict[str, int] = field(default_factory=dict)
     asked_stats: int = 0
+
+    def hold(self, facts: Mapping[Fact, Any]) -> None:
+        """It has confirmed these facts."""
+        self.held.update(facts)
+        for fact in facts:
+            if fact[0] in _NAMED:
+                self.held_by_name.setdefault(fact[:2], {})[fact] = None
+
+    def release(self, fact: Fact) -> None:
+        """It has confirmed that a fact is gone."""
+        self.held.pop(fact, None)
+        named = self.held_by_name.get(fact[:2], {})
+        named.pop(fact, None)
+        if not named:
+            self.held_by_name.pop(fact[:2], None)
+
+    def told(self, kind: str, namespace: str) -> list[Fact]:
+        """The facts of a kind and namespace on which it may act."""
+        adds = () if self.alert is None else self.alert.adds
+        return [*self.held_by_name.get((kind, namespace), ()), *(f for f in adds if f[:2] == (kind, namespace))]
 
 
 @stable
@@ -107,6 +139,9 @@ class MemberAlert:
     errors: tuple[tuple[int, int, str], ...]
     exit: Principal | None
     message: bytes = b""
+    """What is sent where there is no exit."""
+    event: Event | None = None
+    """What is published at the exit."""
     notification: int = 0
     busy: bool = False
     sent: bool = False
@@ -197,7 +232,7 @@ class Registry:
     brokers: dict[Principal, Broker] = field(default_factory=dict)
     members: dict[tuple[str, Principal], Member] = field(default_factory=dict)
     restless: dict[tuple[str, Principal], None] = field(default_factory=dict)
-    """Members to whom something is to be told."""
+    """Members to whom something may have to be told now; who waits for a broadcaster is not listed meanwhile."""
     reasons: dict[Fact, list[tuple[Principal, Fact]]] = field(default_factory=dict)
     """What each cause makes broadcasters want, so that it can be taken back."""
     member_reasons: dict[Fact, list[tuple[tuple[str, Principal], Fact]]] = field(default_factory=dict)
