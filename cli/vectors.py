@@ -18,6 +18,7 @@ MODULES: Final = (
     "pubsub_emulator.xcm.vectors",
     "pubsub_emulator.runtime.pallet_dome_events.vectors",
     "pubsub_emulator.eventplane.icrc72.vectors",
+    "pubsub_emulator.eventplane.prism.vectors",
 )
 """Modules that declare `FORMATS`; a room that reads vectors adds its own."""
 

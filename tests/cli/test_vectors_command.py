@@ -22,6 +22,7 @@ FILES = [
     "scale/hashing_scale",
     "xcm/xcm_v5",
     "ied/global_ids",
+    "prism/vectors",
 ]
 FORMATS = [each for module in MODULES for each in import_module(module).FORMATS]
 UNCHECKED = {"smoldot_known_entries", "smoldot_error", "human", "tables", "made_by", "source", "oracle", "note"}

@@ -1,0 +1,321 @@
+"""The messages of an AtalaObject (PR-10, PR-20): `decode(AtalaObject, raw)` and `encode(message)`.
+
+Members of a oneof share one attribute, which is what the last of them set. `raw` is what was received, for messages
+that are hashed. A message that was made here has an empty `raw` until it is decoded.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from pubsub_emulator.eventplane.prism.core.errors import Undecodable
+from pubsub_emulator.eventplane.prism.core.wire import BYTES, VARINT, bytes_field, read_fields, varint_field
+
+M = TypeVar("M")
+
+
+class Usage(IntEnum):
+    """What a key may sign or do."""
+
+    MASTER_KEY = 1
+    ISSUING_KEY = 2
+    KEY_AGREEMENT_KEY = 3
+    AUTHENTICATION_KEY = 4
+    REVOCATION_KEY = 5
+    CAPABILITY_INVOCATION_KEY = 6
+    CAPABILITY_DELEGATION_KEY = 7
+    VDR_KEY = 8
+
+
+class ECKeyData(NamedTuple):
+    """A point by its coordinates, big-endian."""
+
+    curve: str = ""
+    x: bytes = b""
+    y: bytes = b""
+
+
+class CompressedECKeyData(NamedTuple):
+    """A point in one piece."""
+
+    curve: str = ""
+    data: bytes = b""
+
+
+class PublicKey(NamedTuple):
+    """A key as operations carry it; `usage` as received, which may be none of `Usage`."""
+
+    id: str = ""
+    usage: int = 0
+    data: ECKeyData | CompressedECKeyData | None = None
+
+
+class Service(NamedTuple):
+    """A service as operations carry it."""
+
+    id: str = ""
+    type: str = ""
+    service_endpoint: str = ""
+
+
+class DIDCreationData(NamedTuple):
+    """What a new DID has."""
+
+    public_keys: tuple[PublicKey, ...] = ()
+    services: tuple[Service, ...] = ()
+    context: tuple[str, ...] = ()
+
+
+class CreateDID(NamedTuple):
+    """CREATE_DID."""
+
+    did_data: DIDCreationData | None = None
+
+
+class AddKey(NamedTuple):
+    """Adds a key."""
+
+    key: PublicKey | None = None
+
+
+class RemoveKey(NamedTuple):
+    """Revokes a key."""
+
+    key_id: str = ""
+
+
+class AddService(NamedTuple):
+    """Adds a service."""
+
+    service: Service | None = None
+
+
+class RemoveService(NamedTuple):
+    """Removes a service."""
+
+    service_id: str = ""
+
+
+class UpdateService(NamedTuple):
+    """Changes a service; what is empty stays."""
+
+    service_id: str = ""
+    type: str = ""
+    service_endpoints: str = ""
+
+
+class PatchContext(NamedTuple):
+    """Replaces the context."""
+
+    context: tuple[str, ...] = ()
+
+
+Action: TypeAlias = AddKey | RemoveKey | AddService | RemoveService | UpdateService | PatchContext
+
+
+class UpdateDIDAction(NamedTuple):
+    """One action of an update."""
+
+    action: Action | None = None
+
+
+class UpdateDID(NamedTuple):
+    """UPDATE_DID; `id` is the DID's suffix."""
+
+    previous_operation_hash: bytes = b""
+    id: str = ""
+    actions: tuple[UpdateDIDAction, ...] = ()
+
+
+class CredentialBatchData(NamedTuple):
+    """Who issues which batch; `issuer_did` is a DID's suffix."""
+
+    raw: bytes = b""
+    issuer_did: str = ""
+    merkle_root: bytes = b""
+
+
+class IssueCredentialBatch(NamedTuple):
+    """ISSUE_CREDENTIAL_BATCH."""
+
+    credential_batch_data: CredentialBatchData | None = None
+
+
+class RevokeCredentials(NamedTuple):
+    """REVOKE_CREDENTIALS; no hashes mean the whole batch."""
+
+    previous_operation_hash: bytes = b""
+    credential_batch_id: str = ""
+    credentials_to_revoke: tuple[bytes, ...] = ()
+
+
+class DeactivateDID(NamedTuple):
+    """DEACTIVATE_DID; `id` is the DID's suffix."""
+
+    previous_operation_hash: bytes = b""
+    id: str = ""
+
+
+Operation: TypeAlias = CreateDID | UpdateDID | IssueCredentialBatch | RevokeCredentials | DeactivateDID
+
+
+class AtalaOperation(NamedTuple):
+    """What is signed; `operation` is `None` where no processed member is set."""
+
+    raw: bytes = b""
+    operation: Operation | None = None
+
+
+class SignedAtalaOperation(NamedTuple):
+    """An operation with the id of the key that signed it."""
+
+    raw: bytes = b""
+    signed_with: str = ""
+    signature: bytes = b""
+    operation: AtalaOperation | None = None
+
+
+class AtalaBlock(NamedTuple):
+    """The operations of an object."""
+
+    operations: tuple[SignedAtalaOperation, ...] = ()
+
+
+class AtalaObject(NamedTuple):
+    """What is anchored."""
+
+    raw: bytes = b""
+    block_content: AtalaBlock | None = None
+
+
+class _Field(NamedTuple):
+    name: str
+    kind: type | str
+    """A message's class, or `text`, `bytes`, `enum`."""
+    repeated: bool = False
+
+
+_SCHEMA: Final[dict[type, dict[int, _Field]]] = {
+    AtalaObject: {4: _Field("block_content", AtalaBlock)},
+    AtalaBlock: {2: _Field("operations", SignedAtalaOperation, repeated=True)},
+    SignedAtalaOperation: {
+        1: _Field("signed_with", "text"),
+        2: _Field("signature", "bytes"),
+        3: _Field("operation", AtalaOperation),
+    },
+    AtalaOperation: {
+        1: _Field("operation", CreateDID),
+        2: _Field("operation", UpdateDID),
+        3: _Field("operation", IssueCredentialBatch),
+        4: _Field("operation", RevokeCredentials),
+        6: _Field("operation", DeactivateDID),
+    },
+    CreateDID: {1: _Field("did_data", DIDCreationData)},
+    DIDCreationData: {
+        2: _Field("public_keys", PublicKey, repeated=True),
+        3: _Field("services", Service, repeated=True),
+        4: _Field("context", "text", repeated=True),
+    },
+    UpdateDID: {
+        1: _Field("previous_operation_hash", "bytes"),
+        2: _Field("id", "text"),
+        3: _Field("actions", UpdateDIDAction, repeated=True),
+    },
+    UpdateDIDAction: {
+        1: _Field("action", AddKey),
+        2: _Field("action", RemoveKey),
+        3: _Field("action", AddService),
+        4: _Field("action", RemoveService),
+        5: _Field("action", UpdateService),
+        6: _Field("action", PatchContext),
+    },
+    AddKey: {1: _Field("key", PublicKey)},
+    RemoveKey: {1: _Field("key_id", "text")},
+    AddService: {1: _Field("service", Service)},
+    RemoveService: {1: _Field("service_id", "text")},
+    UpdateService: {
+        1: _Field("service_id", "text"),
+        2: _Field("type", "text"),
+        3: _Field("service_endpoints", "text"),
+    },
+    PatchContext: {1: _Field("context", "text", repeated=True)},
+    IssueCredentialBatch: {1: _Field("credential_batch_data", CredentialBatchData)},
+    CredentialBatchData: {1: _Field("issuer_did", "text"), 2: _Field("merkle_root", "bytes")},
+    RevokeCredentials: {
+        1: _Field("previous_operation_hash", "bytes"),
+        2: _Field("credential_batch_id", "text"),
+        3: _Field("credentials_to_revoke", "bytes", repeated=True),
+    },
+    DeactivateDID: {1: _Field("previous_operation_hash", "bytes"), 2: _Field("id", "text")},
+    PublicKey: {
+        1: _Field("id", "text"),
+        2: _Field("usage", "enum"),
+        8: _Field("data", ECKeyData),
+        9: _Field("data", CompressedECKeyData),
+    },
+    ECKeyData: {1: _Field("curve", "text"), 2: _Field("x", "bytes"), 3: _Field("y", "bytes")},
+    CompressedECKeyData: {1: _Field("curve", "text"), 2: _Field("data", "bytes")},
+    Service: {1: _Field("id", "text"), 2: _Field("type", "text"), 3: _Field("service_endpoint", "text")},
+}
+_HASHED: Final = frozenset(each for each in _SCHEMA if "raw" in each._fields)  # type: ignore[attr-defined]  # NamedTuple
+
+
+def decode(message: type[M], raw: bytes) -> M:
+    """A message of its bytes. Raises `Undecodable`."""
+    fields = _SCHEMA[message]
+    values: dict[str, Any] = {"raw": raw} if message in _HASHED else {}
+    for number, wire, value in read_fields(raw):
+        field = fields.get(number)
+        if field is None or wire != (VARINT if field.kind == "enum" else BYTES):
+            continue
+        found = _READERS[field.kind](value) if isinstance(field.kind, str) else decode(field.kind, value)  # type: ignore[arg-type]  # by wire type
+        if field.repeated:
+            values.setdefault(field.name, []).append(found)
+        else:
+            values[field.name] = found
+    return message(**{name: tuple(each) if type(each) is list else each for name, each in values.items()})
+
+
+def encode(message: Any) -> bytes:
+    """The bytes of a message, canonical: fields in order, nothing empty. `raw` is not looked at."""
+    return b"".join(
+        _encoded_field(number, field, getattr(message, field.name)) for number, field in _SCHEMA[type(message)].items()
+    )
+
+
+def is_canonical(signed: SignedAtalaOperation) -> bool:
+    """Whether a SignedAtalaOperation is fields 1, 2, 3 in order, minimal, and nothing more (PR-21, check 1)."""
+    made = b""
+    if signed.signed_with:
+        made += bytes_field(1, signed.signed_with.encode())
+    if signed.signature:
+        made += bytes_field(2, signed.signature)
+    if signed.operation is not None:
+        made += bytes_field(3, signed.operation.raw)
+    return made == signed.raw
+
+
+def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
+    if field.repeated:
+        return b"".join(bytes_field(number, _encoded(each)) for each in value)
+    if field.kind == "enum":
+        return varint_field(number, value) if value else b""
+    if not isinstance(field.kind, str):
+        return bytes_field(number, encode(value)) if type(value) is field.kind else b""
+    return bytes_field(number, _encoded(value)) if value else b""
+
+
+def _encoded(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else encode(value)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Undecodable("text that is not UTF-8") from None
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {"text": _text, "bytes": bytes, "enum": int}

@@ -1,0 +1,287 @@
+"""From an anchored object to rows and state: the checks in their order (PR-20 to PR-23).
+
+operations = read_object(raw)                # None: the object is ignored
+for signed in operations or ():
+    row = process(ledger, signed)            # None: its id was decided before
+"""
+
+from enum import IntEnum, StrEnum
+from typing import Final, NamedTuple, NoReturn
+
+from pubsub_emulator.eventplane.prism.core import signatures
+from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected, Undecodable
+from pubsub_emulator.eventplane.prism.core.identifiers import is_hex_hash, sha256
+from pubsub_emulator.eventplane.prism.core.messages import (
+    AtalaObject,
+    CreateDID,
+    DeactivateDID,
+    IssueCredentialBatch,
+    Operation,
+    RevokeCredentials,
+    SignedAtalaOperation,
+    UpdateDID,
+    Usage,
+    decode,
+    is_canonical,
+)
+from pubsub_emulator.eventplane.prism.core.state import (
+    Batch,
+    Did,
+    Key,
+    Ledger,
+    created,
+    deactivated,
+    revoked,
+    updated,
+)
+from pubsub_emulator.eventplane.prism.core.well_formed import SECP256K1, check, key_point
+
+
+class OperationType(IntEnum):
+    """Kinds of operations; UNKNOWN: check 1 or 2 failed. Numbers as in `prism.proto`."""
+
+    UNKNOWN = 0
+    CREATE_DID = 1
+    UPDATE_DID = 2
+    ISSUE_CREDENTIAL_BATCH = 3
+    REVOKE_CREDENTIALS = 4
+    DEACTIVATE_DID = 6
+
+
+class Status(StrEnum):
+    """What became of an operation, in its row; the first two are this node's own (PR-63)."""
+
+    RECEIVED = "RECEIVED"
+    CANCELLED = "CANCELLED"
+    APPLIED = "APPLIED"
+    REJECTED = "REJECTED"
+
+
+_TYPES: Final[dict[type, OperationType]] = {
+    CreateDID: OperationType.CREATE_DID,
+    UpdateDID: OperationType.UPDATE_DID,
+    IssueCredentialBatch: OperationType.ISSUE_CREDENTIAL_BATCH,
+    RevokeCredentials: OperationType.REVOKE_CREDENTIALS,
+    DeactivateDID: OperationType.DEACTIVATE_DID,
+}
+_USAGES: Final = {
+    OperationType.CREATE_DID: Usage.MASTER_KEY,
+    OperationType.UPDATE_DID: Usage.MASTER_KEY,
+    OperationType.DEACTIVATE_DID: Usage.MASTER_KEY,
+    OperationType.ISSUE_CREDENTIAL_BATCH: Usage.ISSUING_KEY,
+    OperationType.REVOKE_CREDENTIALS: Usage.REVOCATION_KEY,
+}
+
+
+class Outcome(NamedTuple):
+    """What one operation came to: the columns of its row that do not depend on where it is."""
+
+    operation_id: bytes
+    operation_hash: bytes | None
+    type: OperationType
+    reason: Reason | None
+    """`None`: APPLIED."""
+    did_suffix: str | None
+    """The attributed DID; `None` for CREATE_DID too."""
+    created_did_suffix: str | None
+    credential_batch_id: str | None
+    revoked_hashes: tuple[bytes, ...]
+    """Those that REVOKE_CREDENTIALS lists, each once, in the order of their bytes."""
+    content: bytes
+
+    @property
+    def status(self) -> Status:
+        """APPLIED or REJECTED."""
+        return Status.APPLIED if self.reason is None else Status.REJECTED
+
+
+def read_object(raw: bytes) -> tuple[SignedAtalaOperation, ...] | None:
+    """The operations of an object; `None` when it is ignored: undecodable, or without operations (PR-20)."""
+    try:
+        block = decode(AtalaObject, raw).block_content
+    except Undecodable:
+        return None
+    return None if block is None or not block.operations else block.operations
+
+
+def process(ledger: Ledger, signed: SignedAtalaOperation) -> Outcome | None:
+    """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
+    operation_id = sha256(signed.raw)
+    if ledger.is_applied(operation_id):
+        return None
+    judged = _Judged(signed, operation_id)
+    try:
+        judged.apply(ledger)
+    except Rejected as rejected:
+        if ledger.is_rejected(operation_id):
+            return None
+        judged.reason = rejected.reason
+    outcome = judged.outcome()
+    ledger.note(operation_id, outcome.operation_hash, applied=outcome.reason is None)
+    return outcome
+
+
+def check_shape(signed: SignedAtalaOperation) -> Operation:
+    """The checks that need no state: 1 to 3. Raises `Rejected`."""
+    if not is_canonical(signed):
+        _reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
+    if signed.operation is None or signed.operation.operation is None:
+        _reject(Reason.UNSUPPORTED_OPERATION)
+    if not _is_shaped(signed.operation.operation):
+        _reject(Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed")
+    return signed.operation.operation
+
+
+def _is_shaped(operation: Operation) -> bool:
+    match operation:
+        case CreateDID(did_data):
+            return did_data is not None
+        case UpdateDID(_, suffix, _) | DeactivateDID(_, suffix):
+            return is_hex_hash(suffix)
+        case IssueCredentialBatch(data):
+            return data is not None and is_hex_hash(data.issuer_did)
+        case RevokeCredentials(_, batch_id, _):
+            return is_hex_hash(batch_id)
+
+
+def type_of(signed: SignedAtalaOperation) -> OperationType:
+    """The kind of an operation; UNKNOWN where check 1 or 2 fails."""
+    if signed.operation is None or signed.operation.operation is None or not is_canonical(signed):
+        return OperationType.UNKNOWN
+    return _TYPES[type(signed.operation.operation)]
+
+
+def named_batch(signed: SignedAtalaOperation) -> str | None:
+    """The batch that an operation issues, or names for revocation."""
+    match signed.operation.operation if signed.operation is not None else None:
+        case IssueCredentialBatch(data) if data is not None:
+            return sha256(data.raw).hex()
+        case RevokeCredentials(_, batch_id, _) if is_hex_hash(batch_id):
+            return batch_id
+        case _:
+            return None
+
+
+def effect(did: Did | None, operation: Operation, operation_hash: bytes) -> Did:
+    """The DID after an applied CREATE_DID, UPDATE_DID or DEACTIVATE_DID. Raises `Rejected`."""
+    if isinstance(operation, CreateDID):
+        return created(operation, operation_hash)
+    if did is not None and isinstance(operation, UpdateDID):
+        return updated(did, operation, operation_hash)
+    if did is not None and isinstance(operation, DeactivateDID):
+        return deactivated(did, operation, operation_hash)
+    raise Rejected(Reason.UNKNOWN_DID)
+
+
+class _Judged:
+    """One operation on its way through the checks."""
+
+    def __init__(self, signed: SignedAtalaOperation, operation_id: bytes) -> None:
+        self._signed = signed
+        self._id = operation_id
+        self._hash = None if signed.operation is None else sha256(signed.operation.raw)
+        self._type = type_of(signed)
+        self._attributed: str | None = None
+        self.reason: Reason | None = None
+
+    def outcome(self) -> Outcome:
+        is_create = self._type is OperationType.CREATE_DID
+        member = None if self._signed.operation is None else self._signed.operation.operation
+        listed = member.credentials_to_revoke if isinstance(member, RevokeCredentials) else ()
+        known = self._type is not OperationType.UNKNOWN
+        return Outcome(
+            self._id,
+            self._hash,
+            self._type,
+            self.reason,
+            None if is_create else self._attributed,
+            self._attributed if is_create else None,
+            named_batch(self._signed) if known else None,
+            tuple(sorted({*listed})) if known else (),
+            self._signed.raw,
+        )
+
+    def apply(self, ledger: Ledger) -> None:
+        """All checks, then the effect. Raises `Rejected`."""
+        operation = check_shape(self._signed)  # 1 to 3
+        owner, did, batch = self._subject(ledger, operation)  # 4
+        key = self._key(operation, did)  # 5
+        raw = b"" if self._signed.operation is None else self._signed.operation.raw
+        operation_hash = sha256(raw)
+        if not signatures.verify(key.point, raw, self._signed.signature):
+            _reject(Reason.INVALID_SIGNATURE)  # 6
+        self._attributed = operation_hash.hex() if isinstance(operation, CreateDID) else owner
+        if ledger.is_applied_hash(operation_hash):
+            _reject(Reason.DUPLICATE_OPERATION)  # 7
+        check(operation)  # 8
+        if key.usage != _USAGES[self._type]:
+            _reject(Reason.WRONG_KEY_USAGE)  # 9
+        if not key.active:
+            _reject(Reason.KEY_REVOKED)  # 10
+        _check_previous(operation, did, batch)  # 11
+        self._effect(ledger, operation, did, batch, operation_hash)  # 12
+
+    def _subject(self, ledger: Ledger, operation: Operation) -> tuple[str, Did | None, Batch | None]:
+        """The DID whose key must sign, and the batch that is revoked."""
+        suffix, batch = "", None
+        match operation:
+            case CreateDID():
+                return "", None, None
+            case UpdateDID(_, given, _) | DeactivateDID(_, given):
+                suffix = given
+            case IssueCredentialBatch(data):
+                suffix = "" if data is None else data.issuer_did
+            case RevokeCredentials(_, batch_id, _):
+                batch = ledger.batch(batch_id)
+                if batch is None:
+                    _reject(Reason.UNKNOWN_BATCH)
+                suffix = batch.issuer
+        did = ledger.did(suffix)
+        if did is None:
+            _reject(Reason.UNKNOWN_DID)
+        return suffix, did, batch
+
+    def _key(self, operation: Operation, did: Did | None) -> Key:
+        name = self._signed.signed_with
+        found: Key | None = None
+        if isinstance(operation, CreateDID):
+            keys = () if operation.did_data is None else operation.did_data.public_keys
+            first = next((each for each in keys if each.id == name), None)
+            point = None if first is None else key_point(first)
+            if first is not None and point is not None:
+                is_usage = Usage.MASTER_KEY <= first.usage <= Usage.VDR_KEY
+                found = Key(Usage(first.usage) if is_usage else Usage.VDR_KEY, *point)  # PR-24 refuses it if not
+        elif did is not None:
+            found = did.keys.get(name)
+        if found is None or found.curve != SECP256K1:
+            _reject(Reason.UNKNOWN_KEY)
+        return found
+
+    def _effect(
+        self, ledger: Ledger, operation: Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
+    ) -> None:
+        if isinstance(operation, RevokeCredentials) and batch is not None:
+            ledger.put_batch(operation.credential_batch_id, revoked(batch, operation))
+        elif isinstance(operation, IssueCredentialBatch) and operation.credential_batch_data is not None:
+            data = operation.credential_batch_data
+            batch_id = sha256(data.raw).hex()
+            if ledger.batch(batch_id) is not None:
+                _reject(Reason.BATCH_EXISTS)
+            ledger.put_batch(batch_id, Batch(data.issuer_did, data.merkle_root, operation_hash))
+        else:
+            ledger.put_did(self._attributed or "", effect(did, operation, operation_hash))
+
+
+def _check_previous(operation: Operation, did: Did | None, batch: Batch | None) -> None:
+    if isinstance(operation, UpdateDID | DeactivateDID):
+        last = None if did is None else did.last_hash
+    elif isinstance(operation, RevokeCredentials):
+        last = None if batch is None else batch.issue_hash
+    else:
+        return
+    if operation.previous_operation_hash != last:
+        _reject(Reason.WRONG_PREVIOUS_HASH)
+
+
+def _reject(reason: Reason, words: str = "") -> NoReturn:
+    raise Rejected(reason, words)

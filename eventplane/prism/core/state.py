@@ -1,0 +1,227 @@
+"""DIDs and credential batches, and what operations do to them (PR-25). Values are never changed, only replaced."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, NoReturn, Protocol
+
+from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
+from pubsub_emulator.eventplane.prism.core.messages import (
+    Action,
+    AddKey,
+    AddService,
+    CreateDID,
+    DeactivateDID,
+    PatchContext,
+    PublicKey,
+    RemoveKey,
+    RemoveService,
+    RevokeCredentials,
+    UpdateDID,
+    UpdateService,
+    Usage,
+)
+from pubsub_emulator.eventplane.prism.core.well_formed import MOST_ACTIVE, key_point
+
+
+class Key(NamedTuple):
+    """A key of a DID; `point` is compressed on secp256k1, else 32 bytes."""
+
+    usage: Usage
+    curve: str
+    point: bytes
+    active: bool = True
+
+
+class DidService(NamedTuple):
+    """A service of a DID."""
+
+    type: str
+    endpoint: str
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """What a DID is after its last applied operation, whose hash is `last_hash`."""
+
+    last_hash: bytes
+    keys: Mapping[str, Key]
+    services: Mapping[str, DidService]
+    context: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of credentials; `revoked` is the whole of it."""
+
+    issuer: str
+    merkle_root: bytes
+    issue_hash: bytes
+    revoked: bool = False
+    revoked_hashes: frozenset[bytes] = frozenset()
+
+
+class Ledger(Protocol):
+    """What processing reads and writes."""
+
+    def did(self, suffix: str) -> Did | None:
+        """A DID by its suffix."""
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """A batch by its id."""
+
+    def is_applied_hash(self, operation_hash: bytes) -> bool:
+        """Whether an operation of this hash was applied."""
+
+    def is_applied(self, operation_id: bytes) -> bool:
+        """Whether this operation was applied."""
+
+    def is_rejected(self, operation_id: bytes) -> bool:
+        """Whether this operation was rejected."""
+
+    def put_did(self, suffix: str, did: Did) -> None:
+        """Set a DID."""
+
+    def put_batch(self, batch_id: str, batch: Batch) -> None:
+        """Set a batch."""
+
+    def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
+        """Remember that an operation was applied or rejected."""
+
+
+@dataclass(slots=True)
+class MemoryLedger:
+    """A ledger without a database."""
+
+    dids: dict[str, Did] = field(default_factory=dict)
+    batches: dict[str, Batch] = field(default_factory=dict)
+    applied_hashes: set[bytes] = field(default_factory=set)
+    applied: set[bytes] = field(default_factory=set)
+    rejected: set[bytes] = field(default_factory=set)
+
+    def did(self, suffix: str) -> Did | None:
+        """See `Ledger.did`."""
+        return self.dids.get(suffix)
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """See `Ledger.batch`."""
+        return self.batches.get(batch_id)
+
+    def is_applied_hash(self, operation_hash: bytes) -> bool:
+        """See `Ledger.is_applied_hash`."""
+        return operation_hash in self.applied_hashes
+
+    def is_applied(self, operation_id: bytes) -> bool:
+        """See `Ledger.is_applied`."""
+        return operation_id in self.applied
+
+    def is_rejected(self, operation_id: bytes) -> bool:
+        """See `Ledger.is_rejected`."""
+        return operation_id in self.rejected
+
+    def put_did(self, suffix: str, did: Did) -> None:
+        """See `Ledger.put_did`."""
+        self.dids[suffix] = did
+
+    def put_batch(self, batch_id: str, batch: Batch) -> None:
+        """See `Ledger.put_batch`."""
+        self.batches[batch_id] = batch
+
+    def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
+        """See `Ledger.note`."""
+        (self.applied if applied else self.rejected).add(operation_id)
+        if applied and operation_hash is not None:
+            self.applied_hashes.add(operation_hash)
+
+
+# Effects of well-formed operations
+
+
+def created(operation: CreateDID, operation_hash: bytes) -> Did:
+    """The DID that CREATE_DID makes."""
+    data = operation.did_data
+    if data is None:
+        _reject(Reason.MALFORMED_OPERATION)
+    keys = {each.id: _key(each) for each in data.public_keys}
+    services = {each.id: DidService(each.type, each.service_endpoint) for each in data.services}
+    return Did(operation_hash, keys, services, data.context)
+
+
+def updated(did: Did, operation: UpdateDID, operation_hash: bytes) -> Did:
+    """The DID after UPDATE_DID, all of it or none. Raises `Rejected`."""
+    for each in operation.actions:
+        if each.action is not None:
+            did = _acted(did, each.action)
+    active = [each for each in did.keys.values() if each.active]
+    if not any(each.usage == Usage.MASTER_KEY for each in active):
+        _reject(Reason.LAST_MASTER_KEY)
+    if len(active) > MOST_ACTIVE:
+        _reject(Reason.TOO_MANY_KEYS)
+    if sum(each.active for each in did.services.values()) > MOST_ACTIVE:
+        _reject(Reason.TOO_MANY_SERVICES)
+    return replace(did, last_hash=operation_hash)
+
+
+def deactivated(did: Did, _operation: DeactivateDID, operation_hash: bytes) -> Did:
+    """The DID after DEACTIVATE_DID: nothing of it is active, and its batches stay."""
+    keys = {name: each._replace(active=False) for name, each in did.keys.items()}
+    services = {name: each._replace(active=False) for name, each in did.services.items()}
+    return Did(operation_hash, keys, services, ())
+
+
+def revoked(batch: Batch, operation: RevokeCredentials) -> Batch:
+    """The batch after REVOKE_CREDENTIALS. Raises `Rejected`."""
+    if batch.revoked:
+        _reject(Reason.BATCH_ALREADY_REVOKED)
+    if not operation.credentials_to_revoke:
+        return replace(batch, revoked=True)
+    return replace(batch, revoked_hashes=batch.revoked_hashes | {*operation.credentials_to_revoke})
+
+
+def _acted(did: Did, action: Action) -> Did:
+    match action:
+        case AddKey(key):
+            if key is None or key.id in did.keys:
+                _reject(Reason.KEY_EXISTS)
+            return replace(did, keys={**did.keys, key.id: _key(key)})
+        case RemoveKey(key_id):
+            found = did.keys.get(key_id)
+            if found is None or not found.active:
+                _reject(Reason.KEY_NOT_ACTIVE)
+            return replace(did, keys={**did.keys, key_id: found._replace(active=False)})
+        case AddService(service):
+            if service is None or service.id in did.services:
+                _reject(Reason.SERVICE_EXISTS)
+            added = DidService(service.type, service.service_endpoint)
+            return replace(did, services={**did.services, service.id: added})
+        case RemoveService(service_id):
+            return _with_service(did, service_id, _active_service(did, service_id)._replace(active=False))
+        case UpdateService(service_id, kind, endpoints):
+            old = _active_service(did, service_id)
+            return _with_service(did, service_id, DidService(kind or old.type, endpoints or old.endpoint))
+        case PatchContext(context):
+            if not context and not did.context:
+                _reject(Reason.CONTEXT_EMPTY)
+            return replace(did, context=context)
+
+
+def _active_service(did: Did, service_id: str) -> DidService:
+    found = did.services.get(service_id)
+    if found is None or not found.active:
+        _reject(Reason.SERVICE_NOT_ACTIVE)
+    return found
+
+
+def _with_service(did: Did, service_id: str, service: DidService) -> Did:
+    return replace(did, services={**did.services, service_id: service})
+
+
+def _key(key: PublicKey) -> Key:
+    found = key_point(key)
+    if found is None:
+        _reject(Reason.MALFORMED_OPERATION)
+    return Key(Usage(key.usage), *found)
+
+
+def _reject(reason: Reason) -> NoReturn:
+    raise Rejected(reason)

@@ -1,0 +1,199 @@
+"""What an operation may hold (PR-24). Functions raise `Rejected` with MALFORMED_OPERATION and say what is wrong."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NoReturn
+
+from pubsub_emulator.eventplane.prism.core import signatures
+from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
+from pubsub_emulator.eventplane.prism.core.messages import (
+    Action,
+    AddKey,
+    AddService,
+    CompressedECKeyData,
+    CreateDID,
+    DeactivateDID,
+    ECKeyData,
+    IssueCredentialBatch,
+    Operation,
+    PatchContext,
+    PublicKey,
+    RemoveKey,
+    RemoveService,
+    RevokeCredentials,
+    Service,
+    UpdateDID,
+    UpdateService,
+    Usage,
+)
+
+SECP256K1: Final = "secp256k1"
+RAW_CURVES: Final = ("Ed25519", "X25519")
+MOST_ACTIVE: Final = 50
+"""Keys, and services, that a DID may have at once."""
+_MOST_ID: Final = 50
+_MOST_TYPE: Final = 100
+_MOST_ENDPOINT: Final = 300
+_HASH: Final = 32
+
+_ID: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})+")
+_TYPE: Final = re.compile(r"[A-Za-z0-9_-]+( +[A-Za-z0-9_-]+)*")
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
+
+
+def check(operation: Operation) -> None:
+    """Everything that PR-24 asks of an operation."""
+    match operation:
+        case CreateDID(did_data):
+            if did_data is None:
+                _malformed("no did_data")
+            _keys(did_data.public_keys)
+            _services(did_data.services)
+            _context(did_data.context)
+        case UpdateDID(previous, _, actions):
+            _hash(previous, "previous_operation_hash")
+            if not actions:
+                _malformed("no actions")
+            for each in actions:
+                _action(each.action)
+        case IssueCredentialBatch(data):
+            _hash(b"" if data is None else data.merkle_root, "merkle_root")
+        case RevokeCredentials(previous, _, hashes):
+            _hash(previous, "previous_operation_hash")
+            for each_hash in hashes:
+                _hash(each_hash, "credentials_to_revoke")
+        case DeactivateDID(previous, _):
+            _hash(previous, "previous_operation_hash")
+
+
+def key_point(key: PublicKey) -> tuple[str, bytes] | None:
+    """Curve and public key: a compressed point of secp256k1, or 32 bytes. `None` where the key data is not usable."""
+    data = key.data
+    if data is None:
+        return None
+    if data.curve == SECP256K1:
+        found = signatures.compressed(data.x, data.y) if isinstance(data, ECKeyData) else signatures.on_curve(data.data)
+        return None if found is None else (SECP256K1, found)
+    raw = data.data if isinstance(data, CompressedECKeyData) else data.x
+    return (data.curve, raw) if data.curve in RAW_CURVES and len(raw) == _HASH else None
+
+
+def _keys(keys: Sequence[PublicKey]) -> None:
+    if not 1 <= len(keys) <= MOST_ACTIVE:
+        _malformed(f"{len(keys)} keys")
+    for each in keys:
+        _key(each)
+    _unique((each.id for each in keys), "key id")
+    if not any(each.usage == Usage.MASTER_KEY for each in keys):
+        _malformed("no master key")
+
+
+def _key(key: PublicKey) -> None:
+    _id(key.id, "key id")
+    if not Usage.MASTER_KEY <= key.usage <= Usage.VDR_KEY:
+        _malformed(f"key {key.id}: usage {key.usage}")
+    point = key_point(key)
+    if point is None or (key.usage == Usage.MASTER_KEY and point[0] != SECP256K1):
+        _malformed(f"key {key.id}: its data")
+
+
+def _services(services: Sequence[Service]) -> None:
+    if len(services) > MOST_ACTIVE:
+        _malformed(f"{len(services)} services")
+    for each in services:
+        _service(each)
+    _unique((each.id for each in services), "service id")
+
+
+def _service(service: Service) -> None:
+    _id(service.id, "service id")
+    _service_type(service.type)
+    _endpoint(service.service_endpoint)
+
+
+def _action(action: Action | None) -> None:
+    match action:
+        case None:
+            _malformed("an empty action")
+        case AddKey(key):
+            if key is None:
+                _malformed("add_key without a key")
+            _key(key)
+        case RemoveKey(key_id):
+            _id(key_id, "key id")
+        case AddService(service):
+            if service is None:
+                _malformed("add_service without a service")
+            _service(service)
+        case RemoveService(service_id):
+            _id(service_id, "service id")
+        case UpdateService(service_id, kind, endpoints):
+            _id(service_id, "service id")
+            if not kind and not endpoints:
+                _malformed("update_service changes nothing")
+            if kind:
+                _service_type(kind)
+            if endpoints:
+                _endpoint(endpoints)
+        case PatchContext(context):
+            _context(context)
+
+
+def _id(text: str, what: str) -> None:
+    if len(text) > _MOST_ID or not _ID.fullmatch(text):
+        _malformed(f"{what} {text!r}")
+
+
+def _service_type(text: str) -> None:
+    if len(text) > _MOST_TYPE:
+        _malformed("a service type of more than 100 characters")
+    if not _TYPE.fullmatch(text):
+        listed = _json(text)
+        if not isinstance(listed, list) or not listed or not all(_is(_TYPE, each) for each in listed):
+            _malformed(f"service type {text!r}")
+
+
+def _endpoint(text: str) -> None:
+    if len(text) > _MOST_ENDPOINT:
+        _malformed("an endpoint of more than 300 characters")
+    if _URI.fullmatch(text):
+        return
+    found = _json(text)
+    listed = found if isinstance(found, list) else [found] if isinstance(found, dict) else []
+    if not listed or not all(isinstance(each, dict) or _is(_URI, each) for each in listed):
+        _malformed(f"endpoint {text!r}")
+
+
+def _context(context: Sequence[str]) -> None:
+    _unique(context, "context")
+
+
+def _hash(value: bytes, what: str) -> None:
+    if len(value) != _HASH:
+        _malformed(f"{what} of {len(value)} bytes")
+
+
+def _unique(values: Iterable[str], what: str) -> None:
+    listed = list(values)
+    if len({*listed}) < len(listed):
+        _malformed(f"a {what} twice")
+
+
+def _is(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _malformed(words: str) -> NoReturn:
+    raise Rejected(Reason.MALFORMED_OPERATION, words)

@@ -1,0 +1,83 @@
+"""Protobuf's wire format, read with the choices of PR-20.
+
+    field   varint (number << 3 | wire type)  value
+    value   0 varint | 1 eight bytes | 2 varint length, bytes | 5 four bytes
+
+The protobuf library cannot be used to read operations: it keeps no bytes to hash, merges a message that comes twice,
+cuts an enum to 32 bits, and takes groups.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pubsub_emulator.eventplane.prism.core.errors import Undecodable
+
+VARINT: Final = 0
+BYTES: Final = 2
+_SIZES: Final = {1: 8, 5: 4}
+_MOST_NUMBER: Final = (1 << 29) - 1
+_MOST_VARINT: Final = (1 << 64) - 1
+
+
+def read_fields(raw: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+    """Every field as number, wire type and value. Raises `Undecodable`."""
+    at, end = 0, len(raw)
+    while at < end:
+        tag, at = _varint(raw, at)
+        number, kind = tag >> 3, tag & 7
+        if not 1 <= number <= _MOST_NUMBER:
+            raise Undecodable(f"field number {number}")
+        if kind == BYTES:
+            length, at = _varint(raw, at)
+            if length > end - at:
+                raise Undecodable(f"field {number} ends beyond its message")
+            yield number, kind, raw[at : at + length]
+            at += length
+        elif kind == VARINT:
+            value, at = _varint(raw, at)
+            yield number, kind, value
+        elif kind in _SIZES:
+            if _SIZES[kind] > end - at:
+                raise Undecodable(f"field {number} ends beyond its message")
+            yield number, kind, raw[at : at + _SIZES[kind]]
+            at += _SIZES[kind]
+        else:
+            raise Undecodable(f"wire type {kind}")
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= len(raw):
+            raise Undecodable("a varint ends beyond its message")
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 63:
+            raise Undecodable("a varint of more than ten bytes")
+    if value > _MOST_VARINT:
+        raise Undecodable("a varint of more than 64 bits")
+    return value, at
+
+
+def varint(value: int) -> bytes:
+    """The shortest varint of a number."""
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """A field of bytes, text or a message."""
+    return varint(number << 3 | BYTES) + varint(len(value)) + value
+
+
+def varint_field(number: int, value: int) -> bytes:
+    """A field of a number."""
+    return varint(number << 3 | VARINT) + varint(value)

@@ -1,0 +1,162 @@
+"""Keys, DIDs and signed operations in a few lines.
+
+    master = Secret.random()
+    created = create_did({"master0": (Usage.MASTER_KEY, master)})
+    added = [AddKey(public_key("issuing0", Usage.ISSUING_KEY, issuing))]
+    updated = update_did(created.suffix, created.hash, added, "master0", master)
+    created.did, [each.raw for each in (created, updated)]       # the bytes that ScheduleOperations takes
+
+Nothing here asks whether a node would apply what it makes: tests and attackers need what it would not.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Self
+
+from pubsub_emulator.eventplane.prism.core import signatures
+from pubsub_emulator.eventplane.prism.core.errors import PrismError
+from pubsub_emulator.eventplane.prism.core.identifiers import long_form, sha256
+from pubsub_emulator.eventplane.prism.core.messages import (
+    Action,
+    AtalaOperation,
+    CompressedECKeyData,
+    CreateDID,
+    CredentialBatchData,
+    DeactivateDID,
+    DIDCreationData,
+    IssueCredentialBatch,
+    Operation,
+    PublicKey,
+    RevokeCredentials,
+    Service,
+    UpdateDID,
+    UpdateDIDAction,
+    Usage,
+    encode,
+)
+from pubsub_emulator.eventplane.prism.core.well_formed import SECP256K1
+from pubsub_emulator.eventplane.prism.core.wire import bytes_field
+
+
+class Secret(NamedTuple):
+    """A secret key of secp256k1: 32 bytes."""
+
+    raw: bytes
+
+    @classmethod
+    def random(cls) -> Self:
+        """A new one."""
+        while True:
+            found = secrets.token_bytes(32)
+            if 0 < int.from_bytes(found, "big") < signatures.ORDER:
+                return cls(found)
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The secret of 64 hex digits. Raises `PrismError`."""
+        try:
+            made = cls(bytes.fromhex(text.removeprefix("0x")))
+            _ = made.point
+        except ValueError:
+            raise PrismError("a secret key is 64 hex digits, not zero and less than the order of secp256k1") from None
+        return made
+
+    @property
+    def point(self) -> bytes:
+        """The public key, compressed."""
+        return signatures.public_point(self.raw)
+
+
+class Signed(NamedTuple):
+    """A signed operation."""
+
+    raw: bytes
+    """The bytes of SignedAtalaOperation."""
+    operation: bytes
+    """The bytes of AtalaOperation."""
+
+    @property
+    def id(self) -> bytes:
+        """The operation id."""
+        return sha256(self.raw)
+
+    @property
+    def hash(self) -> bytes:
+        """The operation hash, which the DID's next operation names."""
+        return sha256(self.operation)
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the DID that a CREATE_DID makes."""
+        return self.hash.hex()
+
+    @property
+    def did(self) -> str:
+        """The long-form DID that a CREATE_DID makes."""
+        return long_form(self.operation)
+
+
+class IssuedBatch(NamedTuple):
+    """An operation that issues, with the batch's id in hex."""
+
+    signed: Signed
+    batch_id: str
+
+
+def public_key(name: str, usage: Usage, secret: Secret) -> PublicKey:
+    """A key as operations carry it."""
+    return PublicKey(name, usage, CompressedECKeyData(SECP256K1, secret.point))
+
+
+def create_did(
+    keys: Mapping[str, tuple[Usage, Secret]],
+    services: Iterable[Service] = (),
+    context: Iterable[str] = (),
+    signed_with: str | None = None,
+) -> Signed:
+    """CREATE_DID, signed with the named key, or with the first master key. Raises `PrismError`."""
+    first = next((name for name, (usage, _) in keys.items() if usage is Usage.MASTER_KEY), None)
+    signer = signed_with or first
+    if signer not in keys:
+        raise PrismError("CREATE_DID is signed with one of its own keys, a master key")
+    listed = tuple(public_key(name, usage, secret) for name, (usage, secret) in keys.items())
+    return sign(CreateDID(DIDCreationData(listed, tuple(services), tuple(context))), str(signer), keys[str(signer)][1])
+
+
+def update_did(did: str, previous: bytes, actions: Sequence[Action], signed_with: str, secret: Secret) -> Signed:
+    """UPDATE_DID of the DID with this suffix; `previous` is the hash of its last applied operation."""
+    return sign(UpdateDID(previous, did, tuple(map(UpdateDIDAction, actions))), signed_with, secret)
+
+
+def deactivate_did(did: str, previous: bytes, signed_with: str, secret: Secret) -> Signed:
+    """DEACTIVATE_DID of the DID with this suffix; `previous` as for `update_did`."""
+    return sign(DeactivateDID(previous, did), signed_with, secret)
+
+
+def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) -> IssuedBatch:
+    """ISSUE_CREDENTIAL_BATCH by the DID with this suffix; `identifiers.merkle_tree` makes the root."""
+    data = CredentialBatchData(issuer_did=did, merkle_root=merkle_root)
+    return IssuedBatch(sign(IssueCredentialBatch(data), signed_with, secret), sha256(encode(data)).hex())
+
+
+def revoke(batch_id: str, issued: bytes, hashes: Iterable[bytes], signed_with: str, secret: Secret) -> Signed:
+    """REVOKE_CREDENTIALS of these credentials, of the whole batch if none; `issued` is the issuing operation's hash."""
+    return sign(RevokeCredentials(issued, batch_id, tuple(hashes)), signed_with, secret)
+
+
+def sign(operation: Operation, signed_with: str, secret: Secret) -> Signed:
+    """Sign any operation."""
+    return sign_raw(encode(AtalaOperation(operation=operation)), signed_with, secret)
+
+
+def sign_raw(operation: bytes, signed_with: str, secret: Secret) -> Signed:
+    """Sign the bytes of an AtalaOperation."""
+    signature = signatures.sign(secret.raw, operation)
+    fields = (bytes_field(1, signed_with.encode()), bytes_field(2, signature), bytes_field(3, operation))
+    return Signed(b"".join(fields), operation)
+
+
+def atala_object(signed: Iterable[bytes]) -> bytes:
+    """The AtalaObject that carries operations, given the bytes of each SignedAtalaOperation."""
+    block = b"".join(bytes_field(2, each) for each in signed)
+    return bytes_field(4, block)

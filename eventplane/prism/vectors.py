@@ -1,0 +1,245 @@
+"""The vectors of PRISM, for `pubsub vectors check`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.prism.core import signatures, well_formed
+from pubsub_emulator.eventplane.prism.core.errors import Rejected, Undecodable
+from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType, matches, normal_form
+from pubsub_emulator.eventplane.prism.core.identifiers import (
+    METHOD,
+    MerkleProof,
+    is_in_batch,
+    merkle_tree,
+    read_long_form,
+    sha256,
+)
+from pubsub_emulator.eventplane.prism.core.messages import (
+    CreateDID,
+    CredentialBatchData,
+    ECKeyData,
+    PublicKey,
+    SignedAtalaOperation,
+    Usage,
+    decode,
+)
+from pubsub_emulator.eventplane.prism.core.process import Outcome, Status, process, read_object, type_of
+from pubsub_emulator.eventplane.prism.core.state import Batch, Did, MemoryLedger
+from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+
+_HISTORY_FIELDS: Final = ("blocks", "operations", "state", "matches")
+
+
+def _fits(document: Document) -> bool:
+    found = document.get("histories")
+    if not isinstance(found, list) or not found or not isinstance(found[0], dict):
+        return False
+    return {*_HISTORY_FIELDS} <= {*found[0]} and "long_form_dids" in document
+
+
+def _did(case: Mapping[str, Any]) -> None:
+    suffix, found = read_long_form(f"{METHOD}{case['did_suffix']}:{case['encoded_state']}")
+    same("the suffix", suffix, case["did_suffix"])
+    same("the operation", found.raw.hex(), case["operation"])
+    operation = found.operation
+    if not isinstance(operation, CreateDID) or operation.did_data is None:
+        raise Mismatch("there is no did_data")
+    data = operation.did_data
+    same("the keys", [_key(each) for each in data.public_keys], case["public_keys"])
+    same("the services", [each._asdict() for each in data.services], case["services"])
+    same("the context", list(data.context), case["context"])
+    try:
+        well_formed.check(operation)
+    except Rejected:
+        same("whether it is well-formed", found=False, stated=case["well_formed"])
+    else:
+        same("whether it is well-formed", found=True, stated=case["well_formed"])
+
+
+def _key(key: PublicKey) -> dict[str, Any]:
+    point = well_formed.key_point(key)
+    return {
+        "id": key.id,
+        "usage": Usage(key.usage).name if key.usage in {*Usage} else key.usage,
+        "curve": None if key.data is None else key.data.curve,
+        "form": "coordinates" if isinstance(key.data, ECKeyData) else "compressed",
+        "key": None if point is None else point[1].hex(),
+    }
+
+
+def _signature(case: Mapping[str, Any]) -> None:
+    point, message, signature = (bytes.fromhex(case[name]) for name in ("public_key", "message", "signature"))
+    same("whether it is valid", signatures.verify(point, message, signature), case["valid"])
+    parts = signatures.read_der(signature)
+    if parts is not None and case["valid"]:
+        same("whether S is high", parts[1] > signatures.ORDER // 2, case["high_s"])
+
+
+def _object(case: Mapping[str, Any]) -> None:
+    raw = bytes.fromhex(case["object"])
+    same("the object id", sha256(raw).hex(), case["atala_object_id"])
+    if case["metadata_cbor"] is not None:
+        same("the object in the metadata", _anchored(bytes.fromhex(case["metadata_cbor"])), raw)
+    operations = read_object(raw)
+    listed = None if operations is None else [_operation(each) for each in operations]
+    same("the operations", listed, case["operations"])
+
+
+def _operation(signed: SignedAtalaOperation) -> dict[str, Any]:
+    return {
+        "signed_with": signed.signed_with,
+        "operation_id": sha256(signed.raw).hex(),
+        "operation_hash": None if signed.operation is None else sha256(signed.operation.raw).hex(),
+        "type": type_of(signed).name,
+    }
+
+
+def _history(case: Mapping[str, Any]) -> None:
+    ledger = MemoryLedger()
+    rows: list[Outcome] = []
+    listed: list[dict[str, Any]] = []
+    ignored = 0
+    for block in case["blocks"]:
+        for at, text in enumerate(block["objects"]):
+            raw = bytes.fromhex(text)
+            operations = read_object(raw)
+            ignored += operations is None
+            for place, signed in enumerate(operations or ()):
+                outcome = process(ledger, signed)
+                if outcome is not None:
+                    rows.append(outcome)
+                    where = {"block": block["number"], "object_index": at, "operation_index": place}
+                    listed.append({"seq_no": len(rows), **_row(outcome, raw), **where})
+    same("the number of ignored objects", ignored, case["objects_ignored"])
+    for found, stated in zip(listed, case["operations"], strict=False):
+        same(f"row {stated['seq_no']}", found, stated)
+    same("the number of rows", len(listed), len(case["operations"]))
+    same("the DIDs", {name: _state_of(did) for name, did in ledger.dids.items()}, case["state"]["dids"])
+    batches = {name: _batch_of(batch) for name, batch in ledger.batches.items()}
+    same("the batches", batches, case["state"]["batches"])
+    for each in case["matches"]:
+        for filter_ in _filters(each["filter"]):
+            found_nos = [number for number, row in enumerate(rows, 1) if matches(filter_, row)]
+            same(f"what {each['filter']} matches", found_nos, each["seq_nos"])
+
+
+def _row(outcome: Outcome, raw: bytes) -> dict[str, Any]:
+    revokes = outcome.type.name == "REVOKE_CREDENTIALS"
+    return {
+        "operation_id": outcome.operation_id.hex(),
+        "operation_hash": None if outcome.operation_hash is None else outcome.operation_hash.hex(),
+        "atala_object_id": sha256(raw).hex(),
+        "type": outcome.type.name,
+        "status": outcome.status.value,
+        "reason": "NONE" if outcome.reason is None else outcome.reason.name,
+        "did_suffix": outcome.did_suffix,
+        "created_did_suffix": outcome.created_did_suffix,
+        "credential_batch_id": outcome.credential_batch_id,
+        "revoked_credential_hashes": [each.hex() for each in outcome.revoked_hashes] if revokes else None,
+    }
+
+
+def _state_of(did: Did) -> dict[str, Any]:
+    return {
+        "last_operation_hash": did.last_hash.hex(),
+        "context": list(did.context),
+        "keys": {name: {"usage": key.usage.name, "active": key.active} for name, key in did.keys.items()},
+        "services": {name: service._asdict() for name, service in did.services.items()},
+    }
+
+
+def _batch_of(batch: Batch) -> dict[str, Any]:
+    return {
+        "issuer_did_suffix": batch.issuer,
+        "merkle_root": batch.merkle_root.hex(),
+        "issue_operation_hash": batch.issue_hash.hex(),
+        "revoked": batch.revoked,
+        "revoked_credential_hashes": sorted(each.hex() for each in batch.revoked_hashes),
+    }
+
+
+def _batch(case: Mapping[str, Any]) -> None:
+    raw = bytes.fromhex(case["credential_batch_data"])
+    data = decode(CredentialBatchData, raw)
+    same("the issuer", data.issuer_did, case["issuer_did_suffix"])
+    same("the root", data.merkle_root.hex(), case["merkle_root"])
+    same("the batch id", sha256(raw).hex(), case["credential_batch_id"])
+    root, _ = merkle_tree([bytes.fromhex(each) for each in case["credential_hashes"]])
+    same("the root of the credentials", root.hex(), case["merkle_root"])
+
+
+def _merkle(case: Mapping[str, Any]) -> None:
+    leaves = [bytes.fromhex(each) for each in case["leaves"]]
+    root, proofs = merkle_tree(leaves)
+    same("the root", root.hex(), case["root"])
+    for stated in case["proofs"]:
+        siblings = tuple(map(bytes.fromhex, stated["siblings"]))
+        proof = MerkleProof(bytes.fromhex(stated["hash"]), stated["index"], siblings)
+        same("the proof", proofs[leaves.index(proof.hash)], proof)
+        same("whether the proof holds", is_in_batch(root, proof), stated=True)
+
+
+def _normal_form(case: Mapping[str, Any]) -> None:
+    given = [one for each in case["filters"] for one in _filters(each)]
+    stated = [one for each in case["normal_form"] for one in _filters(each)]
+    same("the normal form", {*normal_form(given)}, {*stated})
+
+
+def _filters(document: Mapping[str, Any]) -> list[Filter]:
+    """A filter of the vectors, one for each of its statuses."""
+    hash_ = document.get("credential_hash")
+    one = Filter(
+        FilterType[document["type"]],
+        document.get("did_suffix"),
+        None if hash_ is None else bytes.fromhex(hash_),
+        document.get("credential_batch_id"),
+    )
+    statuses = {*document["statuses"]}
+    return [one] if len(statuses) != 1 else [one._replace(status=Status(statuses.pop()))]
+
+
+def _anchored(cbor: bytes) -> bytes:
+    """The object in Cardano's metadata: the byte strings of the list `c`, joined. Raises `Undecodable`."""
+    at = cbor.find(b"\x61c")
+    if at < 0 or cbor[at + 2] >> 5 != 4:
+        raise Undecodable("metadata without a list `c`")
+    at += 2
+    indefinite = cbor[at] == 0x9F
+    count, at = (len(cbor), at + 1) if indefinite else _head(cbor, at)
+    found = b""
+    for _ in range(count):
+        if indefinite and cbor[at] == 0xFF:
+            break
+        length, at = _head(cbor, at)
+        found += cbor[at : at + length]
+        at += length
+    return found
+
+
+def _head(cbor: bytes, at: int) -> tuple[int, int]:
+    short = cbor[at] & 0x1F
+    if short < 24:
+        return short, at + 1
+    size = 1 << (short - 24)
+    return int.from_bytes(cbor[at + 1 : at + 1 + size], "big"), at + 1 + size
+
+
+_CHECKS: Final[dict[str, Callable[[Mapping[str, Any]], None]]] = {
+    "long_form_dids": _did,
+    "signatures": _signature,
+    "objects": _object,
+    "histories": _history,
+    "batches": _batch,
+    "merkle": _merkle,
+    "normal_forms": _normal_form,
+}
+
+
+def _cases(document: Document) -> Iterator[Case]:
+    for name, check in _CHECKS.items():
+        for at, case in enumerate(document.get(name, ())):
+            label = case.get("name", at) if isinstance(case, dict) else at
+            yield f"{name} {label}", lambda check=check, case=case: check(case)  # type: ignore[misc]  # bound here
+
+
+FORMATS: Final = (Format("PRISM operations", _fits, _cases),)

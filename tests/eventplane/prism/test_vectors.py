@@ -1,0 +1,44 @@
+"""PRISM's golden vectors: real DIDs, signatures, objects and histories of mainnet."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.eventplane.prism.vectors import FORMATS
+from pubsub_emulator.primitives.errors import PubsubError
+
+DOCUMENT: dict[str, Any] = json.loads(
+    (Path(__file__).resolve().parents[2] / "vectors" / "prism" / "vectors.json").read_text(encoding="utf-8")
+)
+CASES = list(FORMATS[0].cases(DOCUMENT))
+
+
+@pytest.mark.parametrize("check", [check for _, check in CASES], ids=[name for name, _ in CASES])
+def test_pr_11_to_pr_42_hold_on_a_vector(check: Callable[[], None]) -> None:
+    check()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("long_form_dids", lambda case: case.update(well_formed=not case["well_formed"])),
+        ("signatures", lambda case: case.update(message=case["message"] + "00")),
+        ("objects", lambda case: case.update(atala_object_id="00" * 32)),
+        ("histories", lambda case: case["operations"].pop()),
+        ("histories", lambda case: case["state"]["dids"].popitem()),
+        ("histories", lambda case: case["matches"][0]["seq_nos"].pop()),
+        ("batches", lambda case: case.update(credential_hashes=["00" * 32])),
+        ("merkle", lambda case: case.update(root="00" * 32)),
+        ("normal_forms", lambda case: case["normal_form"].pop()),
+    ],
+)
+def test_a_vector_that_states_otherwise_fails(name: str, change: Callable[[dict[str, Any]], object]) -> None:
+    case = copy.deepcopy(DOCUMENT[name][0])
+    change(case)
+    ((_, check),) = FORMATS[0].cases({name: [case]})
+    with pytest.raises(PubsubError):
+        check()

@@ -1,0 +1,72 @@
+"""A wallet with fixed keys, and shortcuts to judge operations."""
+
+from pubsub_emulator.eventplane.prism.core.errors import Reason
+from pubsub_emulator.eventplane.prism.core.identifiers import merkle_tree, sha256
+from pubsub_emulator.eventplane.prism.core.messages import Action, SignedAtalaOperation, Usage, decode
+from pubsub_emulator.eventplane.prism.core.process import Outcome, process
+from pubsub_emulator.eventplane.prism.core.state import Ledger
+from pubsub_emulator.eventplane.prism.make import (
+    IssuedBatch,
+    Secret,
+    Signed,
+    create_did,
+    deactivate_did,
+    issue_batch,
+    revoke,
+    update_did,
+)
+
+
+def secret(name: str) -> Secret:
+    """The same secret for the same name."""
+    return Secret(sha256(name.encode()))
+
+
+class Wallet:
+    """One DID with keys `master`, `issuing` and `revocation`, and the operations that follow one another."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.master, self.issuing, self.revocation = (secret(f"{name} {each}") for each in ("m", "i", "r"))
+        self.created = create_did(
+            {
+                "master": (Usage.MASTER_KEY, self.master),
+                "issuing": (Usage.ISSUING_KEY, self.issuing),
+                "revocation": (Usage.REVOCATION_KEY, self.revocation),
+            }
+        )
+        self.suffix = self.created.suffix
+        self.last = self.created.hash
+
+    def update(self, *actions: Action, previous: bytes | None = None) -> Signed:
+        """The next update; with `previous`, one that names another operation, and changes nothing here."""
+        made = update_did(self.suffix, self.last if previous is None else previous, actions, "master", self.master)
+        if previous is None:
+            self.last = made.hash
+        return made
+
+    def deactivate(self) -> Signed:
+        """The end of the DID."""
+        made = deactivate_did(self.suffix, self.last, "master", self.master)
+        self.last = made.hash
+        return made
+
+    def issue(self, *hashes: bytes) -> IssuedBatch:
+        """A batch of credentials."""
+        return issue_batch(self.suffix, merkle_tree(hashes)[0], "issuing", self.issuing)
+
+    def revoke(self, batch: IssuedBatch, *hashes: bytes) -> Signed:
+        """A revocation of some, or of all, credentials of a batch."""
+        return revoke(batch.batch_id, batch.signed.hash, hashes, "revocation", self.revocation)
+
+
+def judge(ledger: Ledger, raw: bytes | Signed) -> Outcome | None:
+    """Process the bytes of one SignedAtalaOperation."""
+    return process(ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw))
+
+
+def reason(ledger: Ledger, raw: bytes | Signed) -> Reason | None:
+    """Why it is rejected, `None` for an applied one."""
+    found = judge(ledger, raw)
+    assert found is not None  # a test's own
+    return found.reason
