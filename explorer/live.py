@@ -1,10 +1,12 @@
 """The page of a running node: what happens, live; and its kept blocks as the page of a run, drawn when asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.explorer.difference import difference_page
 from pubsub_emulator.explorer.page import write_page
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.svg import asset
@@ -25,6 +27,11 @@ class LivePage:
     def live(self) -> str:
         """The page that shows blocks, candidates and deliveries as they come; it asks for nothing from elsewhere."""
         return asset("live.html")
+
+    @staticmethod
+    def difference(title: str, shown: Mapping[str, Any]) -> str:
+        """The page of a dry run; `shown` has what `dev_dryRun` answers."""
+        return difference_page(title, shown)
 
     def explore(self, network: Network, moments: Sequence[Moment]) -> str:
         """The page of the newest moments, ascending; the first is where it starts and is not drawn."""

@@ -5,6 +5,7 @@ step, and whoever asked for something since then is told.
 """
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import replace
 from typing import Final
 
@@ -95,6 +96,18 @@ class LiveNetwork:
         self.epoch += 1
         self._observe()
         return moment
+
+    def branch(self, moment: Moment) -> "LiveNetwork":
+        """A network that goes on from a moment by itself, unobserved. Raises `BadRequest` where it cannot."""
+        if moment.saved is None:
+            raise BadRequest(f"relay block {moment.number} cannot be gone on from")
+        branch = copy(self)
+        branch.simulation = self.simulation.fork()
+        branch._observers = None  # noqa: SLF001  # of its own kind
+        branch._restore(moment.saved)  # noqa: SLF001  # of its own kind
+        branch._clean = moment.saved  # noqa: SLF001  # of its own kind
+        branch._newest = moment  # noqa: SLF001  # of its own kind
+        return branch
 
     # Actions
 

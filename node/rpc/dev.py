@@ -32,7 +32,8 @@ SLOT: Final = 6000
 """Milliseconds."""
 
 
-def _refuse(why: str) -> RpcError:
+def refuse(why: str) -> RpcError:
+    """A failure of a development method."""
     return RpcError(DEVELOPMENT, why)
 
 
@@ -61,7 +62,9 @@ class NewBlock:
     hrmp: tuple[tuple[ParaId, tuple[bytes, ...]], ...] = ()
 
 
-def _messages(field: str) -> Any:
+def messages_of(field: str) -> Any:
+    """Reads a list of messages, whose bytes are called `field`."""
+
     def read(value: Any) -> bytes:
         if not isinstance(value, dict) or not value.keys() <= {"sentAt", field} or field not in value:
             raise ValueError(f"an object with {field} is wanted")
@@ -84,13 +87,17 @@ def _by_para(read: Any) -> Any:
     return read_all
 
 
+upward_messages: Final = _by_para(lambda value: tuple(list_of(hexadecimal)(value)))
+"""Reads messages by who sends them to the relay chain."""
+hrmp_messages: Final = _by_para(messages_of("data"))
+"""Reads messages by which parachain sends them."""
 _NEW_BLOCK: Final = {
     "count": u32,
     "to": u32,
     "transactions": lambda value: tuple(list_of(hexadecimal)(value)),
-    "ump": _by_para(lambda value: tuple(list_of(hexadecimal)(value))),
-    "dmp": _messages("msg"),
-    "hrmp": _by_para(_messages("data")),
+    "ump": upward_messages,
+    "dmp": messages_of("msg"),
+    "hrmp": hrmp_messages,
 }
 
 
@@ -110,10 +117,10 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     wanted = config or NewBlock()
     best = call.view.best.number
     if wanted.count is not None and wanted.to is not None:
-        raise _refuse("count and to exclude each other")
+        raise refuse("count and to exclude each other")
     count = wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
     if not 1 <= count <= MOST_BLOCKS:
-        raise _refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
+        raise refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
     todo = list(_inputs(call, wanted))
     submit_all(call, wanted.transactions)
     if call.chain is RELAY:
@@ -148,19 +155,19 @@ async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> No
         first = []
         if call.node.timeline.views[chain].best.number > before:
             return
-    raise _refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
+    raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
 def _inputs(call: Call, wanted: NewBlock) -> Iterable[Action]:
     chain = call.chain
     if chain is RELAY:
         if wanted.dmp or wanted.hrmp:
-            raise _refuse("dmp and hrmp go to a parachain: call its path")
+            raise refuse("dmp and hrmp go to a parachain: call its path")
         for sender, messages in wanted.ump:
             yield from (actions.Upward(para=sender, message=message) for message in messages)
         return
     if wanted.ump:
-        raise _refuse("ump goes to the relay chain: call its path")
+        raise refuse("ump goes to the relay chain: call its path")
     yield from (actions.Downward(para=chain, message=message) for message in wanted.dmp)
     for sender, messages in wanted.hrmp:
         yield from (actions.Horizontal(sender=sender, recipient=chain, message=message) for message in messages)
@@ -171,7 +178,7 @@ def set_build_mode(call: Call, mode: str) -> Json:
     """`Batch` and `Instant` build on demand, the latter one extrinsic a step; `Manual` builds when told to."""
     modes = {"Batch": "instant", "Instant": "single", "Manual": "manual"}
     if mode not in modes:
-        raise _refuse(f"blocks are built in the modes {', '.join(modes)}, not {mode!r}")
+        raise refuse(f"blocks are built in the modes {', '.join(modes)}, not {mode!r}")
     call.node.control.set_mode(modes[mode])
 
 
@@ -197,11 +204,11 @@ def _entries(value: Any) -> list[Pair] | dict[str, Any]:
 async def set_storage(call: Call, values: list[Pair] | dict[str, Any], at: bytes | None) -> Json:
     """Have root write storage; returns the hash of the block that has it."""
     if at is not None and at != call.view.best.hash:
-        raise _refuse("storage is written on the best block only")
+        raise refuse("storage is written on the best block only")
     pairs = values if isinstance(values, list) else _named_pairs(call, values)
     for key, _ in pairs:
         if key.startswith(CHILD_STORAGE_PREFIX):
-            raise _refuse("child tries are not written: publish instead")
+            raise refuse("child tries are not written: publish instead")
     action = actions.SetStorage(chain=call.chain, entries=tuple(pairs))
     sent = await attempt(call.node.control.build((action,)))
     if call.chain is not RELAY:
@@ -209,7 +216,7 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, Any], at: bytes
     get = call.view.best.state.top.get
     refused = next((key for key, value in dict(pairs).items() if get(key) != value), None)
     if refused is not None:
-        raise _refuse(f"the runtime did not write 0x{refused.hex()}")
+        raise refuse(f"the runtime did not write 0x{refused.hex()}")
     return hexed(call.view.best.hash)
 
 
@@ -227,7 +234,7 @@ async def _arrived(call: Call, chain: ParaId, sent: Moment) -> None:
         parent = LAST_RELAY_PARENT.get(Storage(call.node.timeline.views[chain].best.state))
         if parent is not None and parent >= sent.number:
             return
-    raise _refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
+    raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
 def _moment_in_time(value: Any) -> int:
@@ -272,7 +279,7 @@ async def set_head(call: Call, place: int | bytes) -> Json:
     moment = None if block is None else call.node.timeline.moment_of(block)
     if moment is None or moment.number < call.node.floor:
         named = place if isinstance(place, int) else hexed(place)
-        raise _refuse(f"no such block, or one from before the node listened: {named}")
+        raise refuse(f"no such block, or one from before the node listened: {named}")
     await attempt(call.node.control.rewind(moment))
     return hexed(call.view.best.hash)
 

@@ -8,6 +8,7 @@ from pubsub_emulator.node.rpc import (
     chain_head,
     chain_spec,
     dev,
+    dev_try,
     legacy_chain,
     legacy_childstate,
     legacy_state,
@@ -32,5 +33,6 @@ def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
         pubsub_read.methods,
         pubsub_act.methods,
         dev.methods,
+        dev_try.methods,
     )
     return table(groups, unsafe=unsafe)

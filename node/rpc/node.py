@@ -1,13 +1,14 @@
 """The node that methods work on: kept blocks, runtimes, what may change the network, and who listens."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.method import Method
@@ -24,6 +25,8 @@ from pubsub_emulator.node.types import (
 )
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
+
+T = TypeVar("T")
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
 CLIENT: Final = "pubsub-emulator"
@@ -47,6 +50,9 @@ class Control(Protocol):
 
     async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
         """Go back to a kept moment, and do all of it then. Raises `PubsubError` where that is not possible."""
+
+    async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
+        """What `work` gives, done between two steps; it must leave the network as it is."""
 
     def asked(self) -> tuple[Action, ...]:
         """What was asked for since the last step."""
@@ -152,6 +158,8 @@ class Node:
     """Snapshots that are gone: names are not used again."""
     sessions: dict[Session, None] = field(default_factory=dict)
     version: str = VERSION
+    draw: Callable[[str, Mapping[str, Any]], str] | None = None
+    """Makes a page of a difference under a title; `None` where nothing is drawn."""
 
     def announce(self, advance: Advance) -> None:
         """Bring the pools up to date and tell every connection of a step or a rewind."""

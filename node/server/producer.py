@@ -238,6 +238,14 @@ class Producer:
             self._announce(advance)
             await self._act(todo)
 
+    async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
+        """What `work` gives, done between two steps by the thread that steps; it must leave the network as it is."""
+        return await self._whole(self._locked_aside(work))
+
+    async def _locked_aside(self, work: Callable[[LiveNetwork], T]) -> T:
+        async with self._lock:
+            return await self._in_thread(lambda: work(self.live))
+
     def asked(self) -> tuple[Action, ...]:
         """What was asked for since the last step."""
         return tuple(self._asked)

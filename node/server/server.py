@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from aiohttp import WSCloseCode, web
 
@@ -44,6 +44,9 @@ class Pages(Protocol):
 
     def live(self) -> str:
         """The page that shows what happens."""
+
+    def difference(self, title: str, shown: Mapping[str, Any]) -> str:
+        """The page of a dry run; `shown` has what `dev_dryRun` answers."""
 
     def explore(self, network: Network, moments: Sequence[Moment]) -> str:
         """The page of some moments, ascending."""
@@ -86,6 +89,7 @@ class Server:
             Watches(pools),
             all_methods(unsafe=options.dev),
             options.dev,
+            draw=None if pages is None else pages.difference,
         )
         self.metrics = NodeMetrics()
         self.dispatcher = Dispatcher(self.node, options.serving.request, self._observed)

@@ -46,6 +46,8 @@ class Signing:
     balances: Balances
     spec_version: int
     transaction_version: int = TRANSACTION_VERSION
+    signatures: bool = True
+    """Whether signatures are checked: trying out what nobody has signed yet does without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _check_signature(signing: Signing, storage: Storage, extrinsic: SignedExtrin
         raise InvalidTransaction(Invalidity.CANNOT_LOOKUP, "this runtime was built without its metadata's hash")
     implicit = Implicit(signing.spec_version, signing.transaction_version, genesis, birth)
     message = payload(extrinsic.call.encoded, extrinsic.extra, implicit)
-    if not verify(extrinsic.scheme, extrinsic.signature, message, who):
+    if signing.signatures and not verify(extrinsic.scheme, extrinsic.signature, message, who):
         raise InvalidTransaction(Invalidity.BAD_PROOF)
 
 

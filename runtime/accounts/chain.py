@@ -1,8 +1,10 @@
 """A chain that takes extrinsics, relay chain or parachain: what clients are told, what its next block takes."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.header import DigestItem, Header
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.accounts import apply
 from pubsub_emulator.runtime.accounts.apply import Signing
@@ -33,18 +35,18 @@ class ChainRuntime(Protocol):
         """What the block that has begun in `storage` has room for."""
 
 
-def begin(state: State, header: Header) -> Storage:
+def begin(state: State, header: Header, digest: Sequence[DigestItem] = ()) -> Storage:
     """A block that begins after `header`, whose state is `state`; what happens in it is lost."""
     storage = Storage(state.fork())
-    system.initialize(storage, header.number + 1, header.hash())
+    system.initialize(storage, header.number + 1, header.hash(), digest)
     return storage
 
 
 class NextBlock:
     """The block after `header`, whose state is `state`, for whoever asks what it could take."""
 
-    def __init__(self, runtime: ChainRuntime, state: State, header: Header) -> None:
-        self._signing = runtime.signing
+    def __init__(self, runtime: ChainRuntime, state: State, header: Header, *, signatures: bool = True) -> None:
+        self._signing = runtime.signing if signatures else replace(runtime.signing, signatures=False)
         self._storage = begin(state, header)
         self._room = runtime.room(self._storage)
 
@@ -66,3 +68,9 @@ class NextBlock:
         """
         apply.check(self._signing, self._storage, raw, self._room)
         return apply.apply_signed(self._signing, self._storage, 0, raw, self._room)
+
+    def end(self) -> State:
+        """The state with what happened in this block, its events too; nothing else may be asked of it then."""
+        system.finalize(self._storage)
+        self._storage.commit()
+        return self._storage.state

@@ -331,6 +331,10 @@ class Storage:
         _write(trie, changes.values)
         return trie.root() if trie else None
 
+    def written(self) -> dict[bytes, bytes | None]:
+        """The top keys written since the last commit, in no order, each with its newest value (none: removed)."""
+        return dict(self._top.values)
+
     # Layers, commit, recording
 
     def transaction(self) -> "Layer":

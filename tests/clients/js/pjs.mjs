@@ -281,6 +281,10 @@ export const scenarios = {
       const fails = await api.tx.balances.transferKeepAlive(bob().address, 10n ** 30n).signAsync(who, { nonce: -1 });
       const told = await api.rpc.system.dryRun(fails.toHex());
       assert.ok(told.isOk && told.asOk.isErr);
+      const { old, new: then, delta } = await raw(api, 'dev_dryRun', { extrinsic: fine.toHex() });
+      const [nonce, later] = [old, then].map((side) => side.system.account[who.address].nonce);
+      assert.equal(later, nonce + 1);
+      assert.deepEqual(delta.system.account[who.address].nonce, [nonce, later]);
       const call = await api.call.dryRunApi.dryRunCall({ system: { Signed: who.address } }, api.tx.balances.transferKeepAlive(bob().address, 5), 5);
       assert.ok(call.isOk && call.asOk.executionResult.isOk, call.toString());
     });

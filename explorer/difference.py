@@ -1,0 +1,56 @@
+"""The page of a dry run: what would be added, changed and removed, as a tree."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pubsub_emulator.explorer.html import Html, join, tag
+
+_STYLE: Final = Html(
+    ":root{color-scheme:light dark;--bad:#c62828;--good:#2e7d32}"
+    "@media(prefers-color-scheme:dark){:root{--bad:#ef9a9a;--good:#a5d6a7}}"
+    "body{font:15px/1.45 system-ui,sans-serif;margin:1rem}ul{list-style:none;padding-left:1.2rem;margin:0}"
+    "code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}"
+    "del{color:var(--bad)}ins{color:var(--good);text-decoration:none}"
+)
+
+
+def difference_page(title: str, shown: Mapping[str, Any]) -> str:
+    """A page that needs nothing from elsewhere; `shown` has `delta` as jsondiffpatch writes it."""
+    found = shown["delta"]
+    body = tag("p", "Nothing would change.") if found is None else _tree(found)
+    head = join(
+        (
+            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+            tag("title", title),
+            tag("style", _STYLE),
+        )
+    )
+    page = tag("html", tag("head", head), tag("body", tag("h1", title), body), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _tree(found: Mapping[str, Any]) -> Html:
+    return tag("ul", *(tag("li", name, ": ", _node(each)) for name, each in _named(found)))
+
+
+def _named(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Fields by name, items by place; a removed item's place has a mark before it."""
+    items = found.get("_t") == "a"
+    for name, each in found.items():
+        if not (items and name == "_t"):
+            yield (f"[{name.removeprefix('_')}]" if items else name), each
+
+
+def _node(each: Any) -> Html:
+    if isinstance(each, Mapping):
+        return _tree(each)
+    if len(each) == 1:
+        return tag("ins", _code(each[0]))
+    if len(each) == 3:
+        return tag("del", _code(each[0]))
+    return join((tag("del", _code(each[0])), " → ", tag("ins", _code(each[1]))))
+
+
+def _code(value: Any) -> Html:
+    return tag("code", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

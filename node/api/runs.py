@@ -1,0 +1,178 @@
+"""A block run again, phase by phase: what its beginning, each extrinsic and its end wrote.
+
+Of a relay block, messages that the emulator sent downward are no part, so what they changed is not among it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pubsub_emulator.emulator.network.relay_runtime import RelayRuntime
+from pubsub_emulator.node.at import At
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.types import ParaBlockNumber
+from pubsub_emulator.runtime.accounts.apply import apply_signed
+from pubsub_emulator.runtime.accounts.chain import begin
+from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, UndecodableExtrinsic, decode
+from pubsub_emulator.runtime.framework.calls import CallTable
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
+from pubsub_emulator.runtime.framework.executive import Executive, ExhaustsResources, Extrinsic, InherentFailed
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain.accounts import ParachainRoom, parachain_accounts
+from pubsub_emulator.runtime.parachain.block import Candidate, encode_messages
+from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.governance import root_calls
+from pubsub_emulator.runtime.parachain.signed_body import BadBody, note_inherent
+from pubsub_emulator.runtime.parachain.validate import judge_proof
+
+INITIALIZATION: Final = "Initialization"
+FINALIZATION: Final = "Finalization"
+
+Writes = Mapping[bytes, bytes | None]
+
+
+class CannotRun(PubsubError):
+    """A block that cannot be run on its parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One part of a block, an extrinsic by its place: what it wrote, `None` for what it removed."""
+
+    phase: str | int
+    writes: Writes
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A block that was run: its phases in order, the state it led to, and whether each extrinsic succeeded."""
+
+    phases: tuple[Phase, ...]
+    state: State
+    successes: tuple[bool, ...]
+
+
+@dataclass(slots=True)
+class _Phases:
+    """Phases as they end; `state` is below the first."""
+
+    state: State
+    known: dict[bytes, bytes | None] = field(default_factory=dict)
+    ended: list[Phase] = field(default_factory=list)
+
+    def end(self, phase: str | int, written: Writes) -> None:
+        """A phase is over: `written` is what the block wrote up to here."""
+        get = self.state.top.get
+        before = {key: self.known[key] if key in self.known else get(key) for key in written}
+        self.ended.append(Phase(phase, {key: value for key, value in written.items() if before[key] != value}))
+        self.known.update(written)
+
+    def finish(self, after: State) -> None:
+        """The block is over: what is not told of yet is the end's, roots of child tries too."""
+        changed = {key: old for key, old, _ in self.state.top.differences(after.top)}
+        last = {**changed, **self.known}
+        get = after.top.get
+        self.ended.append(Phase(FINALIZATION, {key: get(key) for key, value in last.items() if get(key) != value}))
+
+
+def run_block(parent: At, header: Header, body: Iterable[bytes]) -> Run:
+    """Run a block with that header and body on `parent`; nothing is kept, and no root is compared.
+
+    Raises `CannotRun`.
+    """
+    extrinsics = tuple(body)
+    if header.number != parent.header.number + 1:
+        raise CannotRun(f"block {header.number} does not follow block {parent.header.number}")
+    try:
+        if parent.relay is not None:
+            return _run_relay(parent, parent.relay, header, extrinsics)
+        return _run_parachain(parent, header, extrinsics)
+    except (ScaleError, UndecodableExtrinsic, InvalidTransaction, ExhaustsResources, InherentFailed, BadBody) as error:
+        raise CannotRun(f"{type(error).__name__}: {error}") from error
+
+
+# Relay chain
+
+
+def _run_relay(parent: At, relay: RelayRuntime, header: Header, body: tuple[bytes, ...]) -> Run:
+    executive, runtime = relay.executive, parent.runtime
+    storage = Storage(parent.state.fork())
+    phases = _Phases(parent.state)
+    executive.initialize_block(storage, header.number, parent.header.hash(), header.digest)
+    phases.end(INITIALIZATION, storage.written())
+    room = executive.room(storage)
+    successes = []
+    for index, raw in enumerate(body):
+        found = decode(raw, runtime.calls)
+        if isinstance(found, BareExtrinsic):
+            outcome = _apply_bare(executive, runtime.calls, storage, index, found)
+        else:
+            outcome = apply_signed(runtime.signing, storage, index, raw, room)
+        successes.append(outcome.ok)
+        phases.end(index, storage.written())
+    executive.finalize_block(storage, body)
+    phases.finish(storage.state)
+    return Run(tuple(phases.ended), storage.state, tuple(successes))
+
+
+def _apply_bare(
+    executive: Executive, calls: CallTable, storage: Storage, index: int, bare: BareExtrinsic
+) -> DispatchOutcome:
+    """An inherent, or one of the emulator's own calls: `dispatch_as(origin, call)`."""
+    call = calls.decode(bare.body)
+    if (call.pallet, call.name) != ("Utility", "dispatch_as"):
+        return executive.apply_inherent(storage, index, call)
+    origin, inner = call.args
+    return executive.apply_extrinsic(storage, index, Extrinsic(origin, inner))  # type: ignore[arg-type]  # its codecs
+
+
+# Parachain
+
+
+@dataclass(slots=True)
+class _WatchedBody:
+    """A parachain block's signed extrinsics, which also tells its phases."""
+
+    extrinsics: tuple[bytes, ...]
+    phases: _Phases
+
+    @property
+    def length(self) -> int:
+        """Bytes of all of them."""
+        return sum(map(len, self.extrinsics))
+
+    def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
+        """Run all of them after the inherent. Raises `InvalidTransaction`."""
+        note_inherent(storage)
+        self.phases.end(0, storage.written())
+        signing, room = parachain_accounts(spec).signing, ParachainRoom()
+        outcomes = []
+        for index, raw in enumerate(self.extrinsics, 1):
+            outcomes.append(apply_signed(signing, storage, index, raw, room))
+            self.phases.end(index, storage.written())
+        return tuple(outcomes)
+
+
+def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
+    inherent = Candidate.decode(header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])).inherent
+    digest = tuple(item for item in header.digest if item.kind is not DigestKind.SEAL)
+    storage = Storage(parent.state.fork())
+    spec = runtime_spec(storage)
+    phases = _Phases(parent.state)
+    phases.end(INITIALIZATION, begin(parent.state, parent.header, digest).written())
+    storage.start_recording()
+    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    calls = root_calls(spec, (message.msg for message in inherent.downward))
+    view = SubscriberView(storage, spec)
+    walked, offences = judge_proof(view, inherent.relay_parent_storage_root, inherent.proof, spec.budget(weight), calls)
+    if walked.missing is not None:
+        raise CannotRun(f"the proof does not hold: {offences[0].detail}")
+    number = ParaBlockNumber(header.number)
+    watched = _WatchedBody(body[1:], phases)
+    outcome = execute_block(storage, spec, parent.header, number, digest, inherent, walked, extrinsics=watched)
+    phases.finish(outcome.state)
+    return Run(tuple(phases.ended), outcome.state, (True, *(each.ok for each in outcome.extrinsics)))

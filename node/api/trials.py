@@ -1,0 +1,104 @@
+"""What would happen: an extrinsic tried on a block, messages tried on a branch of the network; nothing is kept."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from pubsub_emulator.emulator.network.arguments import BadRequest
+from pubsub_emulator.node.at import At
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.signatures import LENGTH, Scheme
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.runtime.accounts.chain import NextBlock
+from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, SignedExtrinsic, UndecodableExtrinsic
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+
+MOST_STEPS: Final = 64
+"""Steps within which messages must have arrived."""
+
+Changes = Mapping[bytes, tuple[bytes | None, bytes | None]]
+"""Old and new values by key; roots of child tries are among them."""
+
+
+def differences(old: State, new: State) -> Changes:
+    """What differs between two states."""
+    return {key: (before, after) for key, before, after in old.top.differences(new.top)}
+
+
+def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
+    """What an extrinsic, length included, would change in the next block, that block's own changes left out.
+
+    Raises `UndecodableExtrinsic`, `InvalidTransaction`.
+    """
+    without = NextBlock(at.runtime, at.state, at.header).end()
+    block = NextBlock(at.runtime, at.state, at.header, signatures=signatures)
+    block.apply(raw)
+    return differences(without, block.end())
+
+
+def try_call(at: At, call: bytes, who: AccountId) -> Changes:
+    """As `try_extrinsic`, for a call that an account has not signed."""
+    try:
+        found = at.runtime.calls.decode(call)
+    except ScaleError as error:
+        raise UndecodableExtrinsic(str(error)) from error
+    nonce = NextBlock(at.runtime, at.state, at.header).nonce(who)
+    scheme = Scheme.SR25519
+    extrinsic = SignedExtrinsic(who, scheme, bytes(LENGTH[scheme]), Extra(Era(), nonce, 0), found, 0)
+    return try_extrinsic(at, extrinsic.encode(), signatures=False)
+
+
+def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable[actions.Action]) -> Changes:
+    """What a chain's state would be once messages, sent the true way after `moment`, were executed.
+
+    Raises `PubsubError` for messages that cannot be sent or do not arrive.
+    """
+    branch = live.branch(moment)
+    sent = list(todo)
+    for action in sent:
+        branch.apply(action)
+    left = _until(branch, _senders(sent), lambda _: not _wait(branch, sent), "leave their senders")
+    if chain is RELAY:
+        after = branch.step().relay.state
+    else:
+        arrived = _until(branch, (chain,), lambda each: _has_seen(each, chain, left), f"reach parachain {chain}")
+        after = arrived.heads[chain].state
+    return differences(moment.heads[chain].state, after)
+
+
+def _senders(sent: Iterable[actions.Action]) -> tuple[ParaId, ...]:
+    upward = [action.para for action in sent if isinstance(action, actions.Upward)]
+    horizontal = [action.sender for action in sent if isinstance(action, actions.Horizontal)]
+    return tuple(dict.fromkeys(map(ParaId, upward + horizontal)))
+
+
+def _wait(branch: LiveNetwork, sent: Iterable[actions.Action]) -> bool:
+    """Whether any message still waits with its sender."""
+    for action in sent:
+        match action:
+            case actions.Upward() if action.message in branch.network.parachain(action.para).upward:
+                return True
+            case actions.Horizontal():
+                waiting = branch.network.parachain(action.sender).horizontal
+                if any((each.recipient, each.data) == (action.recipient, action.message) for each in waiting):
+                    return True
+    return False
+
+
+def _has_seen(moment: Moment, chain: ParaId, sent: Moment) -> bool:
+    parent = LAST_RELAY_PARENT.get(Storage(moment.heads[chain].state))
+    return parent is not None and parent >= sent.number
+
+
+def _until(branch: LiveNetwork, turns: Iterable[ParaId], done: Callable[[Moment], bool], what: str) -> Moment:
+    """Step, giving some parachains a turn each time. Raises `BadRequest` when it is never done."""
+    for _ in range(MOST_STEPS):
+        for para in turns:
+            branch.apply(actions.Turn(para=para))
+        moment = branch.step()
+        if done(moment):
+            return moment
+    raise BadRequest(f"the messages did not {what} in {MOST_STEPS} relay blocks")

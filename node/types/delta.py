@@ -1,0 +1,58 @@
+"""What differs between two JSON values, as jsondiffpatch writes it.
+
+added     [new]              changed    [old, new]          removed    [old, 0, 0]
+objects   {name: delta}      arrays     {"_t": "a", "3": delta of the new item 3, "_3": the old item 3 was removed}
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def delta(old: Any, new: Any) -> Any:
+    """The delta from `old` to `new`, `None` where they are equal."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return _objects(old, new)
+    if isinstance(old, list) and isinstance(new, list):
+        return _arrays(old, new)
+    return None if _same(old, new) else [old, new]
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Equality of JSON: true is not 1."""
+    return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
+
+
+def _objects(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
+    out: dict[str, Any] = {}
+    for name, value in old.items():
+        found = delta(value, new[name]) if name in new else [value, 0, 0]
+        if found is not None:
+            out[name] = found
+    out.update({name: [value] for name, value in new.items() if name not in old})
+    return out or None
+
+
+def _arrays(old: list[Any], new: list[Any]) -> dict[str, Any] | None:
+    """Equal items at both ends match; between them arrays and objects match by place, and what is longer goes over."""
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if delta(old[at], new[at]) is not None), shorter)
+    tail = next((at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None), shorter - head)
+    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    out: dict[str, Any] = {"_t": "a"}
+    for at in range(head, head + max(len(before), len(after))):
+        place = at - head
+        if place < min(len(before), len(after)) and _nests(before[place], after[place]):
+            found = delta(before[place], after[place])
+            if found is not None:
+                out[str(at)] = found
+            continue
+        if place < len(before):
+            out[f"_{at}"] = [before[place], 0, 0]
+        if place < len(after):
+            out[str(at)] = [after[place]]
+    return out if len(out) > 1 else None
+
+
+def _nests(old: Any, new: Any) -> bool:
+    both = (old, new)
+    return all(isinstance(each, Mapping) for each in both) or all(isinstance(each, list) for each in both)
