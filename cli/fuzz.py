@@ -6,44 +6,94 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from pubsub_emulator.cli.exits import FINDINGS
+import click
+
+from pubsub_emulator.cli.exits import FINDINGS, INTERRUPTED
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import Advance, files, say, stage, table
+from pubsub_emulator.cli.session.terminal import Interrupts
 from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS
 from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus
-from pubsub_emulator.laboratory.cases import Case
+from pubsub_emulator.laboratory.cases import Case, Found
+from pubsub_emulator.laboratory.novelty import read_corpus
+from pubsub_emulator.laboratory.surprises import Kind
 
 MANY = {2: "two at once", 3: "three at once"}
 
 
-def run_fuzz(cases: int, seed: str, strategies: Sequence[str], out: Path, master: str | None = None) -> Result:
-    """The command; with a `master`, worlds are tried by Spark."""
-    kept = [case for _, case in corpus()]
+def run_fuzz(  # noqa: PLR0917  # as the command line has them
+    cases: int | None,
+    seed: str,
+    strategies: Sequence[str],
+    out: Path,
+    master: str | None = None,
+    minutes: float | None = None,
+    kept: Path | None = None,
+) -> Result:
+    """The command; with a `master`, worlds are tried by Spark.
+
+    Ctrl-C ends the campaign after the case under way, and what was found is shown.
+    """
+    first = [case for _, case in corpus()]
     began = monotonic()
-    with stage(f"replaying {len(kept)} kept cases, then trying {cases:,} cheats", cases) as advance:
-        if master is None:
+    interrupts = Interrupts()
+    wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {minutes:g} minutes"
+    with stage(f"replaying {len(first)} kept cases, then trying {wanted}", cases) as advance:
+        if master is None or cases is None:
 
-            def watch(done: int, wanted: int) -> None:
-                advance(done, wanted, "trying cheats")
+            def watch(done: int, most: int | None) -> None:
+                advance(done, most, "trying cheats")
 
-            result = campaign(cases, seed, strategies or None, watch, out, kept)
+            with interrupts.taken():
+                result = campaign(
+                    cases,
+                    seed,
+                    strategies or None,
+                    watch,
+                    out,
+                    first,
+                    minutes=minutes,
+                    kept=kept,
+                    stop=lambda: interrupts.asked,
+                )
         else:
-            result = _on_spark(cases, seed, strategies, out, kept, master, advance)
-    show_campaign(result, len(kept), monotonic() - began)
+            result = _on_spark(cases, seed, strategies, out, first, master, advance)
+    show_campaign(result, len(first), monotonic() - began)
     if result.files:
-        files("surprises, for `pubsub replay`:", ((path, "") for path in result.files))
-    document = {
-        "kept_cases": len(kept),
+        files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
+    if kept is not None:
+        files("corpus:", ((kept, f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on"),))
+    if interrupts.asked:
+        click.echo("pubsub: interrupted; the figures are of what was tried until then", err=True)
+    code = INTERRUPTED if interrupts.asked else FINDINGS if result.found.total else 0
+    return Result({"kept_cases": len(first), **_document(result)}, code)
+
+
+def _document(result: CampaignResult) -> dict[str, object]:
+    found = result.found
+    return {
         "cases": result.cases,
         "honest_blocks": result.honest,
         "stopped_for_their_budget": result.stopped,
         "refused": result.rejected,
         "valid_because_canonical": result.accepted_equal,
-        "surprising": len(result.surprises),
+        "surprising": found.total,
+        "accepted_wrongly": found.count(Kind.ACCEPTED),
+        "groups": [
+            {
+                "kind": key.kind.value,
+                "due": list(key.due),
+                "found": list(key.found),
+                "place": key.place,
+                "cases": group.count,
+                "file": group.file,
+            }
+            for key, group in found.ordered()
+        ],
         "files": result.files,
+        "never_tried": list(result.missed),
         "by_strategy": result.by_strategy,
     }
-    return Result(document, FINDINGS if result.surprises else 0)
 
 
 def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
@@ -83,9 +133,39 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         f"{result.stopped:,} stopped for their budget{rate}"
     )
     say(
-        f"{result.rejected:,} refused, {result.accepted_equal:,} valid because they came to the one set that is "
-        f"accepted; {len(result.surprises)} surprising"
+        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted and rightly so: what was done to them ends in "
+        f"the one valid set; {result.found.total} surprising"
     )
+    if result.missed:
+        say(f"never tried, for there was nothing for them to do: {', '.join(result.missed)}")
+    if result.found.total:
+        _show_surprises(result)
+
+
+def _show_surprises(result: CampaignResult) -> None:
+    found = result.found
+    wrongly = found.count(Kind.ACCEPTED)
+    say()
+    if wrongly:
+        say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier takes what it must refuse")
+    table(
+        "surprises by verdict and place",
+        ("kind", "due", "found", "changed", "cases"),
+        (
+            (
+                key.kind.value,
+                ", ".join(key.due) or "accepted",
+                ", ".join(key.found) or "accepted",
+                key.place,
+                group.count,
+            )
+            for key, group in found.ordered()
+        ),
+    )
+
+
+def _names(verdicts: Found) -> str:
+    return ", ".join(verdicts) or "accepted"
 
 
 def list_strategies() -> Result:

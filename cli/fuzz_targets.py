@@ -2,9 +2,11 @@
 
 import io
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -396,16 +398,22 @@ def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | 
     known = {target.name: target for target in ALL}
     for name in names:
         if name not in known and name != "all":
-            raise UnknownTarget(f"no target is called {name!r}; there are {', '.join(known)} and all")
+            near = " or ".join(get_close_matches(name, known, n=3))
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(known)} and all"
+            raise UnknownTarget(f"no target is called {name!r}; {hint}")
     picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
     found: list[Mutated] = []
     written: list[Path] = []
     share = None if minutes is None else minutes / len(picked)
-    with stage(f"{len(picked)} targets, {cases:,} mutations each", cases * len(picked)) as advance:
+    total: int | None = cases * len(picked)
+    said = f"{cases:,} mutations each"
+    if cases == sys.maxsize:
+        said, total = f"{minutes:g} minutes in all", None
+    with stage(f"{len(picked)} targets, {said}", total) as advance:
         for at, target in enumerate(picked):
 
-            def watch(done: int, before: int = at * cases, name: str = target.name) -> None:
-                advance(before + done, cases * len(picked), name)
+            def watch(done: int, before: int = at * cases if total else 0, name: str = target.name) -> None:
+                advance(before + done, total, name)
 
             result = mutate_target(target, cases, seed, share, out / "corpus" / target.name, watch)
             found.append(result)

@@ -6,13 +6,20 @@
           ──advance──► next situation
 
 A world is built once and serves many cases, and what only touches the list of nodes is judged without executing the
-block again: a walk of the same taken nodes leads to the same state. A surprise is shrunk and kept as a `Case`.
+block again: a walk of the same taken nodes leads to the same state. A surprise is shrunk; of the surprises that one
+defect leads to, the smallest is kept as a `Case`.
+
+Half of the cases of a situation go to the strategies that were tried least in its world, so that no strategy is left
+out by chance. With a `Guide`, a third of the cases is made from those that showed something new before.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from pubsub_emulator.collator.cheats import (
@@ -28,15 +35,25 @@ from pubsub_emulator.collator.cheats import (
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.laboratory.cases import Bench, Case, Found, read_case, write_case
+from pubsub_emulator.laboratory.cases import Bench, Case, Found, read_case
+from pubsub_emulator.laboratory.mutation import NO_LINES
+from pubsub_emulator.laboratory.novelty import (
+    PROGRESS,
+    BadCorpus,
+    Guide,
+    read_corpus,
+    read_progress,
+    write_progress,
+)
+from pubsub_emulator.laboratory.surprises import Surprises
 from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.parachain.block import Verdict
 
-Progress = Callable[[int, int], None]
-"""Called with the cases done and the cases wanted."""
+Progress = Callable[[int, int | None], None]
+"""Called with the cases done and the cases wanted, `None` for as many as there is time for."""
 
 BLOCKS_A_WORLD: Final = 8
 CASES_ALONE: Final = 60
@@ -58,9 +75,9 @@ class UnknownStrategy(PubsubError):
 class CampaignResult:
     """What a campaign found.
 
-    `accepted_equal` counts the blocks that were valid because they ended in the canonical set, `by_strategy` the cases
-    by strategy and first verdict (`Accepted` for none), `surprises` holds every case that was not as expected and
-    `files` where it was written to.
+    `accepted_equal` counts the cases that were accepted and had to be: their steps ended in the canonical set.
+    `by_strategy` has the cases by strategy and first verdict (`Accepted` for none), `missed` the strategies that found
+    nothing to do in any situation.
     """
 
     cases: int = 0
@@ -68,16 +85,34 @@ class CampaignResult:
     rejected: int = 0
     accepted_equal: int = 0
     stopped: int = 0
-    surprises: list[Case] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
+    found: Surprises = field(default_factory=Surprises)
     by_strategy: dict[str, dict[str, int]] = field(default_factory=dict)
+    missed: tuple[str, ...] = ()
 
-    def count(self, names: Iterable[str], found: Found) -> None:
+    @property
+    def surprises(self) -> list[Case]:
+        """The smallest case of each group of surprises, the worst first."""
+        return self.found.cases
+
+    @property
+    def files(self) -> list[Path]:
+        """Where they were written to."""
+        return self.found.files
+
+    @property
+    def tried(self) -> Counter[str]:
+        """How many cases each strategy took part in."""
+        counts: Counter[str] = Counter()
+        for names, verdicts in self.by_strategy.items():
+            counts.update(dict.fromkeys(names.split("+"), sum(verdicts.values())))
+        return counts
+
+    def count(self, names: Iterable[str], found: Found, due: Found) -> None:
         """Add a case."""
         self.cases += 1
         if found:
             self.rejected += 1
-        else:
+        elif not due:
             self.accepted_equal += 1
         verdict = found[0] if found else "Accepted"
         row = self.by_strategy.setdefault("+".join(names), {})
@@ -90,8 +125,8 @@ class CampaignResult:
         self.rejected += later.rejected
         self.accepted_equal += later.accepted_equal
         self.stopped += later.stopped
-        self.surprises += later.surprises
-        self.files += later.files
+        for group in later.found.groups.values():
+            self.found.add(group.case, group.count)
         for names, verdicts in later.by_strategy.items():
             row = self.by_strategy.setdefault(names, {})
             for verdict, count in verdicts.items():
@@ -135,27 +170,57 @@ def corpus() -> list[tuple[str, Case]]:
 
 
 def campaign(  # noqa: PLR0917  # the order in which the command line has them
-    cases: int,
+    cases: int | None,
     seed: bytes | int | str,
     strategies: Sequence[str] | None = None,
     on_progress: Progress | None = None,
     out: Path | None = None,
     first: Iterable[Case] | None = None,
+    *,
+    minutes: float | None = None,
+    kept: Path | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> CampaignResult:
     """Try `cases` cheats, by the named strategies or all of them; the same for the same arguments.
 
-    The cases in `first`, by default the corpus, are played before. With `out`, every surprise is written into that
-    folder. Raises `UnknownStrategy`.
+    The cases in `first`, by default the corpus that comes with the project, are played before. With `out`, the smallest
+    surprise of each group is written into that folder. `minutes` ends the campaign after the case that is under way
+    then, and so does `stop` when it says so. With `kept`, a folder, the campaign is guided by what is in it, adds to
+    it, and goes on where the last one with this seed ended. Raises `UnknownStrategy`, `BadCorpus`, `BadCase`.
     """
-    run = _Campaign(cases, _seed(seed), strategies, on_progress, out)
+    until = None if minutes is None else monotonic() + 60 * minutes
+    run = _Campaign(cases, _seed(seed), strategies, on_progress, out, until, stop)
     run.replay(first)
     number = idle = 0
-    while run.result.cases < cases and idle < IDLE_WORLDS:
+    if kept is not None:
+        earlier = read_corpus(kept)
+        run.replay(earlier)
+        run.guide = Guide(kept)
+        run.guide.remember(earlier)
+        number = next_world(kept, run.seed)
+    while not run.over() and idle < IDLE_WORLDS:
         before = run.result.cases
         run.world(number)
         idle = idle + 1 if run.result.cases == before else 0
         number += 1
+        if kept is not None and not run.late():
+            write_progress(kept, run.seed, {"next_world": number})
+    run.result.missed = named_untried(run.result, strategies)
     return run.result
+
+
+def named_untried(result: CampaignResult, strategies: Sequence[str] | None) -> tuple[str, ...]:
+    """The strategies of a campaign that took part in no case."""
+    tried = result.tried
+    return tuple(name for name in strategies or for_any_chain() if not tried[name])
+
+
+def next_world(kept: Path, seed: bytes) -> int:
+    """The world at which a campaign goes on. Raises `BadCorpus`."""
+    number = read_progress(kept, seed).get("next_world", 0)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise BadCorpus(f"{kept / PROGRESS}: next_world: not a number from 0 on")
+    return number
 
 
 def replay_kept(
@@ -214,25 +279,39 @@ def _seed(seed: bytes | int | str) -> bytes:
 class _Campaign:
     """One run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # as `campaign`
         self,
-        wanted: int,
+        wanted: int | None,
         seed: bytes,
         strategies: Sequence[str] | None,
         on_progress: Progress | None,
         out: Path | None,
+        until: float | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> None:
         """Raises `UnknownStrategy`."""
-        unknown = [name for name in strategies or () if name not in STRATEGIES]
-        if unknown:
-            raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
+        for name in strategies or ():
+            if name not in STRATEGIES:
+                near = " or ".join(get_close_matches(name, STRATEGIES, n=3, cutoff=0.5)) or ", ".join(STRATEGIES)
+                raise UnknownStrategy(f"no strategy is called {name!r}; did you mean {near}?")
         self.wanted = wanted
+        self.until = until
+        self.stop = stop
         self.seed = seed
         self.strategies = [STRATEGIES[name] for name in strategies or for_any_chain()]
         self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
         self.on_progress = on_progress
-        self.out = out
-        self.result = CampaignResult()
+        self.guide: Guide | None = None
+        self.result = CampaignResult(found=Surprises(out))
+        self.tried: Counter[str] = Counter()
+
+    def late(self) -> bool:
+        """Whether the time is up, or somebody asked to end."""
+        return (self.until is not None and monotonic() >= self.until) or (self.stop is not None and self.stop())
+
+    def over(self) -> bool:
+        """Whether as many cases as wanted are tried, or it is late."""
+        return (self.wanted is not None and self.result.cases >= self.wanted) or self.late()
 
     def replay(self, first: Iterable[Case] | None) -> None:
         """Play the kept cases."""
@@ -243,11 +322,12 @@ class _Campaign:
 
     def world(self, number: int) -> None:
         """Try cheats in one world, until as many as wanted are tried."""
+        self.tried = Counter()
         # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
         alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
         world = World(self.seed_of(f"world/{number}"), alone=alone)
         for block in range(BLOCKS_A_WORLD):
-            if self.result.cases >= self.wanted:
+            if self.over():
                 break
             self.situation(world.situation(), f"{number}/{block}", self.alone if alone else self.strategies)
             world.advance()
@@ -268,22 +348,38 @@ class _Campaign:
         draws = Draws(self.seed, f"cases/{label}")
         cheap = [strategy for strategy in strategies if strategy in MUTATIONS]  # no idea, no second walk: many a second
         for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
-            if self.result.cases >= self.wanted:
+            if self.over():
                 break
             count = draws.choice((1, 1, 1, 1, 2, 3))
-            picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
+            picked: tuple[Strategy, ...]
+            if at % 2:
+                picked = (self._least_tried(strategies),)
+            else:
+                picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
             names, steps = propose(now, picked, draws.take(16))
+            if self.guide is not None and not at % 2 and self.guide.wants(draws):
+                names, steps = self.guide.made(draws, (names, steps))
             if steps:
                 self._try(now, bench, f"{label}/{at}", names, steps)
         if _digest(now) != before:
             self.keep(self.case(now, bench, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
 
+    def _least_tried(self, strategies: list[Strategy]) -> Strategy:
+        """The first of the strategies whose turn came least often in this world."""
+        found = min(strategies, key=lambda strategy: self.tried[strategy.name])
+        self.tried[found.name] += 1
+        return found
+
     def _try(self, now: Situation, bench: Bench, label: str, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
         due = _due(now, steps)
-        found = self.judge(now, bench, steps)
-        self.result.count(names, found)
+        lines = None if self.guide is None else self.guide.noted(Draws(self.seed, f"lines/{label}"))
+        with NO_LINES if lines is None else lines:
+            found = self.judge(now, bench, steps)
+        self.result.count(names, found, due)
         if self.on_progress is not None and self.result.cases % 256 == 0:
             self.on_progress(self.result.cases, self.wanted)
+        if self.guide is not None and self.guide.is_new(found, lines, alone=now.budget is not None):
+            self.guide.keep(self.case(now, bench, label, names, steps, steps, found))
         if found != due:
             shrunk = shrink(steps, lambda fewer: self.judge(now, bench, fewer) == found != _due(now, fewer))
             self.keep(self.case(now, bench, label, names, steps, shrunk, found))
@@ -311,10 +407,7 @@ class _Campaign:
 
     def keep(self, case: Case) -> None:
         """Note a surprise, and write it where surprises go."""
-        self.result.surprises.append(case)
-        if self.out is not None:
-            self.out.mkdir(parents=True, exist_ok=True)
-            self.result.files.append(write_case(case, self.out))
+        self.result.found.add(case)
 
 
 def _same_walk(now: Situation) -> Found:

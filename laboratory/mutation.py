@@ -175,7 +175,7 @@ class _Run:
         traced = keep or self.draws.one_in(TRACED)
         seen: dict[tuple[str, int], None] = {}
         try:
-            with _Lines(self.target.modules, seen) if traced else _NO_LINES:
+            with Lines(self.target.modules, seen) if traced else NO_LINES:
                 outcome = f"read: {self.target.read(data)}"
         except PubsubError as refusal:
             outcome = f"{type(refusal).__name__}: {_SPECIFIC.sub('#', str(refusal))[:80]}"
@@ -286,7 +286,7 @@ def _with(document: Any, place: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
-class _NoLines:
+class NoLines:
     """Notes nothing."""
 
     def __enter__(self) -> None:
@@ -296,10 +296,10 @@ class _NoLines:
         """Nothing."""
 
 
-_NO_LINES: Final = _NoLines()
+NO_LINES: Final = NoLines()
 
 
-class _Lines:
+class Lines:
     """Notes which lines of some modules run, by file and number."""
 
     def __init__(self, modules: tuple[str, ...], into: dict[tuple[str, int], None]) -> None:

@@ -1,6 +1,8 @@
 """`pubsub fuzz`: its arguments and help."""
 
+import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -13,12 +15,17 @@ from pubsub_emulator.cli.result import Result, tells
     epilog="\b\nExamples:\n  pubsub fuzz --cases 20000 --seed 7\n"
     "  pubsub fuzz --cases 500 --strategy omit-node --strategy stale-root\n"
     "  pubsub fuzz --cases 1000000 --seed 7 --master spark://127.0.0.1:7077\n"
+    "  pubsub fuzz --minutes 600 --corpus out/corpus\n"
     "  pubsub fuzz --target fixture --target candidate --minutes 10 --out out/mutations\n"
     "  pubsub fuzz --target all --cases 100000\n"
     "  pubsub fuzz --cases 2000 --verifier 'interop/rust/target/release/replay --verify-proofs'\n"
     "\n\b\nExit codes:\n  0 every verdict was the one due, 1 surprises\n",
 )
-@click.option("--cases", type=click.IntRange(min=0), default=5000, show_default=True, help="Cheats to try.")
+@click.option(
+    "--cases",
+    type=click.IntRange(min=0),
+    help="Cases to try: 5000 unless given, or all that --minutes give time for.",
+)
 @click.option("--seed", default="0", show_default=True, help="The same seed tries the same cheats.")
 @click.option(
     "--strategy",
@@ -42,7 +49,14 @@ from pubsub_emulator.cli.result import Result, tells
     metavar="NAME",
     help="Mutate what this reader of strangers' files takes, instead of trying cheats; `all` for each of them.",
 )
-@click.option("--minutes", type=click.FloatRange(min=0), default=None, help="With --target: end after so many minutes.")
+@click.option("--minutes", type=click.FloatRange(min=0), default=None, help="End after so many minutes.")
+@click.option(
+    "--corpus",
+    type=options.OUT,
+    default=None,
+    help="Folder of cases that showed something new: they guide this campaign, which adds to them and goes on where "
+    "the last one ended.",
+)
 @click.option(
     "--verifier",
     metavar="CMD",
@@ -52,21 +66,23 @@ from pubsub_emulator.cli.result import Result, tells
 @click.option("--list", "listing", is_flag=True, help="Show every strategy, or with --target every target, and end.")
 @tells
 def command(  # noqa: PLR0917  # its options
-    cases: int,
+    cases: int | None,
     seed: str,
     strategies: tuple[str, ...],
     out: Path,
     master: str | None,
     targets: tuple[str, ...],
     minutes: float | None,
+    corpus: Path | None,
     verifier: str | None,
     *,
     listing: bool,
 ) -> Result:
     """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
 
-    Every verdict is compared with the one that was due. What surprises is shrunk and written as a small file for
-    `pubsub replay`. The same seed tries the same cheats, wherever they are tried.
+    Every verdict is compared with the one that was due. What surprises is shrunk; the smallest case of each group is
+    written as a file for `pubsub replay`. The same seed tries the same cheats, wherever they are tried.
+    docs/howto/fuzz-for-weeks.md says what to do with a surprise.
 
     With --target, files that a stranger may have made are mutated: every reader must take one or refuse it in its own
     words. Inputs that show something new are kept in the folder `corpus` of --out, and the next campaign starts there.
@@ -74,7 +90,9 @@ def command(  # noqa: PLR0917  # its options
     if targets:
         from pubsub_emulator.cli.fuzz_targets import list_targets, run_targets
 
-        return list_targets() if listing else run_targets(targets, cases, seed, minutes, out)
+        if corpus is not None:
+            raise click.UsageError("--target keeps its corpus in --out: leave --corpus out")
+        return list_targets() if listing else run_targets(targets, _most(cases, minutes), seed, minutes, out)
     from pubsub_emulator.cli.fuzz import list_strategies, run_fuzz
 
     if verifier is not None and not listing:
@@ -82,5 +100,22 @@ def command(  # noqa: PLR0917  # its options
 
         if master is not None:
             raise click.UsageError("--verifier runs in this process: leave --master out")
-        return run_verifier(verifier, cases, seed, strategies, out)
-    return list_strategies() if listing else run_fuzz(cases, seed, strategies, out, master)
+        if corpus is not None or minutes is not None:
+            raise click.UsageError("--verifier tries a number of --cases: leave --corpus and --minutes out")
+        return run_verifier(verifier, _most(cases, None), seed, strategies, out)
+    if master is not None and (corpus is not None or minutes is not None):
+        raise click.UsageError("--master tries a number of --cases: leave --corpus and --minutes out")
+    if listing:
+        return list_strategies()
+    return run_fuzz(
+        cases if cases is not None or minutes is not None else CASES, seed, strategies, out, master, minutes, corpus
+    )
+
+
+CASES: Final = 5000
+"""Cases that are tried unless told otherwise."""
+
+
+def _most(cases: int | None, minutes: float | None) -> int:
+    """How many cases a campaign that counts them tries: with --minutes alone, more than there is time for."""
+    return cases if cases is not None else CASES if minutes is None else sys.maxsize

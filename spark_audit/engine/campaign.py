@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.laboratory.campaign import IDLE_WORLDS, CampaignResult, replay_kept, try_world
-from pubsub_emulator.laboratory.cases import Case, write_case
+from pubsub_emulator.laboratory.campaign import IDLE_WORLDS, CampaignResult, named_untried, replay_kept, try_world
+from pubsub_emulator.laboratory.cases import Case
 from pubsub_emulator.spark_audit.engine.engine import Mapper
 
 _CASES_A_WORLD: Final = 384
@@ -49,7 +49,8 @@ def fuzz(text: str, _out: str) -> dict[str, Any]:
     """Try the world that a task names; its surprises come back as the text of their files."""
     result = WorldTask(**json.loads(text)).run()
     counts = {name: getattr(result, name) for name in _COUNTS}
-    return {**counts, "by_strategy": result.by_strategy, "surprises": [case.to_json() for case in result.surprises]}
+    groups = [[group.count, group.case.to_json()] for group in result.found.groups.values()]
+    return {**counts, "by_strategy": result.by_strategy, "surprises": groups}
 
 
 def distribute(
@@ -71,11 +72,10 @@ def distribute(
         return result
     mapper = engine()
     try:
-        _try_worlds(
-            mapper, result, cases, seed, tuple(strategies or ()), on_worlds or (lambda _done, _total: None), out
-        )
+        _try_worlds(mapper, result, cases, seed, tuple(strategies or ()), on_worlds or (lambda _done, _total: None))
     finally:
         mapper.close()
+    result.missed = named_untried(result, strategies)
     return result
 
 
@@ -86,7 +86,6 @@ def _try_worlds(  # noqa: PLR0917  # all of `distribute`
     seed: str,
     strategies: tuple[str, ...],
     report: OnWorlds,
-    out: Path | None,
 ) -> None:
     number = idle = 0
     while result.cases < cases and idle < IDLE_WORLDS:
@@ -101,7 +100,7 @@ def _try_worlds(  # noqa: PLR0917  # all of `distribute`
             left = cases - result.cases
             world = _result(receipt) if receipt["cases"] < left else _last(task, left)
             idle = 0 if world.cases else idle + 1
-            _add(result, world, out)
+            result.add(world)
             number = task.number + 1
 
 
@@ -116,13 +115,7 @@ def _last(task: WorldTask, left: int) -> CampaignResult:
 
 def _result(receipt: dict[str, Any]) -> CampaignResult:
     counts = {name: receipt[name] for name in _COUNTS}
-    surprises = [Case.from_json(text) for text in receipt["surprises"]]
-    return CampaignResult(**counts, surprises=surprises, by_strategy=receipt["by_strategy"])
-
-
-def _add(result: CampaignResult, world: CampaignResult, out: Path | None) -> None:
-    """Count a world, and write its surprises where surprises go."""
-    if out is not None and world.surprises:
-        out.mkdir(parents=True, exist_ok=True)
-        world.files += [write_case(case, out) for case in world.surprises]
-    result.add(world)
+    world = CampaignResult(**counts, by_strategy=receipt["by_strategy"])
+    for count, text in receipt["surprises"]:
+        world.found.add(Case.from_json(text), count)
+    return world

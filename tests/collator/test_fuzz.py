@@ -13,6 +13,8 @@ from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
 from pubsub_emulator.laboratory import cases
 from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
 from pubsub_emulator.laboratory.cases import BadCase, Bench, Case, read_case
+from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
+from pubsub_emulator.laboratory.surprises import Kind, Surprises
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.parachain import validate
@@ -98,12 +100,67 @@ def test_ps_52_a_verifier_that_tolerates_unused_nodes_is_found_out_and_the_case_
 
 def test_a_surprise_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validate, "_unused", lambda _source, _walked: [])
-    result = campaign(400, "planted", ("another-set", "over-budget"), first=())
-    accepted = [case for case in result.surprises if not case.verdicts]
+    found: list[Case] = []
+    monkeypatch.setattr(Surprises, "add", lambda _self, case, _count=1: found.append(case))
+    campaign(400, "planted", ("another-set", "over-budget"), first=())
+    accepted = [case for case in found if not case.verdicts]
     longest = max(accepted, key=lambda case: len(case.steps))
     assert len(longest.steps) > 5
     assert len(longest.shrunk) == 1
     assert longest.play(longest.shrunk) == longest.verdicts == ()
+
+
+def test_one_defect_is_one_group_of_which_the_smallest_case_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validate, "_unused", lambda _source, _walked: [])
+    result = campaign(200, "planted", ("add-junk",), first=(), out=tmp_path)
+    assert result.found.total > 20
+    assert result.accepted_equal == 0, "what was accepted wrongly is not counted as valid"
+    assert result.found.count(Kind.ACCEPTED) > 150
+    assert len(result.surprises) <= 6, "a few kinds of junk, in blocks and in proofs alone"
+    assert sorted(result.files) == sorted(tmp_path.iterdir())
+    assert len(result.surprises[0].shrunk) == 1
+
+
+def test_every_strategy_is_tried_and_those_that_are_not_are_named() -> None:
+    result = campaign(1_500, "everyone", first=())
+    counts = [result.tried[name] for name in for_any_chain() if name not in result.missed]
+    assert min(counts) >= 1
+    assert len(result.missed) < 8
+    few = campaign(3, "few", first=())
+    assert len(few.missed) >= len(for_any_chain()) - 9
+    assert not set(few.missed) & set(few.tried)
+
+
+def test_a_campaign_with_a_corpus_goes_on_where_it_ended(tmp_path: Path) -> None:
+    kept = tmp_path / "corpus"
+    campaign(500, "long", first=(), kept=kept)
+    first = json.loads((kept / PROGRESS).read_text())["seeds"]["long"]["next_world"]
+    cases_ = read_corpus(kept)
+    assert first >= 1
+    assert {verdict for case in cases_ for verdict in case.verdicts} >= {"OmittedBelowBudget", "UnusedNodes"}
+    assert not any(replay_case(case).surprising for case in cases_)
+    again = campaign(480, "long", first=(), kept=kept)
+    assert json.loads((kept / PROGRESS).read_text())["seeds"]["long"]["next_world"] > first
+    assert again.surprises == []
+    assert len(read_corpus(kept)) >= len(cases_)
+    assert campaign(100, "other", first=(), kept=kept).cases == 100
+
+
+def test_a_campaign_ends_when_its_time_is_up_or_it_is_told_to() -> None:
+    assert campaign(None, "time", first=(), minutes=0).cases == 0
+    asked = iter([False] * 40)
+    assert 0 < campaign(None, "time", first=(), stop=lambda: next(asked, True)).cases < 41
+
+
+def test_a_folder_that_is_no_corpus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / PROGRESS).write_text('{"format": "else"}')
+    with pytest.raises(BadCorpus, match=r"progress\.json: not a corpus"):
+        campaign(1, "x", first=(), kept=tmp_path)
+    (tmp_path / PROGRESS).write_text('{"format": "pubsub-corpus/1", "seeds": {"x": {"next_world": "7"}}}')
+    with pytest.raises(BadCorpus, match="next_world"):
+        campaign(1, "x", first=(), kept=tmp_path)
 
 
 def test_a_surprise_of_the_corpus_is_reported_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,148 @@
+"""What guides a long campaign: cases that showed something new are kept, and later cases are made from their steps.
+
+A case is new if it met a combination of verdicts that none met before, or if it reached lines of the verifier that none
+reached before. Noting lines is slow, so one case in `TRACED` has its lines noted.
+
+A corpus can be kept in a folder:
+
+    progress.json   format, and for each seed the next world and the sums so far
+    *.json          the cases, each of which `pubsub replay` plays again
+
+A campaign with the same seed goes on at the next world. A world that was interrupted is begun again.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.collator.cheats.steps import Step
+from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.laboratory.cases import Case, Found, read_case, write_case
+from pubsub_emulator.laboratory.mutation import Lines
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+
+FORMAT: Final = "pubsub-corpus/1"
+PROGRESS: Final = "progress.json"
+TRACED: Final = 16
+"""One case of so many has its lines noted."""
+
+MOST_KEPT: Final = 2000
+"""Cases that a corpus grows to."""
+
+_MOST_STEPS: Final = 64
+_VERIFIER: Final = tuple(
+    f"pubsub_emulator.{name}"
+    for name in ("runtime.parachain", "runtime.pallet_subscriber", "runtime.framework.message_chains", "trie")
+)
+
+
+class BadCorpus(PubsubError):
+    """A folder that is no corpus; the message names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a later case is made from: the strategies of a case that showed something new, and its steps."""
+
+    names: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True)
+class Guide:
+    """The corpus of a campaign, and what was seen so far."""
+
+    folder: Path | None = None
+    kept: list[Kept] = field(default_factory=list)
+    outcomes: set[tuple[bool, Found]] = field(default_factory=set)
+    lines: dict[tuple[str, int], None] = field(default_factory=dict)
+
+    def wants(self, draws: Draws) -> bool:
+        """Whether the next case is made from kept ones."""
+        return bool(self.kept) and draws.one_in(3)
+
+    def made(self, draws: Draws, fresh: tuple[tuple[str, ...], tuple[Step, ...]]) -> tuple[tuple[str, ...], Any]:
+        """Steps of a kept case, some of them left out, with a fresh proposal or steps of another kept case."""
+        first = draws.choice(self.kept)
+        names, steps = fresh if draws.one_in(2) else _part(draws.choice(self.kept), draws)
+        own, part = _part(first, draws)
+        joined = (*part, *steps) if draws.one_in(2) else (*steps, *part)
+        return tuple(dict.fromkeys((*own, *names))), joined[:_MOST_STEPS]
+
+    def noted(self, draws: Draws) -> "Lines | None":
+        """Notes the lines that the next case reaches, if they are to be noted."""
+        return Lines(_VERIFIER, {}) if draws.one_in(TRACED) else None
+
+    def is_new(self, found: Found, lines: "Lines | None", *, alone: bool) -> bool:
+        """Whether a case showed something new, which is remembered."""
+        outcome = (alone, found)
+        fresh = [] if lines is None else [line for line in lines.into if line not in self.lines]
+        new = outcome not in self.outcomes or bool(fresh)
+        self.outcomes.add(outcome)
+        self.lines.update(dict.fromkeys(fresh))
+        return new
+
+    def keep(self, case: Case) -> None:
+        """Add a case that showed something new; into the folder, too, if there is one."""
+        if len(self.kept) >= MOST_KEPT:
+            return
+        self.kept.append(Kept(case.strategies, case.steps))
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_case(case, self.folder)
+
+    def remember(self, cases: Iterable[Case]) -> None:
+        """Take over the cases of an earlier campaign."""
+        for case in cases:
+            self.outcomes.add((case.block is None, case.verdicts))
+            self.kept.append(Kept(case.strategies, case.steps))
+
+
+def _part(kept: Kept, draws: Draws) -> tuple[tuple[str, ...], tuple[Step, ...]]:
+    """A kept case, or some of its steps."""
+    if len(kept.steps) < 2 or draws.one_in(2):
+        return kept.names, kept.steps
+    return kept.names, tuple(draws.sample(kept.steps, 1 + draws.below(len(kept.steps) - 1)))
+
+
+def read_corpus(folder: Path) -> list[Case]:
+    """The cases in a folder, in the order of their names; none if there is no such folder. Raises `BadCase`."""
+    files = sorted(path for path in folder.glob("*.json") if path.name != PROGRESS) if folder.is_dir() else []
+    return [read_case(path) for path in files[:MOST_KEPT]]
+
+
+def read_progress(folder: Path, seed: bytes) -> dict[str, Any]:
+    """How far the campaign with this seed came, empty if it has not begun. Raises `BadCorpus`."""
+    found = _progress(folder).get(_name(seed), {})
+    if not isinstance(found, dict):
+        raise BadCorpus(f"{folder / PROGRESS}: seeds: not a table of tables")
+    return found
+
+
+def write_progress(folder: Path, seed: bytes, progress: dict[str, Any]) -> None:
+    """Note how far the campaign with this seed came. Raises `BadCorpus`, `OSError`."""
+    seeds = {**_progress(folder), _name(seed): progress}
+    folder.mkdir(parents=True, exist_ok=True)
+    staging = folder / f".{PROGRESS}.part"
+    staging.write_text(json.dumps({"format": FORMAT, "seeds": seeds}, indent=1) + "\n", encoding="utf-8")
+    staging.replace(folder / PROGRESS)
+
+
+def _progress(folder: Path) -> dict[str, Any]:
+    path = folder / PROGRESS
+    if not path.exists():
+        return {}
+    content = read_json(path, error=BadCorpus)
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("seeds"), dict):
+        raise BadCorpus(f"{path}: not a corpus of this program: its format is not {FORMAT!r}")
+    return dict(content["seeds"])
+
+
+def _name(seed: bytes) -> str:
+    return (
+        seed.decode() if seed.isascii() and seed.decode().isprintable() and len(seed) <= 64 else blake2_256(seed).hex()
+    )
