@@ -133,7 +133,7 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         f"{result.stopped:,} stopped for their budget{rate}"
     )
     say(
-        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted and rightly so: what was done to them ends in "
+        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what was done to them ends in "
         f"the one valid set; {result.found.total} surprising"
     )
     if result.missed:
