@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 
 
+PROGRESS = 1_000
+"""After how many stories it is said how far a campaign is."""
+
+
 def serve_distributor(path: Path) -> None:
     """Serve until told to end."""
     from pubsub_emulator.eventplane.distributor.service.config import read_config
@@ -141,6 +145,11 @@ def _stories(seed: int, count: int) -> Result:
         if outcome.surprises:
             surprising[str(number)] = outcome.surprises
             say(f"story {number}: {'; '.join(outcome.surprises)}")
+        told = number + 1 - seed
+        if told % PROGRESS == 0 and told < count:
+            say(
+                f"{told:,} of {count:,} stories told, {len(surprising)} with a surprise; go on with --seed {number + 1}"
+            )
     seconds = time.monotonic() - begun
     say(f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s; {len(surprising)} with a surprise")
     document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}

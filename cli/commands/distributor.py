@@ -78,7 +78,8 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
 def simulate(scenario: str, seed: int, count: int) -> Result:
     """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.
 
-    `stories` plays stories instead: networks, traffic and faults that follow from a seed.
+    `stories` plays stories instead: networks, traffic and faults that follow from a seed. Story 7 is the same in every
+    campaign, so a campaign that was ended goes on with `--seed` where it was, and several may share one.
     """
     from pubsub_emulator.cli.distributor import simulate as run
 

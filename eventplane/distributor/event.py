@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.primitives.errors import PubsubError
@@ -19,6 +20,9 @@ _HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 _BLOCK: Final = re.compile(r"0x[0-9a-f]{64}")
 NETWORK: Final = re.compile(r"[a-z0-9-]{1,32}")
+
+
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 class BadEventError(PubsubError):
@@ -53,9 +57,12 @@ class Event(NamedTuple):
 
     def digest(self) -> str:
         """What equal events have in common: blake2-256 over the canonical JSON (RFC 8785) of all fields but `iss`."""
-        fields = self._replace(entity=self.order, previous=self.previous.lower(), iss=None).body()
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()
+        return _digest(Event(*self[:3], self.entity.lower(), self.previous.lower()))
+
+
+@lru_cache(4096)
+def _digest(event: Event) -> str:
+    return hashlib.blake2b(_CANONICAL.encode(event.body()).encode(), digest_size=32).hexdigest()
 
 
 class Notice(NamedTuple):

@@ -1,6 +1,7 @@
 """A store in memory: for simulations and tests, and the model that the other stores are compared with."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from threading import RLock
 
@@ -22,7 +23,7 @@ class MemoryStore:
         self._lock = RLock()
         self._trips = 0
         self.places: dict[Place, Row] = {}
-        self._due: SortedList[tuple[int, int, str, str]] = SortedList()
+        self._lanes: defaultdict[int, SortedList[tuple[int, str, str]]] = defaultdict(SortedList)
 
     def _read(self, place: Place) -> str | None:
         row = self.places.get(place)
@@ -41,13 +42,13 @@ class MemoryStore:
     def _apply(self, place: Place, row: Row | None) -> None:
         old = self.places.get(place)
         if old is not None and old.due is not None:
-            self._due.remove((old.lane, old.due, place.table, place.key))
+            self._lanes[old.lane].remove((old.due, place.table, place.key))
         if row is None:
             self.places.pop(place, None)
             return
         self.places[place] = row
         if row.due is not None:
-            self._due.add((row.lane, row.due, place.table, place.key))
+            self._lanes[row.lane].add((row.due, place.table, place.key))
 
     def due(self, limit: int) -> list[DueRow]:
         """Rows whose time has come."""
@@ -55,26 +56,17 @@ class MemoryStore:
             self._trips += 1
             now = self._clock()
             found: list[DueRow] = []
-            lane = 0
-            while len(found) < limit and self._due and lane <= self._due[-1][0]:
-                for _, _, table, key in self._due.irange((lane,), (lane, now + 1), inclusive=(True, False)):
-                    found.append(DueRow(table, key))
-                    if len(found) == limit:
+            for _, waiting in sorted(self._lanes.items()):
+                for due, table, key in waiting:
+                    if due > now or len(found) == limit:
                         break
-                lane += 1
+                    found.append(DueRow(table, key))
             return found
 
     def next_due(self) -> int | None:
         """When the next row is due, in ms; `None` where nothing waits. For simulations, whose clock leaps."""
         with self._lock:
-            times = []
-            lane = 0
-            while self._due and lane <= self._due[-1][0]:
-                first = next(iter(self._due.irange((lane,), (lane + 1,))), None)
-                if first is not None and first[0] == lane:
-                    times.append(first[1])
-                lane += 1
-            return min(times, default=None)
+            return min((waiting[0][0] for waiting in self._lanes.values() if waiting), default=None)
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
         """A table in order of its keys."""
@@ -100,7 +92,7 @@ class MemoryStore:
 
     def backlog(self) -> int:
         """How many rows wait."""
-        return len(self._due)
+        return sum(map(len, self._lanes.values()))
 
     def now(self) -> int:
         """The clock it was given."""

@@ -6,7 +6,7 @@ from pubsub_emulator.eventplane.distributor.adapter.desk import Desk, Post
 from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 from pubsub_emulator.eventplane.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes
 from pubsub_emulator.eventplane.distributor.event import BadEventError, Event, Notice, parse_notification
-from pubsub_emulator.eventplane.distributor.service.adapters import Page, Query
+from pubsub_emulator.eventplane.distributor.service.adapters import Page, Place, Query
 from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
 from pubsub_emulator.eventplane.distributor.service.requests import Wish, newest_per_entity
 from pubsub_emulator.eventplane.once import Store, StoreError
@@ -36,10 +36,10 @@ class InsideAdapter:
             if page.complete or not page.notices:
                 return found
 
-    async def probe(self, event_id: str, since: int) -> bool | None:  # noqa: ARG002  # the whole log is at hand
+    async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # the whole log is at hand
         """Whether the log has the id."""
         found = await self._all()
-        return None if found is None else any(notice.id == event_id for notice in found)
+        return Place(None if found is None else any(notice.id == event_id for notice in found))
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
         """The log after a number."""

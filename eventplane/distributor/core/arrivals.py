@@ -22,10 +22,11 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
         turn.note("too-old", network, notice.id)
         return
     mark_seen(turn, network, notice.id)
-    stored = rows.get_event(turn.tx, notice.id)
     digest = notice.event.digest()
+    stored = known(turn, notice.id, digest)
     if stored is not None and stored.digest != digest:
         turn.note("conflict", network, notice.id)
+        _put(turn, notice.id, stored, stored.at(network, notice.number, every=bool(turn.rules.retain)))
         return
     first = stored is None or not stored.seen
     _store(turn, network, notice, stored, digest)
@@ -33,6 +34,14 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
         _replicate(turn, network, notice, lane=int(history))
     if first:
         _match(turn, notice, history=history)
+
+
+def known(turn: Turn, event_id: str, digest: str) -> Stored | None:
+    """The event of that id; one that only an interest told of counts for nothing if it has other content."""
+    stored = rows.get_event(turn.tx, event_id)
+    if stored is None or not stored.hearsay:
+        return stored
+    return stored._replace(hearsay=0) if stored.digest == digest else None
 
 
 def mark_seen(turn: Turn, network: str, event_id: str) -> None:
@@ -61,8 +70,10 @@ def _store(turn: Turn, network: str, notice: Notice, stored: Stored | None, dige
         kept = _told(kept, notice)._replace(seen=max(turn.now, 1))
         if turn.rules.retain:
             turn.tx.put(rows.EXPIRY, event_id, "1", due=notice.time * 1000 + turn.rules.retain)
-    if turn.rules.retain:
-        kept = kept._replace(numbers=[*kept.numbers, [network, notice.number]])
+    _put(turn, event_id, stored, kept.at(network, notice.number, every=bool(turn.rules.retain)))
+
+
+def _put(turn: Turn, event_id: str, stored: Stored | None, kept: Stored) -> None:
     if kept != stored:
         turn.tx.put(rows.EVENTS, event_id, rows.encode(kept))
 
@@ -110,7 +121,7 @@ def tell_interest(turn: Turn, subscription: str, interest: Interest, notice: Not
     stored = rows.get_event(turn.tx, notice.id)
     if stored is not None and (stored.digest != digest or (stored.seen and stored.seen < interest.created)):
         return
-    kept = Stored(list(notice.event), digest) if stored is None else stored
+    kept = Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
     if not kept.seen:
         turn.tx.put(rows.EVENTS, notice.id, rows.encode(_told(kept, notice)))
     _tell(turn, subscription, notice)

@@ -127,7 +127,7 @@ def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
         return
     put_job(turn.tx, target, event_id, begun)
     if job.doubt:
-        turn.emit(Probe(network, event_id, job.since // 1000))
+        turn.emit(Probe(network, event_id, job.since // 1000, turn.now, job.entity))
     else:
         call(turn, network, event_id)
 

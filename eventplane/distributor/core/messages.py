@@ -77,11 +77,16 @@ class Paged:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Whether the network has the id; `None`: it could not be told."""
+    """Whether the network has the id; `None`: it could not be told. `asked` is the probe's.
+
+    `hidden`: it is not shown and would not be, as a legacy adapter shows the newest event of an entity and has another.
+    """
 
     network: str
     id: str
     there: bool | None
+    asked: int
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +185,16 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Ask a network whether it has the id; `since` (seconds) bounds the search where only times can be asked for."""
+    """Ask a network whether it has the id; `since` (seconds) bounds the search where only times can be asked for.
+
+    `asked` is the store's time, ms: an answer to a probe from before what it would change is not taken in.
+    """
 
     network: str
     id: str
     since: int
+    asked: int
+    entity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Publications: what a client wants published, and how calls and probes ended (ID-30, ID-34)."""
 
 from pubsub_emulator.eventplane.distributor.core import jobs, rows
+from pubsub_emulator.eventplane.distributor.core.arrivals import known
 from pubsub_emulator.eventplane.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Yes
 from pubsub_emulator.eventplane.distributor.core.rows import Stored, get_job, put_job
 from pubsub_emulator.eventplane.distributor.core.turn import Turn
@@ -10,13 +11,14 @@ from pubsub_emulator.eventplane.once.claims import commit, release, renew, revok
 def publish(turn: Turn, asked: Publish) -> None:
     """Store an event and a job for each network that lacks it; what is done or under way stays as it is."""
     digest = asked.event.digest()
-    stored = rows.get_event(turn.tx, asked.id)
+    stored = known(turn, asked.id, digest)
     if stored is not None and stored.digest != digest:
         turn.note("conflict", "publish", asked.id)
         turn.emit(Reply("conflict", asked.id))
         return
-    if stored is None:
-        turn.tx.put(rows.EVENTS, asked.id, rows.encode(Stored(list(asked.event), digest)))
+    kept = Stored(list(asked.event), digest) if stored is None else stored
+    if kept != rows.get_event(turn.tx, asked.id):
+        turn.tx.put(rows.EVENTS, asked.id, rows.encode(kept))
     lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), asked.id)]
     for network in lacking:
         jobs.unbury(turn, rows.on_network(network), asked.id)
@@ -72,7 +74,9 @@ def check_unseen(turn: Turn, key: str) -> None:
         turn.tx.delete(rows.UNSEEN, key)
         return
     turn.tx.put(rows.UNSEEN, key, text, due=turn.now + turn.rules.check_after)
-    turn.emit(Probe(network, event_id, int(text) // 1000))
+    stored = rows.get_event(turn.tx, event_id)
+    entity = "" if stored is None else stored.fields().order
+    turn.emit(Probe(network, event_id, int(text) // 1000, turn.now, entity))
 
 
 def probed(turn: Turn, told: Probed) -> None:
@@ -87,14 +91,14 @@ def probed(turn: Turn, told: Probed) -> None:
     elif told.there is None:
         _in_doubt(turn, rows.on_network(told.network), told.id, "probe failed")
     else:
-        _call_again(turn, told.network, told.id)
+        _call_again(turn, told.network, told.id, told.asked)
 
 
-def _call_again(turn: Turn, network: str, event_id: str) -> None:
-    """The network does not have it: the claim begins anew, and the call is made again."""
+def _call_again(turn: Turn, network: str, event_id: str, asked: int) -> None:
+    """The network did not have it since the claim began: the claim begins anew, and the call is made again."""
     target = rows.on_network(network)
     job = get_job(turn.tx, target, event_id)
-    if job is None:
+    if job is None or asked < job.until - turn.rules.lease:
         return
     renew(turn.tx, rows.published(network), event_id, turn.rules.owner, turn.rules.lease)
     until = turn.now + turn.rules.lease
@@ -103,14 +107,20 @@ def _call_again(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _checked(turn: Turn, told: Probed) -> None:
-    """Published → seen, or a yes without a deed: published → absent, and the outbox publishes again."""
+    """Published → seen, or a yes without a deed: published → absent, and the outbox publishes again.
+
+    A probe has no number, so it would not be known what to revoke if the log were taken back. So an id counts as seen
+    only once the log shows it, and is asked for again until then; a legacy log is not compared and the probe is enough.
+    A yes that a legacy adapter cannot show any more is believed: publishing again would double.
+    """
     key = f"{told.network}|{told.id}"
-    if told.there is None or turn.tx.get(rows.UNSEEN, key) is None:
+    text = turn.tx.get(rows.UNSEEN, key)
+    if told.there is None or text is None or told.asked <= int(text):
         return
-    if told.there and not _read_well(turn, told.network):
-        return  # asked again: a probe has no number, so taking the log back would not revoke it
+    if told.there and told.network not in turn.rules.legacy:
+        return
     turn.tx.delete(rows.UNSEEN, key)
-    if told.there:
+    if told.there or told.hidden:
         return
     revoke(turn.tx, rows.published(told.network), told.id)
     count = int(turn.tx.get(rows.REVOCATIONS, key) or "0") + 1
@@ -122,10 +132,3 @@ def _checked(turn: Turn, told: Probed) -> None:
     stored = rows.get_event(turn.tx, told.id)
     if stored is not None:
         jobs.enqueue(turn, rows.on_network(told.network), told.id, stored.fields().order)
-
-
-def _read_well(turn: Turn, network: str) -> bool:
-    """Whether the log is as it was read, as far as is known; a legacy one is not compared."""
-    cursor = rows.get_cursor(turn.tx, network)
-    steady = not cursor.short and not cursor.high and cursor.cut < 0
-    return network in turn.rules.legacy or (steady and rows.get_state(turn.tx, network) is rows.State.READY)

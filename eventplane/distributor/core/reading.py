@@ -94,7 +94,7 @@ def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
             arrive(turn, network, notice, history=False)
             last = number
         elif notice is not None and not _same(turn, network, notice):
-            _revoke(turn, network, notice.id)  # the log was taken back after the notification
+            _take_away(turn, network, notice.id, number)  # the log was taken back after the notification
     return cursor._replace(last=last, parked=left)
 
 
@@ -258,7 +258,7 @@ def _same(turn: Turn, network: str, notice: Notice) -> bool:
 def _note_block(turn: Turn, network: str, notice: Notice) -> None:
     """Keep the block of a number that was notified without it."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
-    if notice.block and known is not None and known != rows.entry(notice):
+    if notice.block and known is not None and not rows.tells_block(known):
         turn.tx.put(rows.numbers(network), str(notice.number), rows.entry(notice))
 
 
@@ -284,7 +284,7 @@ def _begin_taking_back(turn: Turn, network: str, cursor: Cursor, cut: int) -> No
     turn.tx.put(rows.STATES, network, State.REREAD)
     for number in cursor.parked:
         notice = _parked(turn, network, number)
-        _revoke(turn, network, None if notice is None else notice.id)
+        _take_away(turn, network, None if notice is None else notice.id, number)
     turn.note("rewind", network, "", f"{cursor.last} to {cut}")
     begun = cursor._replace(cut=cut, done=cut, low=0, high=0, short=0, parked=[], reading=0)
     _take_back(turn, network, begun)
@@ -296,7 +296,7 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
     for number in range(cursor.done + 1, end + 1):
         known = turn.tx.get(rows.numbers(network), str(number)) or ""
         turn.tx.delete(rows.numbers(network), str(number))
-        _revoke(turn, network, known.partition("|")[0])
+        _take_away(turn, network, known.partition("|")[0], number)
     if end < cursor.last:
         put_cursor(turn.tx, network, cursor._replace(done=end), turn.now)
         return
@@ -304,13 +304,24 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
     read(turn, network, back)
 
 
-def _revoke(turn: Turn, network: str, event_id: str | None) -> None:
-    """Seen → absent; what is known of the event is published again, after a probe."""
+def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:
+    """A number is not there any more: its id is absent, unless another number has it, too."""
     if not event_id:
         return
+    stored = rows.get_event(turn.tx, event_id)
+    first = 0 if stored is None else stored.first(network)
+    if first and first != number:
+        return
+    if stored is not None and first:
+        left = [each for each in stored.numbers if each[0] != network]
+        turn.tx.put(rows.EVENTS, event_id, rows.encode(stored._replace(numbers=left)))
+    _revoke(turn, network, event_id, stored)
+
+
+def _revoke(turn: Turn, network: str, event_id: str, stored: rows.Stored | None) -> None:
+    """Seen → absent; what is known of the event is published again, after a probe."""
     turn.tx.remove(rows.published(network), event_id)
     turn.tx.delete(rows.UNSEEN, f"{network}|{event_id}")
     forget(turn.tx, rows.published(network), event_id)
-    stored = rows.get_event(turn.tx, event_id)
     if stored is not None:
         jobs.enqueue(turn, rows.on_network(network), event_id, stored.fields().order, doubt=1)

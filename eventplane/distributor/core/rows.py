@@ -3,6 +3,7 @@
 import hashlib
 import json
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
@@ -25,6 +26,10 @@ EXPIRY: Final = "expiry"
 ALARMS: Final = "alarms"
 SETTINGS: Final = "settings"
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_KEPT: Final = 4096
+"""Decoded texts of each kind that a process keeps, as a row is read several times before it changes."""
+
 
 def published(network: str) -> str:
     """The name of a network's published set (ID-45)."""
@@ -44,6 +49,11 @@ def numbers(network: str) -> str:
 def entry(notice: Notice) -> str:
     """What a number of a log has: the id, empty where there is none, the content, and the block if it is told."""
     return f"{notice.id or ''}|{notice.event.digest()[:16]}|{notice.block[:34]}"
+
+
+def tells_block(known: str) -> bool:
+    """Whether `entry` noted a block."""
+    return (*known.split("|"), "")[2] != ""
 
 
 def same_entry(known: str, notice: Notice) -> bool:
@@ -80,14 +90,15 @@ def letter_of(target: str, event_id: str) -> str:
 
 def encode(row: tuple[Any, ...]) -> str:
     """A row as text."""
-    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(row)
 
 
 class Stored(NamedTuple):
     """An event: its fields, what it hashes to, and the notice by which it was seen first.
 
     `time` is the first yes's or notice's block time in seconds; `seen` the store's time of the first notice in ms, 0
-    before; `numbers` where it is on each network, kept only where ids are retained for a time.
+    before. `numbers` is where it is on each network: the first number, and where ids are retained for a time every
+    number. `hearsay` is 1 while only an interest told of it, which fixes no content.
     """
 
     event: list[Any]
@@ -98,6 +109,17 @@ class Stored(NamedTuple):
     signer: str = ""
     publisher: str | None = None
     numbers: list[list[Any]] = []  # noqa: RUF012  # never changed in place
+    hearsay: int = 0
+
+    def first(self, network: str) -> int:
+        """The first number that it has on a network, 0 if none."""
+        return min((number for name, number in self.numbers if name == network), default=0)
+
+    def at(self, network: str, number: int, *, every: bool) -> "Stored":
+        """With a number on a network; `every` keeps those after the first."""
+        if not every and self.first(network):
+            return self
+        return self._replace(numbers=[*self.numbers, [network, number]])
 
     def fields(self) -> Event:
         """The event."""
@@ -195,13 +217,23 @@ class Interest(NamedTuple):
 def get_event(tx: Transaction, event_id: str) -> Stored | None:
     """The event of that id."""
     text = tx.get(EVENTS, event_id)
-    return None if text is None else Stored(*json.loads(text))
+    return None if text is None else _stored(text)
+
+
+@lru_cache(_KEPT)
+def _stored(text: str) -> Stored:
+    return Stored(*json.loads(text))
 
 
 def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
     """The job of that event for that target."""
     text = tx.get(JOBS, f"{target}|{event_id}")
-    return None if text is None else Job(*json.loads(text))
+    return None if text is None else _job(text)
+
+
+@lru_cache(_KEPT)
+def _job(text: str) -> Job:
+    return Job(*json.loads(text))
 
 
 def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool = True) -> None:
@@ -213,7 +245,12 @@ def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool 
 def get_cursor(tx: Transaction, network: str) -> Cursor:
     """A network's cursor, at the beginning where there is none."""
     text = tx.get(CURSORS, network)
-    return Cursor() if text is None else Cursor(*json.loads(text))
+    return Cursor() if text is None else _cursor(text)
+
+
+@lru_cache(_KEPT)
+def _cursor(text: str) -> Cursor:
+    return Cursor(*json.loads(text))
 
 
 def put_cursor(tx: Transaction, network: str, cursor: Cursor, due: int) -> None:
@@ -229,25 +266,39 @@ def get_state(tx: Transaction, network: str) -> State:
 def get_hooks(tx: Transaction, network: str) -> Hooks | None:
     """The hooks of a network, none before the first start."""
     text = tx.get(HOOKS, network)
-    return None if text is None else Hooks(*json.loads(text))
+    return None if text is None else _hooks(text)
+
+
+@lru_cache(_KEPT)
+def _hooks(text: str) -> Hooks:
+    return Hooks(*json.loads(text))
 
 
 def get_interest(tx: Transaction, subscription: str) -> Interest | None:
     """The subscription of that name."""
     text = tx.get(SUBSCRIPTIONS, subscription)
-    return None if text is None else Interest(*json.loads(text))
+    return None if text is None else _interest(text)
+
+
+@lru_cache(_KEPT)
+def _interest(text: str) -> Interest:
+    return Interest(*json.loads(text))
 
 
 def get_index(tx: Transaction) -> list[list[Any]]:
     """What is matched against: a list of `[subscription, types, metadata, created]` of all that are active."""
-    text = tx.get(INTERESTS, "index")
-    found: list[list[Any]] = [] if text is None else json.loads(text)
+    return _index(tx.get(INTERESTS, "index") or "[]")
+
+
+@lru_cache(4)
+def _index(text: str) -> list[list[Any]]:
+    found: list[list[Any]] = json.loads(text)
     return found
 
 
 def put_index(tx: Transaction, index: list[list[Any]]) -> None:
     """Write what is matched against."""
-    tx.put(INTERESTS, "index", json.dumps(index, separators=(",", ":"), ensure_ascii=False))
+    tx.put(INTERESTS, "index", _ENCODER.encode(index))
 
 
 def notice_text(notice: Notice) -> str:

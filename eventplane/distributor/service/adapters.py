@@ -44,6 +44,13 @@ class Page(NamedTuple):
     complete: bool
 
 
+class Place(NamedTuple):
+    """Whether a network has an id, `None` if that cannot be told, and whether it would be hidden (see `Probed`)."""
+
+    there: bool | None
+    hidden: bool = False
+
+
 class Adapter(Protocol):
     """What publishes to one network and reads its log. No method raises for what an adapter or its network does."""
 
@@ -51,8 +58,8 @@ class Adapter(Protocol):
         """Publish; anything but a clear answer is `Unknown`."""
         ...
 
-    async def probe(self, event_id: str, since: int) -> bool | None:
-        """Whether the network has the id; `None` if that cannot be told. `since` is seconds."""
+    async def probe(self, event_id: str, since: int, entity: str) -> Place:
+        """Whether the network has the id of an event of that entity, published since then (seconds)."""
         ...
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:
@@ -137,20 +144,21 @@ class HttpAdapter:
             return No(f"{answer.status} {detail}"[:200])
         return Unknown(f"status {answer.status}")
 
-    async def probe(self, event_id: str, since: int) -> bool | None:
+    async def probe(self, event_id: str, since: int, entity: str) -> Place:
         """GET `/publications/{id}`; a legacy adapter is asked for the events around a time."""
         if self._profile.legacy:
             page = await self._by_time(max(since - AROUND, 0), int(time.time()) + AROUND)
-            return None if page is None else any(notice.id == event_id for notice in page.notices)
+            return Place(None) if page is None else shown_among(page.notices, event_id, entity)
         answer = await self._ask("GET", f"/publications/{quote(event_id, safe='')}")
         if answer is None or answer.status not in {200, 404}:
-            return None
+            return Place(None)
         if answer.status == 404:
-            return False if answer.kind == "application/problem+json" else None
+            return Place(False if answer.kind == "application/problem+json" else None)
         found = answer.json()
         if not isinstance(found, dict) or not isinstance(found.get("networks"), list):
-            return None
-        return any(isinstance(each, dict) and each.get("state") in {"published", "seen"} for each in found["networks"])
+            return Place(None)
+        states = [each.get("state") for each in found["networks"] if isinstance(each, dict)]
+        return Place(any(state in {"published", "seen"} for state in states))
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:
         """GET `/events?all=true&after=…`, or by time."""
@@ -231,6 +239,12 @@ class HttpAdapter:
 
     async def close(self) -> None:
         """The session belongs to whoever made it."""
+
+
+def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Place:
+    """Whether an id is among the newest events of each entity, or would be hidden by a newer one."""
+    there = any(notice.id == event_id for notice in notices)
+    return Place(there, hidden=not there and any(notice.event.order == entity for notice in notices))
 
 
 def _after(number: int) -> dict[str, str]:

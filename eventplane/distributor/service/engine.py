@@ -279,9 +279,9 @@ class Engine:
             case Post():
                 return await self._post(effect)
             case Probe():
-                there = await self.adapters[effect.network].probe(effect.id, effect.since)
-                self._note_reached(effect.network, answered=there is not None)
-                return Probed(effect.network, effect.id, there)
+                found = await self.adapters[effect.network].probe(effect.id, effect.since, effect.entity)
+                self._note_reached(effect.network, answered=found.there is not None)
+                return Probed(effect.network, effect.id, found.there, effect.asked, found.hidden)
             case Read():
                 page = await self.adapters[effect.network].read(effect.after, effect.limit, effect.since)
                 self._note_reached(effect.network, answered=page is not None)

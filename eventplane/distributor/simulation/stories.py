@@ -77,6 +77,9 @@ class Story:
         others = Random(f"{self.seed}/networks")  # noqa: S311  # a story is a function of its seed
         for network in networks.values():
             network.tells_blocks = others.randrange(3) > 0
+        if others.randrange(4) == 0:
+            public = networks[others.choice(names)]
+            public.legacy, public.unique = True, False
         rules = Rules(
             (), "", replication_delay=self.random.choice((0, 0, 0, 15_000)), page=self.random.choice((2, 3, 200))
         )
@@ -169,7 +172,7 @@ class Story:
 
     def _cut(self, name: str) -> None:
         log = self.world.networks[name].log
-        if log:
+        if log and not self.world.networks[name].legacy:
             self.world.cut(name, max(0, len(log) - self.random.choice((1, 1, 2, 3, 9))))
 
     def _quarantined_or_conflicting(self, name: str) -> None:

@@ -22,6 +22,8 @@ class Watch(MemoryStore):
         super().__init__(lambda: world.now)
         self._world = world
         self.inputs: tuple[Input, ...] = ()
+        self.touched: set[str] = set()
+        """Ids of which something was written, and names of networks whose state was."""
         self.surprises: list[str] = []
         self.open_jobs = 0
         self.revoked: Counter[tuple[str, str]] = Counter()
@@ -41,11 +43,12 @@ class Watch(MemoryStore):
     def empty(self) -> None:
         """Lose everything."""
         self.places.clear()
-        self._due.clear()
+        self._lanes.clear()
         self.open_jobs = 0
 
     def _apply(self, place: Place, row: Row | None) -> None:
         old = self.places.get(place)
+        self.touched.add(place.key.rpartition("|")[2])
         if place.kind == MEMBER:
             self._member(place, added=row is not None and old is None, removed=row is None and old is not None)
         elif place.table in {rows.JOBS, rows.UNSEEN}:

@@ -142,6 +142,8 @@ class World:
         """Calls that ended with a yes or no taken in by who made them."""
         self.strangers: Counter[tuple[str, str]] = Counter()
         """Publications by others."""
+        self.taken_back: set[tuple[str, str]] = set()
+        """What was in a log when it was taken back."""
         self.lied: set[tuple[str, str]] = set()
         """Calls that were answered with a yes without a deed."""
         self.posts: Counter[tuple[str, str]] = Counter()
@@ -152,6 +154,7 @@ class World:
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
         self._poll_at = 0
+        self._owners: dict[str, Rules] = {}
         self._hash = hashlib.blake2b(digest_size=32)
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         for network in self.networks.values():
@@ -244,7 +247,7 @@ class World:
             raise StoreError("the story does not come to an end")
         if self.trace is not None:
             self.trace += [(self.now, each) for each in told]
-        rules = replace(self.rules, owner=f"{process.name}.{process.run}")
+        rules = self._rules_of(process)
         self.watch.inputs = told
         found = self.store.transact(lambda tx: steps(rules, list(told), tx))
         run = process.run
@@ -257,6 +260,13 @@ class World:
         self._plan_poll()
         self._look_at_requests()
         return found
+
+    def _rules_of(self, process: Process) -> Rules:
+        """The rules as this run of a process has them."""
+        owner = f"{process.name}.{process.run}"
+        if owner not in self._owners:
+            self._owners[owner] = replace(self.rules, owner=owner)
+        return self._owners[owner]
 
     def _plan_poll(self) -> None:
         due = self.store.next_due()
@@ -290,7 +300,7 @@ class World:
             case Call():
                 self._call(process, run, effect)
             case Probe():
-                self._ask(process, run, effect.network, lambda there: Probed(effect.network, effect.id, there), effect)
+                self._ask(process, run, effect)
             case Post():
                 self._post(process, run, effect)
             case Read():
@@ -396,14 +406,15 @@ class World:
             return None
         return next(effect.code for effect in found[0] if isinstance(effect, Reply))
 
-    def _ask(self, process: Process, run: int, name: str, told: Callable[[bool | None], Input], effect: Probe) -> None:
-        network = self.networks[name]
-        self.record("probe", name, effect.id)
-        if not network.up or self.chance(self.faults.read_fails):
-            self._answer(process, run, told(None))
-            return
-        shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
-        self._answer(process, run, told(any(notice.id == effect.id for notice in shown)))
+    def _ask(self, process: Process, run: int, effect: Probe) -> None:
+        network = self.networks[effect.network]
+        self.record("probe", effect.network, effect.id)
+        there, hidden = None, False
+        if network.up and not self.chance(self.faults.read_fails):
+            shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
+            there = any(notice.id == effect.id for notice in shown)
+            hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
+        self._answer(process, run, Probed(effect.network, effect.id, there, effect.asked, hidden))
 
     def _read(self, process: Process, run: int, effect: Read) -> None:
         network = self.networks[effect.network]
@@ -467,12 +478,17 @@ class World:
             request.status = 409
         else:
             self.requests.append(request)
-            self.later(ANSWER_WITHIN, self._look_at_requests)
-            self._look_at_requests()
+            self.later(ANSWER_WITHIN, lambda: self._look_at_requests(late=True))
+            self._look_at_requests(late=True)
         return request
 
-    def _look_at_requests(self) -> None:
+    def _look_at_requests(self, *, late: bool = False) -> None:
+        """Answer requests about which something was written, or whose time is over."""
+        touched, self.watch.touched = self.watch.touched, set()
+        everything = late or bool(touched.intersection(self.networks))
         for request in self.requests:
+            if not everything and request.event_id not in touched:
+                continue
             if not request.process.alive or request.process.run != request.run:
                 request.status = 0
                 continue
@@ -523,6 +539,7 @@ class World:
         """A network's log is taken back."""
         self.record("cut", name, to)
         self.happened["logs taken back"] += 1
+        self.taken_back |= {(name, notice.id or "") for notice in self.networks[name].log[to:]}
         self.networks[name].cut(to)
 
     def heal(self) -> None:
