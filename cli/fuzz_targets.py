@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.cli.served_targets import SERVED
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_target
 from pubsub_emulator.laboratory.targets import TARGETS, judged_blocks
 from pubsub_emulator.primitives.errors import PubsubError
@@ -318,6 +319,7 @@ def _play(data: bytes) -> str:
 
 ALL: Final = (
     *TARGETS,
+    *SERVED,
     Target(
         "candid",
         "a Candid message to a broadcaster",

@@ -33,43 +33,67 @@ MAX_DEPTH: Final = 128
 _SIZES: Final = {f"u{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
 _SIGNED: Final = {f"i{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
 _BIT_LIMIT: Final = 1 << 24
+_FREE_VALUES: Final = 10_000
+_VALUES_A_BYTE: Final = 16
+
+
+class Walk:
+    """A read of values by metadata that a stranger may have made.
+
+    Types without bytes can stand for any number of values: no more are read than 10,000 and 16 for each byte there is.
+    """
+
+    __slots__ = ("left", "metadata", "reader")
+
+    def __init__(self, metadata: Metadata, data: bytes) -> None:
+        self.metadata = metadata
+        self.reader = Reader(data)
+        self.left = _FREE_VALUES + _VALUES_A_BYTE * len(data)
+
+    def step(self) -> None:
+        """One value more. Raises `BadAnswer` where there are too many."""
+        self.left -= 1
+        if self.left < 0:
+            raise BadAnswer("the types stand for far more values than there are bytes")
 
 
 def decode(metadata: Metadata, kind: int, data: bytes) -> Any:
     """The value of type number `kind` that is encoded as `data`, all of it. Raises `ScaleError`, `BadAnswer`."""
-    reader = Reader(data)
-    value = read(metadata, kind, reader)
-    reader.end()
+    walk = Walk(metadata, data)
+    value = read(walk, kind)
+    walk.reader.end()
     return value
 
 
-def read(metadata: Metadata, kind: int, reader: Reader, depth: int = 0) -> Any:
-    """One value from a reader."""
+def read(walk: Walk, kind: int, depth: int = 0) -> Any:
+    """The next value of a walk."""
+    walk.step()
+    metadata, reader = walk.metadata, walk.reader
     if depth > MAX_DEPTH:
         raise BadAnswer(f"a type is nested deeper than {MAX_DEPTH}")
     match metadata.types.get(kind):
         case Composite(fields):
-            return _fields(metadata, fields, reader, depth)
+            return _fields(walk, fields, depth)
         case Enum(variants):
             at = reader.pos
             variant = variants.get(reader.u8())
             if variant is None:
                 raise ScaleError(f"no variant of {'::'.join(metadata.paths[kind])} at offset {at}")
             if metadata.paths[kind] == ("Option",):
-                return None if not variant.fields else read(metadata, variant.fields[0].type, reader, depth + 1)
+                return None if not variant.fields else read(walk, variant.fields[0].type, depth + 1)
             if not variant.fields:
                 return variant.name
-            return {variant.name: _fields(metadata, variant.fields, reader, depth)}
+            return {variant.name: _fields(walk, variant.fields, depth)}
         case Sequence(item):
             if _is_byte(metadata, item):
                 return reader.bytes_()
-            return [read(metadata, item, reader, depth + 1) for _ in range(reader.length())]
+            return [read(walk, item, depth + 1) for _ in range(reader.length())]
         case Array(item, length):
             if _is_byte(metadata, item):
                 return reader.take(length)
-            return [read(metadata, item, reader, depth + 1) for _ in range(length)]
+            return [read(walk, item, depth + 1) for _ in range(length)]
         case Tuple(items):
-            return [read(metadata, item, reader, depth + 1) for item in items] if items else None
+            return [read(walk, item, depth + 1) for item in items] if items else None
         case Primitive(name):
             return _primitive(name, reader)
         case Compact(item):
@@ -80,12 +104,12 @@ def read(metadata: Metadata, kind: int, reader: Reader, depth: int = 0) -> Any:
             raise BadAnswer(f"metadata has no type {kind}")
 
 
-def _fields(metadata: Metadata, fields: tuple[Field, ...], reader: Reader, depth: int) -> Any:
+def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> Any:
     if len(fields) == 1 and fields[0].name is None:
-        return read(metadata, fields[0].type, reader, depth + 1)
+        return read(walk, fields[0].type, depth + 1)
     if fields and all(each.name is not None for each in fields):
-        return {str(each.name): read(metadata, each.type, reader, depth + 1) for each in fields}
-    return [read(metadata, each.type, reader, depth + 1) for each in fields] if fields else None
+        return {str(each.name): read(walk, each.type, depth + 1) for each in fields}
+    return [read(walk, each.type, depth + 1) for each in fields] if fields else None
 
 
 def _primitive(name: str, reader: Reader) -> Any:

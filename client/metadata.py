@@ -140,10 +140,21 @@ def parse_metadata(data: bytes) -> Metadata:
     return Metadata(types, paths, pallets, events)
 
 
+class _Ending(bytearray):
+    """Bytes that end: scalecodec itself takes nothing from beyond their end, as often as a length says."""
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice) and place.stop > len(self):
+            raise BadAnswer(f"{place.stop - place.start} bytes are wanted at offset {place.start} of {len(self)}")
+        return super().__getitem__(place)
+
+
 def _read(data: bytes) -> dict[str, Any]:
     config = RuntimeConfigurationObject()
     config.update_type_registry(load_type_registry_preset("core"))
-    versioned = config.create_scale_object("MetadataVersioned", data=ScaleBytes(bytearray(data)))
+    bounded = ScaleBytes(bytearray(data))
+    bounded.data = _Ending(data)
+    versioned = config.create_scale_object("MetadataVersioned", data=bounded)
     versioned.decode()
     parsed: dict[str, Any] = versioned.value[1][_VERSION]
     return parsed

@@ -4,13 +4,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pubsub_emulator.client.decode import decode, read
+from pubsub_emulator.client.decode import Walk, decode, read
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused, UnknownBlock
 from pubsub_emulator.client.metadata import Enum, Metadata, Sequence, parse_metadata
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_128, blake2_256, twox_64, twox_128
-from pubsub_emulator.primitives.scale import Reader
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
@@ -143,9 +142,9 @@ def decode_events(metadata: Metadata, raw: bytes) -> list[DecodedEvent]:
     listed = metadata.types.get(metadata.events)
     if not isinstance(listed, Sequence):
         raise BadAnswer("System.Events is not a list")
-    reader = Reader(raw)
-    records = [read(metadata, listed.item, reader) for _ in range(reader.length())]
-    reader.end()
+    walk = Walk(metadata, raw)
+    records = [read(walk, listed.item) for _ in range(walk.reader.length())]
+    walk.reader.end()
     return [_event(metadata, record) for record in records]
 
 

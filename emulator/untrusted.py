@@ -83,5 +83,13 @@ def parse_toml(text: str, place: str, error: type[PubsubError] = Unreadable) -> 
         raise error(f"{place}: not TOML: {failure}") from None
 
 
+def parse_toml_file(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> dict[str, Any]:
+    """The TOML document that a file holds, UTF-8. Raises `error` for whatever is wrong with it."""
+    try:
+        return parse_toml(data.decode(), place, error)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
+        raise error(f"{place}: not TOML: {failure}") from None
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")

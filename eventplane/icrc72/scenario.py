@@ -1,6 +1,5 @@
 """Scenarios: a network with publishers, subscribers and faults in a TOML file, run to its end and summed up."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -9,6 +8,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pubsub_emulator.emulator.untrusted import MOST_TEXT, parse_toml_file, read_bytes
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, Network
 from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
@@ -298,20 +298,24 @@ class Run:
 def load(place: str) -> ScenarioModel:
     """Read a scenario from a file, or a bundled one by its name. Raises `ScenarioError`."""
     path = Path(place)
+    if path.suffix == ".toml":
+        return parse(read_bytes(path, MOST_TEXT, ScenarioError), place)
     try:
-        if path.suffix == ".toml":
-            text = path.read_text(encoding="utf-8")
-        else:
-            text = (files("pubsub_emulator.eventplane.icrc72") / "scenarios" / f"{place}.toml").read_text("utf-8")
-        return ScenarioModel.model_validate(tomllib.loads(text))
-    except (OSError, UnicodeDecodeError) as error:
+        data = (files("pubsub_emulator.eventplane.icrc72") / "scenarios" / f"{place}.toml").read_bytes()
+    except OSError as error:
         raise ScenarioError(f"{place}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{place}: is no TOML: {error}") from error
+    return parse(data, place)
+
+
+def parse(data: bytes, place: str) -> ScenarioModel:
+    """The scenario in TOML; `place` is what errors call it. Raises `ScenarioError`."""
+    fields = parse_toml_file(data, place, ScenarioError)
+    try:
+        return ScenarioModel.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(each) for each in first["loc"])
         raise ScenarioError(f"{place}: {where}: {first['msg']}") from error
 
 
-__all__ = ["Outcome", "Run", "ScenarioModel", "load"]
+__all__ = ["Outcome", "Run", "ScenarioModel", "load", "parse"]

@@ -46,7 +46,10 @@ def decode_cursor(text: str, tag: bytes) -> Cursor:
         raise BadCursor("the cursor is damaged")
     if body[1:9] != tag:
         raise BadCursor("the cursor is of another log")
-    return Cursor(int.from_bytes(body[9:13], "big"), int.from_bytes(body[13:21], "big"))
+    cursor = Cursor(int.from_bytes(body[9:13], "big"), int.from_bytes(body[13:21], "big"))
+    if text != encode_cursor(cursor, tag):
+        raise BadCursor("the cursor is damaged")  # base64 leaves four bits that say nothing
+    return cursor
 
 
 def _check(body: bytes) -> bytes:

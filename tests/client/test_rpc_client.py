@@ -13,7 +13,7 @@ from support.event_networks import metadata_of_chains
 
 from pubsub_emulator.client.decode import decode
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
-from pubsub_emulator.client.metadata import parse_metadata
+from pubsub_emulator.client.metadata import Array, Metadata, Tuple, Type, parse_metadata
 from pubsub_emulator.client.node import SubstrateNode, decode_events
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.primitives.errors import ScaleError
@@ -159,3 +159,17 @@ def test_events_that_do_not_decode_are_refused(raw: bytes) -> None:
         decode_events(metadata, raw)
     with pytest.raises((ScaleError, BadAnswer)):
         decode(metadata, 10**6, raw)
+
+
+@pytest.mark.parametrize("types", [{0: Array(1, 1 << 32)}, {at: Tuple((at + 1, at + 1)) for at in range(100)}])
+def test_types_without_bytes_cannot_stand_for_any_number_of_values(types: dict[int, Type]) -> None:
+    metadata = Metadata({1: Tuple(()), **types, 100: Tuple(())}, {}, {}, 0)
+    with pytest.raises(BadAnswer, match="far more values than there are bytes"):
+        decode(metadata, 0, b"")
+
+
+def test_a_length_beyond_the_metadata_is_refused_at_once() -> None:
+    whole = metadata_of_chains()["relay"]
+    for cut in (6, 100, len(whole) - 1):
+        with pytest.raises(BadAnswer, match="are wanted at offset"):
+            parse_metadata(whole[:cut])

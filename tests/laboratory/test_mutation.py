@@ -16,7 +16,7 @@ from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_bytes, m
 from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOW = {"icrc", "liveness", "table"}
+SLOW = {"icrc", "liveness", "metadata", "table"}
 QUICK = [target for target in ALL if target.name not in SLOW]
 
 

@@ -4,12 +4,12 @@ import ipaddress
 import os
 import re
 import time
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from pubsub_emulator.emulator.untrusted import MOST_TEXT, parse_toml_file, read_bytes
 from pubsub_emulator.eventplane.distributor.core.rules import Rules
 from pubsub_emulator.eventplane.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
 from pubsub_emulator.eventplane.distributor.service.adapters import Profile
@@ -137,13 +137,16 @@ class Config(_Model):
 
 def read_config(path: Path) -> Config:
     """The settings in a file. Raises `ConfigError`."""
+    return parse_config(read_bytes(path, MOST_TEXT, ConfigError), str(path))
+
+
+def parse_config(data: bytes, place: str) -> Config:
+    """The settings in TOML; `place` is what errors call it. Raises `ConfigError`."""
+    fields = parse_toml_file(data, place, ConfigError)
     try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
         return Config.model_validate(fields)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
     except ValidationError as error:
-        raise ConfigError(f"{path}: {_first(error)}") from error
+        raise ConfigError(f"{place}: {_first(error)}") from error
 
 
 def _first(error: ValidationError) -> str:

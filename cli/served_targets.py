@@ -1,0 +1,379 @@
+"""Readers of what arrives over a network, as targets of `pubsub fuzz --target`."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.errors import DefensiveFailure
+
+if TYPE_CHECKING:
+    from pubsub_emulator.emulator.network import Network
+    from pubsub_emulator.node.rpc.dispatch import Dispatcher
+    from pubsub_emulator.node.rpc.session import Subscription
+    from pubsub_emulator.runtime.accounts.chain import ChainRuntime
+
+_SENDER: Final = bytes(range(32))
+"""The seed of the key that signs mutated extrinsics again."""
+
+
+# JSON-RPC
+
+
+class _Deaf:
+    """A connection whose client takes everything; what runs beside its requests is run to its end, or given up."""
+
+    def __init__(self) -> None:
+        self.works: list[Coroutine[Any, Any, None]] = []
+
+    def event(self, subscription: "Subscription", text: str) -> None:
+        if subscription.session is not None:
+            json.loads(text)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.works.append(work)
+
+    async def room(self) -> None:
+        return
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+@cache
+def _dispatcher() -> "Dispatcher":
+    """Of a node that a public would reach: without the development methods, a few blocks old."""
+    from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
+    from pubsub_emulator.node.chain.live import LiveNetwork
+    from pubsub_emulator.node.server.options import Build, Options
+    from pubsub_emulator.node.server.server import Server
+
+    live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
+    server = Server(live, Options(build=Build.MANUAL))
+    _loop().run_until_complete(server.producer.start())
+    return server.dispatcher
+
+
+def _requests() -> Iterable[bytes]:
+    node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
+    block = "0x" + node.timeline.newest.relay.hash.hex()
+    key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    samples: dict[str, list[Any]] = {"state_call": ["Core_version", "0x"], "system_accountNextIndex": ["5C4hrfjw"]}
+    for name, method in sorted(node.methods.items()):
+        params: list[Any] = samples.get(name, [])
+        for each in () if params else method.params:
+            hint = f"{each}".lower()
+            params.append([key] if "keys" in hint else key if "key" in hint else block if "hash" in hint else 1)
+        yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
+    query = [{"key": key, "type": "descendantsValues"}, {"key": key, "type": "closestDescendantMerkleValue"}]
+    asked: dict[str, list[Any]] = {
+        "chainHead_v1_follow": [True],
+        "archive_v1_storage": [block, query, None],
+        "archive_v1_storageDiff": [block, None, None],
+        "state_getKeysPaged": [key, 10, key, block],
+        "state_getReadProof": [[key], block],
+        "state_queryStorageAt": [[key], block],
+        "author_submitAndWatchExtrinsic": ["0x1004000000"],
+        "transaction_v1_broadcast": ["0x1004000000"],
+    }
+    for name, params in asked.items():
+        yield json.dumps({"jsonrpc": "2.0", "id": "x", "method": name, "params": params}).encode()
+    yield json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3).encode()
+
+
+def _read_request(data: bytes) -> str:
+    return _loop().run_until_complete(_answered(data))
+
+
+async def _answered(data: bytes) -> str:
+    """What one connection to the relay chain is answered; internal errors are surprises."""
+    from pubsub_emulator.node.chain.block import RELAY
+    from pubsub_emulator.node.rpc.dispatch import Answer
+    from pubsub_emulator.node.rpc.session import Session
+
+    outlet = _Deaf()
+    session = Session("f", outlet)
+    try:
+        found = _dispatcher().handle(data, RELAY, session)
+        answer = found if isinstance(found, Answer) else await found
+        session.release(answer.opened or [])
+        for work in outlet.works:
+            async with asyncio.timeout(60):
+                await work
+    finally:
+        for work in outlet.works:
+            work.close()
+        session.close()
+    if answer.text is None:
+        return "nothing"
+    told = json.loads(answer.text)
+    errors = [each.get("error") for each in (told if isinstance(told, list) else [told])]
+    for error in errors:
+        if error is not None and error["code"] == -32603:
+            raise DefensiveFailure(f"internal error: {error}")
+    return " ".join(sorted({"answered" if error is None else f"refused {error['code']}" for error in errors}))
+
+
+# Extrinsics
+
+
+@cache
+def _relay() -> "tuple[Network, ChainRuntime]":
+    """A relay chain with the profile `accounts`, on which the key that signs owns something."""
+    from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+    from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+    from pubsub_emulator.primitives.types import AccountId, ParaId
+    from pubsub_emulator.runtime.framework.origin import Root
+    from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+
+    spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
+    network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
+    who = AccountId(ed25519.public_key(_SENDER))
+    network.call(Root(), "Balances", "force_set_balance", who, 10**18)
+    network.step(2)
+    runtime = network.relay.runtime.accounts
+    if runtime is None:
+        raise DefensiveFailure("the profile is off")
+    return network, runtime
+
+
+def _extrinsics() -> Iterable[bytes]:
+    from pubsub_emulator.primitives.signatures import Scheme
+    from pubsub_emulator.primitives.types import AccountId
+    from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, SignedExtrinsic
+
+    calls = _relay()[1].calls
+    who, other = AccountId(ed25519.public_key(_SENDER)), AccountId(b"\x07" * 32)
+    for made in (
+        calls.encode("System", "remark", b"hello"),
+        calls.encode("System", "remark_with_event", b"hello"),
+        calls.encode("Balances", "transfer_allow_death", other, 10**12),
+        calls.encode("Balances", "transfer_keep_alive", other, 5),
+        calls.encode("Balances", "force_set_balance", other, 2**127),
+        calls.encode("Registrar", "register", 4000, b"head"),
+        calls.encode("Registrar", "deregister", 2000),
+        calls.encode("Broadcaster", "register_publisher", 2000),
+        calls.encode("Broadcaster", "force_deregister_publisher", 2000),
+        calls.encode("Sudo", "sudo", calls.encode("System", "set_storage", [(b"key", b"value")])),
+    ):
+        yield SignedExtrinsic(who, Scheme.ED25519, bytes(64), Extra(Era(), 0, 0, 0), made, 0).encode()
+
+
+def _read_extrinsic(data: bytes) -> str:
+    """The extrinsic as its maker would sign it, run in a block; and its call once more as root's."""
+    from pubsub_emulator.primitives.signatures import Scheme
+    from pubsub_emulator.primitives.types import AccountId
+    from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
+    from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, Implicit, SignedExtrinsic, decode, payload
+    from pubsub_emulator.runtime.framework import system
+    from pubsub_emulator.runtime.framework.origin import Root
+
+    network, runtime = _relay()
+    extrinsic = decode(data, runtime.calls)
+    if isinstance(extrinsic, BareExtrinsic):
+        return "nobody signed it"
+    if extrinsic.encode() != data:
+        raise DefensiveFailure("an extrinsic reads back as other bytes")
+    state, header = network.relay.state, network.relay.header
+    root = state.root()
+    asked = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
+    hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
+    birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
+    signing = runtime.signing
+    implicit = Implicit(signing.spec_version, signing.transaction_version, hashes[0], birth)
+    signature = ed25519.sign(_SENDER, payload(extrinsic.call.encoded, extrinsic.extra, implicit))
+    who = AccountId(ed25519.public_key(_SENDER))
+    again = SignedExtrinsic(who, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
+    outcome = NextBlock(runtime, state, header).apply(again.encode())
+    if state.root() != root:
+        raise DefensiveFailure("a block that was not built changed the state")
+    return f"{extrinsic.call.pallet}: {outcome.error is None}, {asked.error is None}"
+
+
+# What a node answers
+
+
+@cache
+def _metadata_bytes() -> bytes:
+    """Of a runtime of two pallets, in version 14."""
+    from pubsub_emulator.runtime.metadata.outer import type_names
+    from pubsub_emulator.runtime.metadata.versions import metadata
+
+    whole = _relay()[1].definition
+    two = replace(whole, pallets=tuple(each for each in whole.pallets if each.name in ("System", "Balances")), apis=())
+    return metadata(14, two, lambda: type_names(two))
+
+
+@cache
+def _event_records() -> bytes:
+    """The records of a transfer and a remark, as `System.Events` holds them."""
+    from pubsub_emulator.primitives.types import AccountId
+    from pubsub_emulator.runtime.accounts.chain import begin
+    from pubsub_emulator.runtime.framework import events
+    from pubsub_emulator.runtime.framework.origin import Signed
+
+    network, runtime = _relay()
+    storage = begin(network.relay.state, network.relay.header)
+    who, other = AccountId(ed25519.public_key(_SENDER)), AccountId(b"\x07" * 32)
+    for made in (
+        runtime.calls.encode("Balances", "transfer_allow_death", other, 10**12),
+        runtime.calls.encode("System", "remark_with_event", b"hello"),
+    ):
+        runtime.calls.dispatch(storage, Signed(who), made)
+    return events.encode_records(events.records(storage))
+
+
+def _read_metadata(data: bytes) -> str:
+    """The metadata, and a block's events by it."""
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.client.node import decode_events
+
+    parse_metadata.cache_clear()
+    return f"{len(decode_events(parse_metadata(data), _event_records()))} events"
+
+
+def _read_events(data: bytes) -> str:
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.client.node import decode_events
+
+    return f"{min(len(decode_events(parse_metadata(_metadata_bytes()), data)), 5)} events"
+
+
+# The event log
+
+
+def _filters() -> Iterable[bytes]:
+    yield b'{"any": true}'
+    yield b'{"all": [{"kind": "Balances.*"}, {"not": {"chain": 2000}}, {"one_of": [{"chain": null}]}]}'
+    for op, value in (("=", 5), (">=", -1), ("in", [1, "a", True, None]), ("prefix", "0x00"), ("!=", "b")):
+        yield json.dumps({"field": ["dispatch_info", 0, "weight"], "op": op, "value": value}).encode()
+
+
+def _read_filter(data: bytes) -> str:
+    from pubsub_emulator.eventplane.filters.codec import from_json, to_json
+    from pubsub_emulator.eventplane.filters.normal import normalize
+
+    read = from_json(parse_json(data, "filter"))
+    if from_json(to_json(read)) != read:
+        raise DefensiveFailure("a filter reads back as another")
+    normalize((read,))
+    return type(read).__name__
+
+
+_TAG: Final = bytes(8)
+
+
+def _cursors() -> Iterable[bytes]:
+    from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, encode_cursor
+
+    for cursor in (Cursor(1, 0), Cursor(2**32 - 1, 2**64 - 1)):
+        yield encode_cursor(cursor, _TAG).encode()
+
+
+def _read_cursor(data: bytes) -> str:
+    from pubsub_emulator.eventplane.subscriptions.cursor import decode_cursor, encode_cursor
+
+    text = data.decode("latin-1")
+    if encode_cursor(decode_cursor(text, _TAG), _TAG) != text:
+        raise DefensiveFailure("a cursor has two texts")
+    return "read"
+
+
+# The distributor, canisters
+
+
+def _publications() -> Iterable[bytes]:
+    event = {"name": "a.b", "data": {"x": 1}, "location": "https://example.org/1", "metadata": ["00" * 32]}
+    yield json.dumps({"network": "alpha", "event": event}).encode()
+    fields = {"eventType": "a.b", "dataLocation": "https://example.org/1?hl=0x" + "11" * 32, "timestamp": 7}
+    fields |= {"id": 1, "relevantMetadata": [], "entityId": "0x" + "22" * 32, "previousEntityHash": "0x" + "33" * 32}
+    yield json.dumps(fields).encode()
+    yield json.dumps({"network": "alpha", **fields}).encode()
+
+
+def _read_publication(data: bytes) -> str:
+    from pubsub_emulator.eventplane.distributor.event import (
+        BadEventError,
+        parse_notification,
+        parse_publication,
+        parse_row,
+    )
+
+    body, said = parse_json(data, "body"), []
+    readers: tuple[Callable[[object], object], ...] = (parse_publication, parse_notification, parse_row)
+    for read in readers:
+        try:
+            read(body)
+            said.append("read")
+        except BadEventError as error:
+            said.append(str(error)[:40])
+    return ", ".join(said)
+
+
+def _settings() -> Iterable[bytes]:
+    adapter = (
+        b'[adapters.alpha]\nurl = "http://127.0.0.1:1"\nprofile = "legacy"\nchain_id = "1"\nenvironments = ["a"]\n'
+    )
+    yield b'public_url = "http://127.0.0.1:8090"\nport = 8080\nsince = "now"\nretain = 5\n' + adapter
+    token = b'access.tokens = [{ name = "a", sha256 = "' + b"0" * 64 + b'", rights = ["read"] }]\n'
+    yield b'public_url = "http://127.0.0.1:8090"\nstore = "redis://127.0.0.1"\n' + token + adapter
+
+
+def _read_settings(data: bytes) -> str:
+    from pubsub_emulator.eventplane.distributor.service.config import parse_config
+
+    return f"{len(parse_config(data, 'file').adapters)} adapters"
+
+
+def _canister_scenarios() -> Iterable[bytes]:
+    folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
+    for each in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if each.name.endswith(".toml"):
+            yield each.read_bytes()
+
+
+def _read_canister_scenario(data: bytes) -> str:
+    from pubsub_emulator.eventplane.icrc72.scenario import parse
+
+    return f"{len(parse(data, 'file').subscriber)} subscribers"
+
+
+def _target(
+    name: str, about: str, seeds: Callable[[], Iterable[bytes]], read: Callable[[bytes], str], room: str
+) -> Target:
+    return Target(name, about, seeds, read, name not in _BYTES, (f"pubsub_emulator.{room}",))
+
+
+_BYTES: Final = ("extrinsic", "metadata", "events", "cursor", "distributor-config", "canister-scenario")
+
+SERVED: Final = (
+    _target("request", "a JSON-RPC message to a node", _requests, _read_request, "node"),
+    _target("extrinsic", "an extrinsic, signed again and run", _extrinsics, _read_extrinsic, "runtime"),
+    _target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, "client"),
+    _target("events", "the events that a node gives of a block", lambda: [_event_records()], _read_events, "client"),
+    _target("filter", "a filter of events", _filters, _read_filter, "eventplane.filters"),
+    _target("cursor", "a cursor of the event log", _cursors, _read_cursor, "eventplane.subscriptions"),
+    _target(
+        "publication",
+        "bodies that a distributor is sent",
+        _publications,
+        _read_publication,
+        "eventplane.distributor",
+    ),
+    _target(
+        "distributor-config", "a distributor's settings", _settings, _read_settings, "eventplane.distributor.service"
+    ),
+    _target(
+        "canister-scenario", "a scenario of subnets", _canister_scenarios, _read_canister_scenario, "eventplane.icrc72"
+    ),
+)
+"""What `docs/untrusted.md` names of the rooms that serve."""
