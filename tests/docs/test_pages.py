@@ -1,4 +1,4 @@
-"""Every block of every page runs as it stands there, or says why not; how many say so is counted."""
+"""Every block of every page runs as it stands there, or says why not; few say so."""
 
 import re
 from pathlib import Path
@@ -9,8 +9,8 @@ from support.pages import ROOT, PageError, Runner, blocks, check_marks, matches,
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
 RUN = [name for name, path in PAGES.items() if any(block.reason is None for block in blocks(path))]
 
-NOT_RUN = 30
-"""Blocks that are marked as not run, in all pages together."""
+MOST_NOT_RUN = 5
+"""Blocks of a page that may be marked as not run."""
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -22,18 +22,13 @@ def test_what_a_page_shows_is_so(name: str, tmp_path: Path) -> None:
         runner.close()
 
 
-def test_blocks_that_are_not_run_are_marked_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    marked = []
-    for path in PAGES.values():
-        for block in blocks(path):
-            check_marks(block)
-            if block.reason is not None:
-                marked.append(f"{block.place}: {block.reason}")
-    with capsys.disabled():
-        print(  # noqa: T201  # what the run is to show
-            f"\n{len(marked)} blocks of the documentation are not run"
-        )
-    assert len(marked) == NOT_RUN, "\n".join(marked)
+@pytest.mark.parametrize("name", PAGES)
+def test_blocks_that_are_not_run_say_why_and_are_few(name: str) -> None:
+    of_page = list(blocks(PAGES[name]))
+    for block in of_page:
+        check_marks(block)
+    marked = [f"{block.place}: {block.reason}" for block in of_page if block.reason is not None]
+    assert len(marked) <= MOST_NOT_RUN, "\n".join(marked)
 
 
 @pytest.mark.parametrize("name", PAGES)
