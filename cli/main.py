@@ -7,6 +7,7 @@ when it runs.
 import signal
 import sys
 import traceback
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -19,6 +20,7 @@ from pubsub_emulator.primitives.version import VERSION
 
 COMMANDS: Final = (
     "demo",
+    "new",
     "run",
     "step",
     "explore",
@@ -47,14 +49,21 @@ COMMANDS: Final = (
 )
 """In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
 
+SCENARIOS: Final = ("attack", "demo", "fixtures", "full-blocks", "node", "oracle")
+"""The scenarios that come with the project, as help names them."""
+
 _EXAMPLES: Final = """\b
 Examples:
   pubsub demo
+  pubsub new my-network.toml
   pubsub run my-network.toml --out out/my-network
   pubsub audit out/my-network/history --out out/my-audit --report
   pubsub import-relay-proofs proofs/*.json --out out/imported
   pubsub fuzz --cases 20000 --seed 7
   pubsub experiment --sweep keys=16,256,4096 --out out/keys
+
+Where a command wants a SCENARIO, it takes a TOML file or one of these names: {names}.
+`pubsub new --list` says what they are.
 """
 
 
@@ -72,6 +81,16 @@ class Commands(click.Group):
         command: click.Command = import_module(f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a name that no command has is told with those near to it."""
+        name = args[0]
+        near = get_close_matches(name, COMMANDS, n=3)
+        if name not in COMMANDS and near and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands with the first sentence of each, whole."""
         with formatter.section("Commands"):
@@ -87,7 +106,7 @@ def _first_sentence(text: str) -> str:
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=f"{_EXAMPLES}\n{explained()}",
+    epilog=f"{_EXAMPLES.format(names=', '.join(SCENARIOS))}\n{explained()}",
 )
 @click.version_option(VERSION, "-V", "--version", prog_name="pubsub")
 def pubsub() -> None:

@@ -32,7 +32,8 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".part", dir=target.parent))
     try:
         staging.chmod(0o755)
-        yield staging
+        with _named(staging, target):
+            yield staging
         if target.exists():
             old = staging.with_suffix(".old")
             target.rename(old)
@@ -42,6 +43,22 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
             staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _named(staging: Path, target: Path) -> Iterator[None]:
+    """Errors name the folder that the user asked for, not the one in which it is being made."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            error.filename = str(error.filename).replace(str(staging), str(target))
+        raise
+    except PubsubError as error:
+        error.args = tuple(
+            part.replace(str(staging), str(target)) if isinstance(part, str) else part for part in error.args
+        )
+        raise
 
 
 def write_whole(path: Path, text: str) -> None:

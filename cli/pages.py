@@ -57,7 +57,9 @@ def words(value: object, most: int | None = PREVIEW) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(words(each, most) for each in value) + "]"
     if is_dataclass(value) and not isinstance(value, type):
-        inside = ", ".join(f"{each.name} {words(getattr(value, each.name), most)}" for each in fields(value))
+        inside = ", ".join(
+            f"{each.name.rstrip('_')} {words(getattr(value, each.name), most)}" for each in fields(value)
+        )
         name = f"{value.PALLET}.{type(value).__name__}" if isinstance(value, Event) else ""
         return f"{name}({inside})" if name else f"({inside})"
     return str(value)

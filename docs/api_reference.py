@@ -1,19 +1,24 @@
-"""The API reference: a page for each package, written from its modules before Sphinx reads them, and plain docstrings.
+"""The API reference: a page per package and per module, written before Sphinx reads them, and plain docstrings.
 
 Docstrings of this project are plain text: paragraphs, `names`, lists, and columns or indented blocks, which are
 drawings and tables and keep their shape. Sphinx expects reStructuredText, so `plain` says the same in that language.
 """
 
+import inspect
 import re
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 _COLUMNS = re.compile(r"\S {2,}\S")
 _LIST = re.compile(r"(- |\d+\. )")
 _CODE = re.compile(r"(`[^`]+`)")
+_LONGEST_VALUE = 60
 _SPECIAL = re.compile(r"([*|\\]|(?<=\w)_(?!\w))")
 
 
@@ -44,19 +49,55 @@ def _prose(paragraph: list[str]) -> list[str]:
     return found
 
 
-def page(root: Path, package: Path) -> str:
-    """The page of a package: what it is, then each of its modules."""
+def package_page(root: Path, package: Path) -> str:
+    """The page of a package: what it is, then a link to each of its modules and packages."""
     name = ".".join(("pubsub_emulator", *package.relative_to(root).parts))
     inner = sorted(each.parent.name for each in package.glob("*/__init__.py"))
     parts = [_title(name, "="), f".. automodule:: {name}\n   :members:\n   :ignore-module-all:\n"]
-    for module in sorted(package.glob("*.py")):
-        if module.stem not in ("__init__", "__main__"):
-            parts.append(_title(module.stem, "-"))
-            parts.append(f".. automodule:: {name}.{module.stem}\n   :members:\n")
-    if inner:
-        entries = "\n".join(f"   {name}.{each}" for each in inner)
-        parts.append(f".. toctree::\n   :caption: Packages in it\n\n{entries}\n")
+    modules = sorted(each.stem for each in package.glob("*.py") if each.stem not in {"__init__", "__main__"})
+    modules = [each for each in modules if not each.startswith("_") and not each.endswith("_pb2")]
+    for title, names in (("Packages in it", inner), ("Modules", modules)):
+        if names:
+            entries = "\n".join(f"   {each} <{name}.{each}>" for each in names)
+            parts.append(f".. toctree::\n   :caption: {title}\n   :maxdepth: 1\n\n{entries}\n")
     return "\n".join(parts)
+
+
+def module_page(name: str) -> str:
+    """The page of one module."""
+    return f"{_title(name, '=')}\n.. automodule:: {name}\n   :members:\n"
+
+
+def leave_long_values_out(_app: Sphinx, _domain: str, _kind: str, content: nodes.Element) -> None:
+    """A constant of more than a line is shown without its value, which is in the source."""
+    for signature in (content.parent or content).findall(addnodes.desc_signature):
+        for note in list(signature.findall(addnodes.desc_annotation)):
+            if note.astext().strip().startswith("=") and len(note.astext()) > _LONGEST_VALUE:
+                note.parent.remove(note)
+
+
+def face_page(root: Path) -> str:
+    """The names that `pubsub_emulator` itself has, each with what it is and a link to its module."""
+    package = import_module("pubsub_emulator")
+    rows = []
+    for name in sorted(package.__all__):
+        found = getattr(package, name)
+        told = inspect.getdoc(found) if callable(found) else ""
+        first = " ".join((told or "").partition("\n\n")[0].split())
+        module = getattr(found, "__module__", "")
+        place = f":doc:`{module.removeprefix('pubsub_emulator.')} <{module}>`" if _has_page(root, module) else ""
+        said = first if callable(found) and not first.startswith(f"{name}(") else ""
+        rows.append(f"   * - ``{name}``\n     - {' '.join(_prose([said])) if said else ''}\n     - {place}")
+    table = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what it is\n     - module\n"
+    return "\n".join((_title("pubsub_emulator", "="), *_prose([_FACE]), "", table + "\n".join(rows), ""))
+
+
+_FACE = "The names that users need: `from pubsub_emulator import Network`. Everything else is imported from its module."
+
+
+def _has_page(root: Path, module: str) -> bool:
+    parts = module.split(".")[1:]
+    return bool(parts) and root.joinpath(*parts).with_suffix(".py").is_file()
 
 
 def _title(text: str, line: str) -> str:
@@ -67,11 +108,14 @@ def write_pages(app: Sphinx) -> None:
     """Every package's page into `api/`; pages of packages that are gone go, too."""
     root, folder = Path(app.confdir).parent, Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
-    pages = {
-        ".".join(("pubsub_emulator", *init.parent.relative_to(root).parts)): page(root, init.parent)
-        for room in app.config.api_rooms
-        for init in sorted((root / room).rglob("__init__.py"))
-    }
+    pages = {"pubsub_emulator": face_page(root)}
+    for room in app.config.api_rooms:
+        for init in sorted((root / room).rglob("__init__.py")):
+            package = ".".join(("pubsub_emulator", *init.parent.relative_to(root).parts))
+            pages[package] = package_page(root, init.parent)
+            for module in sorted(init.parent.glob("*.py")):
+                if not module.stem.startswith("_") and not module.stem.endswith("_pb2"):
+                    pages[f"{package}.{module.stem}"] = module_page(f"{package}.{module.stem}")
     for old in folder.glob("*.rst"):
         if old.stem not in pages:
             old.unlink()
@@ -91,4 +135,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("api_rooms", (), "env", (tuple, list))
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", say_it_plainly)
+    app.connect("object-description-transform", leave_long_values_out)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

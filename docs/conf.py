@@ -15,12 +15,15 @@ author = "the pubsub-emulator authors"
 version = release = VERSION
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "api_reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "api_reference"]
 
 # Markdown: links to headings work, and a link that leads nowhere is a warning, so an error.
 myst_heading_anchors = 4
 
-# The API: one page for each package, out of docstrings, in the order of the source.
+# A button that copies a block; prompts and outputs are blocks of their own, so a block is copied whole.
+copybutton_selector = "div:not(.no-copybutton) > div.highlight > pre"
+
+# The API: one page for each package and module, out of docstrings, in the order of the source.
 api_rooms = (
     "primitives",
     "trie",

@@ -1,7 +1,7 @@
 """What things are called in front of people: chains, keys, storage, verdicts, lifetimes, events."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -107,7 +107,10 @@ def _channel(key: bytes) -> str:
 
 def event_words(event: Event, names: Names) -> str:
     """An event in one line: `Subscriber.DataProcessed publisher 1000, key 1000/3, value_size 12`."""
-    parts = [f"{each.name} {_argument(each.name, getattr(event, each.name), names)}" for each in fields(event)]  # type: ignore[arg-type]  # every event is made a dataclass by its decorator
+    parts = [
+        f"{each.name.rstrip('_')} {_argument(each.name, getattr(event, each.name), names)}"
+        for each in fields(event)  # type: ignore[arg-type]  # every event is made a dataclass by its decorator
+    ]
     return f"{event.PALLET}.{type(event).__name__} {', '.join(parts)}".rstrip()
 
 
@@ -134,6 +137,12 @@ def _argument(name: str, value: object, names: Names) -> str:
         return f"{value.ref_time:,} ps and {value.proof_size:,} B"
     if isinstance(value, int) and name in {"para", "publisher", "sender", "recipient"}:
         return names.chain(ParaId(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = (
+            f"{each.name.rstrip('_')} {_argument(each.name, getattr(value, each.name), names)}"
+            for each in fields(value)
+        )
+        return f"({', '.join(parts)})"
     text = str(value)
     return text if len(text) <= 120 else f"{text[:119]}…"
 

@@ -71,6 +71,12 @@ class UnknownStrategy(PubsubError):
     """No strategy has this name."""
 
 
+def no_strategy(name: str) -> str:
+    """The error about a strategy that there is not."""
+    near = " or ".join(get_close_matches(name, STRATEGIES, n=3))
+    return f"no strategy is called {name!r}; " + (f"did you mean {near}?" if near else "`pubsub fuzz --list` shows all")
+
+
 @dataclass(slots=True)
 class CampaignResult:
     """What a campaign found.
@@ -292,8 +298,7 @@ class _Campaign:
         """Raises `UnknownStrategy`."""
         for name in strategies or ():
             if name not in STRATEGIES:
-                near = " or ".join(get_close_matches(name, STRATEGIES, n=3, cutoff=0.5)) or ", ".join(STRATEGIES)
-                raise UnknownStrategy(f"no strategy is called {name!r}; did you mean {near}?")
+                raise UnknownStrategy(no_strategy(name))
         self.wanted = wanted
         self.until = until
         self.stop = stop

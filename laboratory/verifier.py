@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy
+from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy, no_strategy
 from pubsub_emulator.laboratory.cases import Bench
 from pubsub_emulator.laboratory.worlds import PARA, World
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -217,7 +217,7 @@ class _Run:
     def __init__(self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None) -> None:
         unknown = [name for name in strategies or () if name not in STRATEGIES]
         if unknown:
-            raise UnknownStrategy(f"no strategy is called {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
+            raise UnknownStrategy(no_strategy(unknown[0]))
         self.judge = judge
         self.wanted = wanted
         self.seed = seed.encode()

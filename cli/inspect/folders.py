@@ -2,8 +2,9 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any, Final
 
-from pubsub_emulator.cli.inspect.block import judged_block
+from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
 from pubsub_emulator.cli.inspect.view import InspectError, View, counted, view
 from pubsub_emulator.cli.pages import Grid, Line, Shown
 from pubsub_emulator.laboratory.fixture_set import read_vectors
@@ -11,7 +12,10 @@ from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
-from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.history.reader import Fault, History, check_file
+
+MOST_NAMED: Final = 12
+"""Blocks that an error names."""
 
 
 def history_folder(path: Path) -> Path | None:
@@ -34,6 +38,10 @@ def history(path: Path) -> View:
     for row in found.rows(found.files(schema.BLOCKS), faults):
         chains.setdefault((row["network"], row["chain"]), Counter())[row["status"]] += 1
         verdicts.update([row["verdict"]] if row["verdict"] else [])
+    for commit in found.commits:
+        for entry in commit.files:
+            if entry.table != schema.BLOCKS.name:
+                faults += check_file(found, entry)
     figures = {
         "networks": sorted({commit.network for commit in found.commits}),
         "segments": len(found.commits),
@@ -47,7 +55,7 @@ def history(path: Path) -> View:
         "by_chain": [{"network": n, "chain": c, **counts} for (n, c), counts in sorted(chains.items())],
         "verdicts": dict(sorted(verdicts.items())),
         "tables": {name: {"rows": rows[name], "bytes": sizes[name]} for name in sorted(rows)},
-        "faults": [{"path": fault.path, "error": fault.error} for fault in faults],
+        "faults": [{"path": _place_of(fault), "error": fault.error} for fault in faults],
     }
     return view("history", path, figures, _history_pages(chains, verdicts, rows, sizes, faults))
 
@@ -69,9 +77,14 @@ def _history_pages(
     tables = tuple((name, rows[name], sizes[name]) for name in sorted(rows))
     pages.append(Grid("tables", ("table", "rows", "bytes"), tables))
     if faults:
-        pages.append(Grid("not readable", ("file", "why"), tuple((each.path, each.error) for each in faults)))
+        pages.append(Grid("not readable", ("file", "why"), tuple((_place_of(each), each.error) for each in faults)))
     pages.append(Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries"))
     return pages
+
+
+def _place_of(fault: Fault) -> str:
+    """The file of a fault, and the row group in it."""
+    return fault.path if fault.row_group is None else f"{fault.path}, row group {fault.row_group}"
 
 
 def history_block(path: Path, block: str) -> View:
@@ -85,7 +98,7 @@ def history_block(path: Path, block: str) -> View:
     if len(chains) > 1:
         which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
         raise InspectError(f"{path}: --block {block}: several networks have that chain: {which}")
-    last = 0
+    seen: list[int] = []
     found = []
     for judged in record.blocks(*chains[0]):
         at = judged.candidate.header.number
@@ -93,12 +106,50 @@ def history_block(path: Path, block: str) -> View:
             found.append(judged)
         elif found and at > number:
             break
-        last = max(last, at)
+        seen.append(at)
+    imported = _imported(record, *chains[0]) if not found else {}
+    if number in imported:
+        return imported_proof(path, *chains[0], imported[number], record)
     if not found:
-        raise InspectError(f"{path}: --block {block}: the chain's blocks go from 1 to {last}")
+        known = sorted({*seen, *imported})
+        raise InspectError(f"{path}: --block {block}: that chain has {_numbers(known)}")
     views = [judged_block(each, path) for each in found]
     pages = tuple(page for each in views for page in each.pages)
     return View({"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages)
+
+
+def _numbers(there: list[int]) -> str:
+    """Which blocks there are, in words."""
+    if not there:
+        return "no blocks"
+    if there[-1] - there[0] + 1 == len(there):
+        return f"blocks {there[0]} to {there[-1]}" if len(there) > 1 else f"block {there[0]}"
+    few = ", ".join(map(str, there[:MOST_NAMED]))
+    return f"blocks {few}" + (f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else "")
+
+
+def _imported(record: HistoryRecord, network: str, chain: int) -> dict[int, dict[str, Any]]:
+    """The imported relay proofs of a chain, by the number of their block."""
+    rows = record.rows(tuple(record.history.files(schema.BLOCKS, network, chain)))
+    return {row["number"]: row for row in rows if row["status"] == "imported" and row["number"] is not None}
+
+
+def imported_proof(path: Path, network: str, chain: int, row: dict[str, Any], record: HistoryRecord) -> View:
+    """A relay proof that was imported: it has no block and no state, so nothing of it can be executed."""
+    held = record.rows(tuple(record.history.files(schema.NODES, network, None, row["segment"])))
+    data = {each["number"]: each["data"] for each in held}
+    nodes = [node_figures(data[at]) for at in row["proof"] if at in data]
+    figures = {
+        "network": network,
+        "chain": chain,
+        "number": row["number"],
+        "relay_parent": row["relay_parent"],
+        "relay_root": row["relay_parent_root"],
+        "proof_nodes": len(row["proof"]),
+        "proof_bytes": sum(node["cost"] for node in nodes),
+        "nodes": nodes,
+    }
+    return view("imported relay proof", path, figures, (node_page(nodes),))
 
 
 def _place(text: str) -> tuple[str | None, int, int]:

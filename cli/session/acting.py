@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Final
 
 from pubsub_emulator.cli.pages import Line, Shown, words
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.session import Session, number, value
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network.parachain import Parachain
@@ -90,8 +89,8 @@ def _strategies(text: str) -> tuple[str, ...]:
     names = tuple(text.split(","))
     for name in names:
         if name not in STRATEGIES:
-            near = ", ".join(get_close_matches(name, STRATEGIES, n=3, cutoff=0))
-            raise CommandError(f"no strategy is called {name!r}; near to it are {near}; `strategies` lists all")
+            hint = near_to(name, STRATEGIES, "`strategies` lists all")
+            raise CommandError(f"no strategy is called {name!r}; {hint}")
     return names
 
 

@@ -3,8 +3,9 @@
 Help, completion and documentation are made from these values; nothing is said twice.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,12 @@ class Kind(Enum):
     FILE = "a file"
     COMMAND = "a command"
     WORD = "one of the words given"
+
+
+def near_to(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The end of an error about a name that is not known: those near to it, or `otherwise`."""
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,8 @@ class Command:
             del left[: len(taken)]
             for word in taken if parameter.words else ():
                 if word not in parameter.words:
-                    raise CommandError(f"{word!r} is none of {', '.join(parameter.words)}: {self.usage()}")
+                    hint = near_to(word, parameter.words, self.usage())
+                    raise CommandError(f"{word!r} is none of {', '.join(parameter.words)}; {hint}")
             found[parameter.name] = taken
         if left:
             raise CommandError(f"{left[0]!r} is one word too many: {self.usage()}")

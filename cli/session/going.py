@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pubsub_emulator.cli.pages import Doing, Line, Shown, words
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.session import Session, number
 from pubsub_emulator.emulator.network import Step
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
@@ -102,7 +102,8 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Step
     if what == "verdict":
         known = [verdict.value for verdict in Verdict]
         if which is not None and which not in known:
-            raise CommandError(f"no verdict is called {which!r}; there are {', '.join(known)}")
+            every = f"there are {', '.join(known)}"
+            raise CommandError(f"no verdict is called {which!r}; {near_to(which, known, every)}")
         return lambda step: any(
             record.refusal is not None and which in (None, record.refusal.verdict.value) for record in step.refused
         )

@@ -6,7 +6,7 @@ from typing import Final
 
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.differences import FEW, differences, pages
 from pubsub_emulator.cli.session.session import Moment, Session
 from pubsub_emulator.emulator.state_diff import diff_states
@@ -33,7 +33,8 @@ def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
 def _restore(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name not in session.snapshots:
-        raise CommandError(f"no snapshot is called {name!r}; there are {', '.join(session.snapshots) or 'none'}")
+        every = f"there are {', '.join(session.snapshots) or 'none'}"
+        raise CommandError(f"no snapshot is called {name!r}; {near_to(name, session.snapshots, every)}")
     session.adopt(session.snapshots[name])
     yield Line(f"back at {name}: branch {session.branch} now stands at relay block {session.network.number}")
 
@@ -51,9 +52,8 @@ def _switch(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name != session.branch:
         if name not in session.branches:
-            raise CommandError(
-                f"no branch is called {name!r}; there are {', '.join([*session.branches, session.branch])}"
-            )
+            known = [*session.branches, session.branch]
+            raise CommandError(f"no branch is called {name!r}; {near_to(name, known, 'there are ' + ', '.join(known))}")
         there = session.branches.pop(name)
         session.branches[session.branch] = session.moment()
         session.branch = name

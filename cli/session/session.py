@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.cli.pages import Shown
-from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.cli.session.command import CommandError, near_to
 from pubsub_emulator.emulator.network import Network, Snapshot, Step
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_key
@@ -142,8 +142,9 @@ class Session:
             return self.moment()
         found = self.snapshots.get(name) or self.branches.get(name)
         if found is None:
-            known = ", ".join([*self.snapshots, *self.branches, self.branch])
-            raise CommandError(f"there is no snapshot or branch {name!r}; there are {known}")
+            known = [*self.snapshots, *self.branches, self.branch]
+            hint = near_to(name, known, f"there are {', '.join(known)}")
+            raise CommandError(f"there is no snapshot or branch {name!r}; {hint}")
         return found
 
     # What arguments mean

@@ -1,6 +1,7 @@
 """Commands that look into states: storage items and raw keys, child tries, what a subscriber remembers."""
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
@@ -50,8 +51,12 @@ def _find_item(known: Mapping[str, Item], name: str) -> Item:
     wanted = name.lower().replace("::", ".")
     found = [folded[key] for key in folded if key == wanted or key.rpartition(".")[2] == wanted]
     if len(found) != 1:
-        which = ", ".join(found or known)
-        raise CommandError(f"{'several items are' if found else 'no item is'} called {name!r}; there are {which}")
+        if found:
+            raise CommandError(f"several items are called {name!r}: {', '.join(found)}")
+        short = {key.rpartition(".")[2].lower(): key for key in known}
+        near = [short.get(each, folded.get(each, each)) for each in get_close_matches(wanted, [*folded, *short], n=3)]
+        hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`storage CHAIN` lists all"
+        raise CommandError(f"no item is called {name!r}; {hint}")
     return known[found[0]]
 
 

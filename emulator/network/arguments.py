@@ -1,11 +1,14 @@
 """What a user may ask a network for: nonsense is refused at once and by name, before anything is queued."""
 
 from collections.abc import Iterable
-from typing import NoReturn
+from enum import Enum
+from typing import Any, NoReturn, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
 from pubsub_emulator.primitives.types import U32_MAX, PubsubKey
+
+E = TypeVar("E", bound=Enum)
 
 
 class BadRequest(PubsubError):
@@ -15,6 +18,22 @@ class BadRequest(PubsubError):
 def refuse(reason: str) -> NoReturn:
     """Raises `BadRequest`."""
     raise BadRequest(reason)
+
+
+def member(kind: type[E], value: object, argument: str) -> E:
+    """The member of an enumeration that has this value. Raises `BadRequest`."""
+    for each in kind:
+        if value == each.value:
+            return each
+    refuse(f"{argument} is one of {', '.join(str(each.value) for each in kind)}, not {value!r}")
+
+
+def given(**arguments: object) -> dict[str, Any]:
+    """The arguments that are not `None`. Raises `BadRequest` for one that is no number from 1 on."""
+    for name, value in arguments.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            refuse(f"{name} is a whole number from 1 on, not {value!r}")
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def ensure_key(key: object) -> None:

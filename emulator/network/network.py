@@ -25,6 +25,9 @@ from pubsub_emulator.emulator.network.arguments import (
     ensure_message,
     ensure_ttl,
     ensure_value,
+    given,
+    member,
+    refuse,
 )
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
@@ -39,7 +42,7 @@ from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain, Re
 from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.emulator.network.round import Round, subscriptions
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
-from pubsub_emulator.emulator.scenario.seeded import secret
+from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ALICE
@@ -48,8 +51,10 @@ from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
+from pubsub_emulator.runtime.pallet_pubsub.config import Config as PubsubConfig
+from pubsub_emulator.runtime.pallet_pubsub.config import TtlPolicy
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
@@ -162,17 +167,46 @@ class Network:
         publishers: Iterable[int],
         subscribers: Mapping[int, Mapping[int, Iterable[PubsubKey]]],
         seed: str = "network",
+        *,
+        collators: Mapping[int, Iterable[Iterable[str]]] | None = None,
+        cache: str = "slots",
+        max_pov_size: int | None = None,
+        reserve_minimum: bool = False,
+        ttl_policy: str = "scan",
+        max_value_length: int | None = None,
+        max_stored_keys: int | None = None,
     ) -> "Network":
-        """A small network with every default: who publishes, and who subscribes to which keys of whom."""
+        """A small network: who publishes, and who subscribes to which keys of whom.
+
+        `collators` are the strategies that each author of a parachain cheats by at every turn, none for an honest one:
+        `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay chain, with
+        the same defaults; sizes are bytes. Raises `BadRequest` for what no network can have.
+        """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
             for para, wanted in subscribers.items()
         }
-        relay = RelayConfig()
+        relay = RelayConfig(
+            pubsub=PubsubConfig(
+                ttl_policy=member(TtlPolicy, ttl_policy, "ttl_policy"),
+                **given(max_value_length=max_value_length, max_stored_keys=max_stored_keys),
+            )
+        )
+        limits = given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
+        size = given(max_pov_size=max_pov_size)
+        policy = member(CachePolicy, cache, "cache")
+        authors = {
+            ParaId(para): tuple((tuple(names), MILLION) for names in each) for para, each in (collators or {}).items()
+        }
+        for para in authors.keys() - subscribed.keys():
+            refuse(f"collators: {para} is no subscriber of this network")
         publishing = tuple(ParaId(para) for para in publishers)
-        chains = [ParachainConfig(RuntimeSpec(para, items)) for para, items in subscribed.items()]
+        chains = []
+        for para, items in subscribed.items():
+            spec = RuntimeSpec(para, items, cache=policy, reserve_minimum=reserve_minimum, **size, **limits)
+            chains.append(ParachainConfig(spec, authors[para]) if para in authors else ParachainConfig(spec))
         chains += [
-            ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True))
+            ParachainConfig(RuntimeSpec(para, {}, **limits), (((), 0),), Pace(on_demand=True))
             for para in publishing
             if para not in subscribed
         ]

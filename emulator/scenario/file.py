@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -112,10 +113,16 @@ def bundled_scenarios() -> tuple[str, ...]:
 
 def load_bundled(name: str) -> Scenario:
     """A scenario that comes with the project. Raises `ScenarioError`."""
+    return parse_scenario(bundled_text(name), f"{name}.toml")
+
+
+def bundled_text(name: str) -> str:
+    """The file of a scenario that comes with the project. Raises `ScenarioError`."""
     if name not in bundled_scenarios():
-        known = ", ".join(bundled_scenarios())
-        raise ScenarioError(name, (Problem(None, "", f"no such scenario; there are {known}"),))
-    return parse_scenario(_bundle().joinpath(f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml")
+        near = " or ".join(get_close_matches(name, bundled_scenarios(), n=3))
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(bundled_scenarios())}"
+        raise ScenarioError(name, (Problem(None, "", f"no such scenario; {hint}"),))
+    return _bundle().joinpath(f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _bundle() -> Traversable:

@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -48,7 +49,12 @@ def _network_name(name: str) -> str:
     return name
 
 
-Share = Annotated[int, BeforeValidator(_millionths), PlainSerializer(_share, when_used="json")]
+Share = Annotated[
+    int,
+    BeforeValidator(_millionths),
+    PlainSerializer(_share, when_used="json"),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
 Count = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=U32_MAX)]
 Block = Annotated[RelayBlockNumber, Field(strict=True, ge=1, le=U32_MAX)]

@@ -121,7 +121,12 @@ def _start(chain: ChainSegments, trusted: frozenset[str], notes: list[Row]) -> l
     first = chain.receipts[0]
     if first["genesis"] or first["start"] in trusted:
         return []
-    detail = f"segment {first['segment']} starts at {first['start']}, which is neither genesis nor named as trusted"
+    start = first["start"]
+    detail = (
+        f"where segment {first['segment']} starts cannot be read"
+        if start is None
+        else f"segment {first['segment']} starts at {start}, which is neither genesis nor named as trusted"
+    )
     evidence = figures_evidence({"start": first["start"]})
     notes.append(
         _note(chain, findings.UNTRUSTED_START, str(first["start"]).encode(), evidence, detail, first["segment"])

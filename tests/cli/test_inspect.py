@@ -1,6 +1,7 @@
 """What `pubsub inspect` says of everything that this program reads and writes."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliv
         ("3000:x", "--block is CHAIN:NUMBER"),
         ("9:1", "no such chain; there are tiny/1000, tiny/3000"),
         ("other/3000:1", "no such chain"),
-        ("3000:900", "the chain's blocks go from 1 to"),
+        ("3000:900", "that chain has blocks 1 to"),
     ],
 )
 def test_a_block_that_is_not_there_is_refused_with_what_is(folder: Path, block: str, complaint: str) -> None:
@@ -125,6 +126,28 @@ def test_a_history_that_cannot_be_read_whole_is_told_and_ends_with_three(folder:
     result = _run("inspect", tmp_path, "--json")
     assert result.exit_code == 3
     assert "bytes" in json.loads(result.stdout)["faults"][0]["error"]
+
+
+@pytest.mark.parametrize("table", ["nodes", "deliveries", "checkpoints", "relay_headers"])
+def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, table: str) -> None:
+    shutil.copytree(folder / "out/history", tmp_path / "history")
+    victim = next(path for path in sorted((tmp_path / "history").rglob("*.parquet")) if table in path.parts)
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+    result = _run("inspect", tmp_path, "--json")
+    assert result.exit_code == 3
+    [fault] = json.loads(result.stdout)["faults"]
+    assert fault["path"].startswith(victim.relative_to(tmp_path / "history").as_posix())
+
+
+def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_have(tmp_path: Path) -> None:
+    proof = ROOT / "spark_audit/mainnet/moonbeam-devnode-115.json"
+    assert _run("import-relay-proofs", proof, "--out", tmp_path / "imported").exit_code == 0
+    shown = _inspect(tmp_path / "imported", "--block", "0:115")
+    assert (shown["kind"], shown["number"], shown["proof_nodes"]) == ("imported relay proof", 115, 3)
+    wrong = _run("inspect", tmp_path / "imported", "--block", "0:1")
+    assert "that chain has block 115" in str(wrong.exception)
 
 
 def test_an_audit_is_counted(folder: Path) -> None:

@@ -1,0 +1,32 @@
+"""The JSON Schema of scenarios, for editors: names, types, bounds, defaults and meanings of all fields."""
+
+from typing import Any, Final
+
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.seeded import MILLION
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The schema, made from the models. What it accepts can still be refused for what fields say together."""
+    made = Scenario.model_json_schema(mode="validation")
+    schema = {"$schema": DIALECT, **made, "title": "Scenario of pubsub-emulator"}
+    _as_written(schema)
+    return schema
+
+
+def _as_written(value: Any) -> None:
+    """Defaults as they are written in files: shares from 0 to 1, and no default where a table of defaults is meant."""
+    if isinstance(value, list):
+        for each in value:
+            _as_written(each)
+    if not isinstance(value, dict):
+        return
+    default = value.get("default")
+    if isinstance(default, dict | list) and default:
+        del value["default"]
+    elif value.get("type") == "number" and isinstance(default, int):
+        value["default"] = default / MILLION
+    for each in value.values():
+        _as_written(each)

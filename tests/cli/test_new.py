@@ -1,0 +1,93 @@
+"""`pubsub new`: scenarios to begin with, and the schema for editors."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
+
+from pubsub_emulator.cli.main import SCENARIOS, pubsub
+from pubsub_emulator.cli.new import TEMPLATE
+from pubsub_emulator.cli.output import OutputError
+from pubsub_emulator.emulator.scenario.file import ScenarioError, bundled_scenarios, bundled_text, load_scenario
+from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
+from pubsub_emulator.emulator.scenario.model import Scenario
+
+
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(pubsub, [str(each) for each in arguments])
+
+
+def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "my first.toml"
+    done = _run("new", path)
+    assert done.exit_code == 0, done.output
+    found = load_scenario(path)
+    assert (found.name, found.subscribers[0].collators[1].strategies) == ("my-first", ("omit-node",))
+    assert f"pubsub step {path}" in done.stdout
+    again = _run("new", path, "--like", "oracle")
+    assert isinstance(again.exception, OutputError)
+    assert "already there" in str(again.exception)
+    assert load_scenario(path) == found
+
+
+def test_every_line_of_the_template_that_is_commented_out_is_a_field_with_its_default_or_a_valid_value() -> None:
+    lines = TEMPLATE.read_text().splitlines()
+    shown = [
+        line.removeprefix("# ") if line.startswith(("# ", "#[")) and ("=" in line or "[[" in line) else line
+        for line in lines
+    ]
+    text = "\n".join(line for line in shown if not line.startswith("# "))
+    document = tomllib.loads(text)
+    found = Scenario.model_validate(document)
+    assert found.subscribers[0].orders[0].call == "redeliver"
+    assert found.relay.session_length == Scenario.model_fields["relay"].default.session_length
+    assert found.subscribers[0].max_pov_size == type(found.subscribers[0]).model_fields["max_pov_size"].default
+
+
+def test_a_scenario_that_comes_with_the_project_is_copied_with_its_comments(tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    assert _run("new", path, "--like", "oracle").exit_code == 0
+    assert path.read_text() == bundled_text("oracle")
+    wrong = _run("new", tmp_path / "b.toml", "--like", "orcale")
+    assert isinstance(wrong.exception, ScenarioError)
+    assert "did you mean oracle?" in str(wrong.exception)
+
+
+def test_the_help_names_every_scenario_that_comes_with_the_project() -> None:
+    assert bundled_scenarios() == SCENARIOS
+    shown = _run("new", "--list").stdout
+    assert all(name in shown for name in SCENARIOS)
+
+
+def test_the_schema_is_written_beside_and_takes_every_scenario_that_comes_with_the_project(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    assert _run("new", path, "--schema").exit_code == 0
+    assert path.read_text().startswith("#:schema ./scenario.schema.json\n")
+    schema = json.loads((tmp_path / "scenario.schema.json").read_text())
+    assert schema == json.loads(_run("new", "--schema").stdout) == scenario_schema()
+    Draft202012Validator.check_schema(schema)
+    validator = Draft202012Validator(schema)
+    for name in bundled_scenarios():
+        validator.validate(tomllib.loads(bundled_text(name)))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("relay_blocks", 0), ("nonsense", 1), ("publishers", [{"paras": [1000], "update_rate": 1.5}])]
+)
+def test_the_schema_refuses_what_the_reader_refuses(field: str, value: object) -> None:
+    document = {"name": "a", "seed": "a", "relay_blocks": 3, field: value}
+    assert not Draft202012Validator(scenario_schema()).is_valid(document)
+    assert Draft202012Validator(scenario_schema()).is_valid({"name": "a", "seed": "a", "relay_blocks": 3})
+
+
+def test_defaults_in_the_schema_are_as_they_are_written_in_files() -> None:
+    definitions = scenario_schema()["$defs"]
+    assert definitions["CollatorSettings"]["properties"]["rate"]["default"] == 1.0
+    for definition in definitions.values():
+        validator = {name: each for name, each in definition.get("properties", {}).items() if "default" in each}
+        for name, each in validator.items():
+            rules = {**each, "$defs": definitions}
+            assert each["default"] is None or Draft202012Validator(rules).is_valid(each["default"]), name
