@@ -39,6 +39,8 @@ class Logged:
     hash: bytes
     round: int
     index: int
+    size: int
+    """Bytes of Candid."""
 
 
 @stable
@@ -244,7 +246,7 @@ class Publisher:
         if state.log and state.log[-1].round == at:
             index = state.log[-1].index + 1
         mine.senders.setdefault(partition, Sender(self._entry(mine, partition))).events.append(len(state.log))
-        state.log.append(Logged(event, hashed, at, index))
+        state.log.append(Logged(event, hashed, at, index, type_codec("broadcaster", "Event").size(event)))
 
     @staticmethod
     def _entry(mine: Mine, partition: int) -> Principal | None:
@@ -383,7 +385,7 @@ class Publisher:
             if row >= self.appended():
                 break
             event = self.state.log[row].event
-            size += type_codec("broadcaster", "Event").size(event)
+            size += self.state.log[row].size
             if batch and size > self.settings.batch_bytes:
                 break
             batch.append(event)

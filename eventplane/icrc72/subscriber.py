@@ -384,10 +384,7 @@ class Subscriber:
         """The call to itself: handle the event, if all before it are done. Raises `Trap` as the handler does."""
         state = self.state
         notification = state.waiting.get(number)
-        earlier = next(iter(state.waiting), number)
-        while earlier in state.run and earlier != number:
-            earlier = next((each for each in state.waiting if each > earlier), number)
-        if notification is None or earlier != number:
+        if notification is None or next((each for each in state.waiting if each not in state.run), None) != number:
             ctx.reply(b"\0")
             return
         before = self.handler.snapshot()

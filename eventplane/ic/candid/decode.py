@@ -6,7 +6,7 @@ pair of types are made when a message first needs them, and kept per type table.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.eventplane.ic.candid.types import (
     Cases,
@@ -27,11 +27,18 @@ from pubsub_emulator.eventplane.ic.errors import CandidError
 
 Read = Callable[[Reader], Any]
 
+L = TypeVar("L", int, str)
+
 _NOTHING: Final = object()
 _NAT_AS_INT: Final = ("nat", "int")
 
 KEPT_TABLES: Final = 64
 """How many type tables a decoder keeps readers for; strangers may send any number."""
+
+KEPT_MESSAGES: Final = 32
+KEPT_BYTES: Final = 1 << 16
+"""The last messages up to this length are kept with their values, which are immutable: observers read what the
+receiver reads next, and many answers are alike."""
 
 
 class _Mismatch(CandidError):
@@ -41,14 +48,25 @@ class _Mismatch(CandidError):
 class Decoder:
     """Reads the arguments or results of one method."""
 
-    __slots__ = ("_kept", "_types")
+    __slots__ = ("_kept", "_recent", "_types")
 
     def __init__(self, types: Sequence[Type]) -> None:
         self._types = tuple(types)
         self._kept: dict[bytes, list[Read]] = {}
+        self._recent: dict[bytes, tuple[Any, ...]] = {}
 
     def decode(self, data: bytes) -> tuple[Any, ...]:
         """The values of a message, one per expected type. Raises `CandidError` and nothing else."""
+        values = self._recent.get(data)
+        if values is None:
+            values = self._decode(data)
+            if len(data) <= KEPT_BYTES:
+                if len(self._recent) >= KEPT_MESSAGES:
+                    del self._recent[next(iter(self._recent))]
+                self._recent[data] = values
+        return values
+
+    def _decode(self, data: bytes) -> tuple[Any, ...]:
         reader = Reader(data)
         reads = self._known(reader)
         if reads is None:
@@ -135,13 +153,13 @@ class _Plans:
             return self._variant(wire, wanted)
         return _mismatch
 
-    def _lazy(self, wire: Type, wanted: Type) -> Read:
-        made: list[Read] = []
+    def _lazy(self, wire: Type, wanted: Type, put: Callable[[Read], None]) -> Read:
+        """A reader that makes the real one when it is first needed, and puts it in its own place."""
 
         def read(reader: Reader) -> Any:
-            if not made:
-                made.append(self.reader(wire, wanted))
-            return made[0](reader)
+            made = self.reader(wire, wanted)
+            put(made)
+            return made(reader)
 
         simple = resolved(wire)
         return self.reader(wire, wanted) if isinstance(simple, Prim) or is_blob(simple) else read
@@ -160,8 +178,9 @@ class _Plans:
         inside = wire.inner if isinstance(wire, Opt) else wire
         if not isinstance(wire, Opt) and wrapped:
             return _always(nothing, after=self._lazy_skip(wire))
-        inner = self._lazy(inside, wanted.inner)
-        inner = _tried(inner, self._lazy_skip(inside))
+        cell: list[Read] = []
+        cell.append(self._lazy(inside, wanted.inner, lambda made: cell.__setitem__(0, made)))
+        inner = _tried(cell, self._lazy_skip(inside))
         if not isinstance(wire, Opt):
             return lambda reader: None if (value := inner(reader)) is _NOTHING else value
 
@@ -182,13 +201,14 @@ class _Plans:
         return read
 
     def _vec(self, wire: Type, wanted: Type, *, as_bytes: bool) -> Read:
-        inner = self._lazy(wire, wanted)
+        cell: list[Read] = []
+        cell.append(self._lazy(wire, wanted, lambda made: cell.__setitem__(0, made)))
 
         def read(reader: Reader) -> Any:
             count = reader.leb()
             reader.count(count + 1)
             reader.enter()
-            found = tuple([inner(reader) for _ in range(count)])
+            found = tuple([cell[0](reader) for _ in range(count)])
             reader.depth -= 1
             return bytes(found) if as_bytes else found
 
@@ -202,7 +222,7 @@ class _Plans:
             if at is None:
                 steps.append((-1, self._lazy_skip(each.type)))
             else:
-                steps.append((at, self._lazy(each.type, wanted.fields[at].type)))
+                steps.append((at, self._lazy(each.type, wanted.fields[at].type, _step(steps, len(steps), at))))
         blank: list[Any] = [None] * len(wanted.fields)
         for at in places.values():
             blank[at] = _nothing_of(wanted.fields[at].type)(None)
@@ -228,7 +248,10 @@ class _Plans:
         cases: list[tuple[str, Read]] = []
         for each in wire.fields:
             case = takes.get(each.id)
-            cases.append(("", _mismatch) if case is None else (case.name, self._lazy(each.type, case.type)))
+            if case is None:
+                cases.append(("", _mismatch))
+            else:
+                cases.append((case.name, self._lazy(each.type, case.type, _step(cases, len(cases), case.name))))
 
         def read(reader: Reader) -> Any:
             at = reader.leb()
@@ -313,13 +336,22 @@ def _mismatch(_reader: Reader) -> Any:
     raise _Mismatch("a value does not have the expected type")
 
 
-def _tried(read: Read, skip: Read) -> Read:
+def _step(places: list[tuple[L, Read]], number: int, label: L) -> Callable[[Read], None]:
+    """Puts a reader in its place among those of a record or variant."""
+
+    def put(made: Read) -> None:
+        places[number] = label, made
+
+    return put
+
+
+def _tried(cell: list[Read], skip: Read) -> Read:
     """Read a value that may not fit; one that does not is read over and gives `_NOTHING`."""
 
     def read_or_skip(reader: Reader) -> Any:
         at, depth = reader.at, reader.depth
         try:
-            return read(reader)
+            return cell[0](reader)
         except _Mismatch:
             reader.at, reader.depth = at, depth
             skip(reader)

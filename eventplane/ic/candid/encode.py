@@ -45,7 +45,7 @@ def sleb128(number: int, out: bytearray) -> None:
 class Encoder:
     """Writes the arguments or results of one method."""
 
-    __slots__ = ("_count", "_header", "_writers")
+    __slots__ = ("_count", "_header", "_sized", "_writers")
 
     def __init__(self, types: Sequence[Type]) -> None:
         table = _Table()
@@ -60,6 +60,7 @@ class Encoder:
         self._header = bytes(header)
         self._writers = [_writer(each, {}) for each in types]
         self._count = len(types)
+        self._sized: tuple[Any, int] | None = None
 
     def encode(self, *values: Any) -> bytes:
         """The message that carries `values`. Raises `CandidError` when one does not have its type."""
@@ -73,9 +74,14 @@ class Encoder:
             raise CandidError("the value is too deep to be encoded") from error
         return bytes(out)
 
-    def size(self, *values: Any) -> int:
-        """How many bytes `encode` makes of the values, without the header that all messages of the method share."""
-        return len(self.encode(*values)) - len(self._header)
+    def size(self, value: Any) -> int:
+        """How many bytes `encode` makes of the only value, without the header that all such messages share.
+
+        The last value, which is immutable, is remembered: events are measured more than once in a row.
+        """
+        if self._sized is None or self._sized[0] is not value:
+            self._sized = value, len(self.encode(value)) - len(self._header)
+        return self._sized[1]
 
 
 class _Table:
@@ -129,7 +135,7 @@ def _writer(type_: Type, made: dict[int, list[Write]]) -> Write:
         write = _record_writer([(at, _writer(type_.fields[at].type, made)) for at in places])
     elif isinstance(type_, Cases):
         ordered = sorted(type_.fields, key=lambda field: field.id)
-        write = _variant_writer({each.name: (at, _writer(each.type, made)) for at, each in enumerate(ordered)})
+        write = _variant_writer([(each.name, _writer(each.type, made)) for each in ordered])
     else:
         raise CandidError("references are not written")
     cell.append(write)
@@ -165,7 +171,10 @@ def _vec_writer(inner: Write) -> Write:
     def write(value: Any, out: bytearray) -> None:
         if not isinstance(value, list | tuple):
             raise unencodable(value, "vec")
-        leb128(len(value), out)
+        if len(value) < 128:
+            out.append(len(value))
+        else:
+            leb128(len(value), out)
         for each in value:
             inner(each, out)
 
@@ -184,12 +193,18 @@ def _record_writer(fields: list[tuple[int, Write]]) -> Write:
     return write
 
 
-def _variant_writer(cases: dict[str, tuple[int, Write]]) -> Write:
+def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
+    cases: dict[str, tuple[bytes, Write]] = {}
+    for at, (name, inner) in enumerate(ordered):
+        tag = bytearray()
+        leb128(at, tag)
+        cases[name] = bytes(tag), inner
+
     def write(value: Any, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
             raise unencodable(value, f"a variant of {', '.join(cases)[:120]}")
-        at, inner = cases[value[0]]
-        leb128(at, out)
+        tag, inner = cases[value[0]]
+        out += tag
         inner(value[1], out)
 
     return write
@@ -209,14 +224,20 @@ def _write_text(value: Any, out: bytearray) -> None:
         raw = value.encode()
     except UnicodeEncodeError as error:
         raise unencodable(value, "text") from error
-    leb128(len(raw), out)
+    if len(raw) < 128:
+        out.append(len(raw))
+    else:
+        leb128(len(raw), out)
     out += raw
 
 
 def _write_nat(value: Any, out: bytearray) -> None:
     if type(value) is not int or value < 0:
         raise unencodable(value, "nat")
-    leb128(value, out)
+    if value < 128:
+        out.append(value)
+    else:
+        leb128(value, out)
 
 
 def _write_int(value: Any, out: bytearray) -> None:
