@@ -491,6 +491,10 @@ class Network:
             elif answer is not None:
                 arrival += schedule.late(self._sequence)
                 place = schedule.place(arrival, b"%d" % self._sequence)
+        elif self._last and answer is None:  # what an earlier schedule has delayed is not overtaken
+            late = self._last.pop((call.sender, call.receiver), 0)
+            if late >= arrival:
+                arrival = self._last[call.sender, call.receiver] = late + 1
         heapq.heappush(self._subnets[there].transit, ((arrival, place, number), number, call, answer))
 
     def _left(self, call: _Call) -> None:

@@ -13,6 +13,7 @@ from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
 from pubsub_emulator.eventplane.icrc72.cheats import CHEATS, run
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
+from pubsub_emulator.eventplane.icrc72.invariants import Watch
 from pubsub_emulator.eventplane.icrc72.messages import Event
 from pubsub_emulator.eventplane.icrc72.stories import Plan, Story, Surprise, begin, drawn, finish
 
@@ -37,15 +38,30 @@ def play(seed: bytes) -> Outcome:
 def play_plan(plan: Plan) -> Outcome:
     """Play a story, compare and audit it."""
     story = begin(plan)
-    audit = Audit(story.system.orchestrator, story.system.broadcasters)
-    story.network.observers.append(audit)
+    audit, watch = Audit(story.system.orchestrator, story.system.broadcasters), Watch(story.system)
+    story.network.observers += [audit, watch]
     try:
         finish(story)
     except Surprise as surprise:
         return Outcome(plan, story.network.round, str(surprise))
+    broken = watched(story, watch)
     found = audited(story, audit)
     words = "; ".join(f"{each.cheat} by {each.actor.text}: {each.evidence}" for each in found)
-    return Outcome(plan, story.network.round, words and f"accused although honest: {words}")
+    accused = [f"accused although honest: {words}"] if words else []
+    return Outcome(plan, story.network.round, "; ".join(broken + accused))
+
+
+def watched(story: Story, watch: Watch) -> list[str]:
+    """The invariants that a story that has ended has broken."""
+    logs: dict[Principal, list[Event]] = {}
+    for who in story.publishers.values():
+        publisher = story.system.app(who).publisher
+        logs[who] = [] if publisher is None else [row.event for row in publisher.state.log]
+    over: dict[Principal, list[int]] = {}
+    for who in story.steady:
+        subscriber = story.system.app(who).subscriber
+        over[who] = [] if subscriber is None else list(subscriber.state.over)
+    return watch.finish(logs, over)
 
 
 def audited(story: Story, audit: Audit) -> list[Finding]:

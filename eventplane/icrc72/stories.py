@@ -23,9 +23,13 @@ from pubsub_emulator.eventplane.icrc72.keys import STOPPED as STOPPED_KEY
 from pubsub_emulator.eventplane.icrc72.messages import SubscriptionUpdate
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.eventplane.icrc72.subscriber import Subscriber
 from pubsub_emulator.eventplane.icrc72.values import of, plain
 
 NAMESPACES: Final = ("story.p", "story.q")
+
+_LOOKS: Final = 20
+"""Rounds between two looks at the bounds."""
 
 SMALL: Final = replace(
     DEFAULTS,
@@ -79,7 +83,7 @@ def drawn(seed: bytes) -> Plan:
     }
     troubles = kinds[kind]
     refuse = (0, 10, 30)[draws.below(3)]
-    return Plan(seed, delay=draws.below(4), refuse=refuse, load=(10, 30, 80)[draws.below(3)], **troubles)
+    return Plan(seed, delay=draws.below(4), refuse=refuse, load=(5, 20, 50)[draws.below(3)], **troubles)
 
 
 class Maker(App):
@@ -214,6 +218,8 @@ def step(story: Story) -> None:
             _upgrade(story, who)
             network.start(who)
     network.step()
+    if not network.round % _LOOKS:
+        _check_all_bounds(story)
 
 
 def _upgrade(story: Story, who: Principal) -> None:
@@ -278,7 +284,7 @@ def make(story: Story, name: str, who: Principal) -> None:
 def calm(story: Story, most: int = 12_000) -> None:
     """Let the storm pass, then let a few more events show what is missing, until everything rests."""
     network = story.network
-    for _ in range(400):
+    for _ in range(100 if story.plan.calm else 400):
         step(story)
     network.schedule = Schedule(story.plan.seed)
     for _ in range(10):
@@ -335,9 +341,17 @@ def check(story: Story) -> None:
         for name in followed:
             got = [number for namespace, number, _ in app.data if namespace == name]
             _check_one(story, f"{who.text[:5]} ({kind}) of {name}", got, [n for n in logs[name] if passes(n)], app)
+    _check_all_bounds(story)
+
+
+def _check_all_bounds(story: Story) -> None:
     for identity in story.system.broadcasters:
         if story.network.status(identity) == RUNNING:
             _check_bounds(story, story.system.broadcaster(identity))
+    for who in story.steady:
+        subscriber = story.system.app(who).subscriber if story.network.status(who) == RUNNING else None
+        if subscriber is not None:
+            _check_subscriber(story, subscriber)
 
 
 def _check_one(story: Story, what: str, got: list[int], full: list[int], app: App) -> None:
@@ -364,12 +378,28 @@ def _check_bounds(story: Story, broadcaster: Broadcaster) -> None:
     state, settings = broadcaster.state, story.plan.settings
     if state.bytes_own > settings.store_bytes or state.bytes_relayed > settings.store_bytes:
         raise Surprise(f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes")
+    for who, queue in state.queues.items():
+        if queue.live > settings.queue_notifications or queue.replayed > settings.queue_notifications // 2:
+            raise Surprise(f"the queue of {who.text} holds {queue.live} live, {queue.replayed} replayed notifications")
+        if queue.system > settings.system_queue + settings.gaps:
+            raise Surprise(f"{queue.system} system events are queued for {who.text}")
+    if any(len(chain.seen) > settings.repeated for chain in state.chains.values()):
+        raise Surprise(f"a chain remembers more than {settings.repeated} ids")
     refs = sum(each.refs for each in state.events.values())
     notes = sum(each.live + each.replayed for each in state.queues.values())
     lanes = sum(len(lane.queue) for relay in state.relays.values() for lane in relay.lanes.values())
     lanes += sum(len(each.lane.queue) for each in state.forwarded.values())
     if refs != notes + lanes or any(each.refs <= 0 for each in state.events.values()):
         raise Surprise(f"a broadcaster's store counts {refs} uses of events, its queues have {notes + lanes}")
+
+
+def _check_subscriber(story: Story, subscriber: Subscriber) -> None:
+    state, settings = subscriber.state, story.plan.settings
+    held = sum(len(chain.held) for chain in state.chains.values())
+    if held > settings.held or len(state.gaps) > settings.gaps:
+        raise Surprise(f"a subscriber holds {held} events and {len(state.gaps)} gaps")
+    if any(len(chain.handled.first) > settings.ranges for chain in state.chains.values()):
+        raise Surprise(f"a chain has more than {settings.ranges} ranges")
 
 
 __all__ = [

@@ -1,28 +1,16 @@
-"""Invariants under drawn schedules, refusals, crashes and upgrades: I1, I2, I8, I9, I13, R2, R7, IC-51."""
+"""Invariants under drawn schedules, refusals, crashes and upgrades: I1, I2, I9, R2, R7, IC-51."""
 
 import pytest
 
 from pubsub_emulator.eventplane.ic import stable
-from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72 import campaign
-from pubsub_emulator.eventplane.icrc72.stories import Plan, Surprise, begin, calm, check, drawn, tell
+from pubsub_emulator.eventplane.icrc72.stories import Plan, Surprise, begin, calm, check, tell
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(4))
 def test_i1_i2_i9_r7_a_story_ends_with_everything_handled_once_and_nobody_accused(number: int) -> None:
     outcome = campaign.play(b"ci %d" % number)
     assert outcome.surprise == ""
-
-
-def test_i13_the_same_seed_gives_the_same_bytes() -> None:
-    plan = drawn(b"twice")
-    traces = []
-    for _ in range(2):
-        recorder = Recorder()
-        story = tell(plan, (recorder,))
-        states = [story.network.canister(each).state_bytes() for each in story.network.running()]
-        traces.append((recorder.happenings, states))
-    assert traces[0] == traces[1]
 
 
 def test_a_role_canister_goes_on_from_its_own_state_bytes() -> None:
