@@ -41,6 +41,7 @@ COMMANDS: Final = (
     "experiment",
     "fixtures",
     "ship",
+    "fetch",
     "import-relay-proofs",
     "open-proof",
     "proof-snapshot",

@@ -8,9 +8,16 @@ class ClientError(PubsubError):
 
 
 class NodeUnavailable(ClientError):
-    """No answer: the node is not there, or the connection was lost. Asking again may succeed."""
+    """No answer: the node is not there, is too busy, or the connection was lost. Asking again may succeed.
+
+    `after` is how many seconds to wait before that, where the node said so.
+    """
 
     of_the_machine = True
+
+    def __init__(self, message: str, after: float | None = None) -> None:
+        super().__init__(message)
+        self.after = after
 
 
 class NodeRefused(ClientError):

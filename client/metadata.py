@@ -102,13 +102,14 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Pallet:
-    """A pallet: its event enum if it has one, and its storage under a prefix."""
+    """A pallet: its enums of events and of calls if it has them, and its storage under a prefix."""
 
     name: str
     index: int
     events: int | None
     prefix: str
     storage: Mapping[str, Storage]
+    calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +192,9 @@ def _pallet(each: dict[str, Any]) -> Pallet:
     storage = each["storage"]
     entries = {} if storage is None else {item["name"]: _storage(item) for item in storage["entries"]}
     events = None if each["event"] is None else each["event"]["ty"]
+    calls = None if each["calls"] is None else each["calls"]["ty"]
     prefix = each["name"] if storage is None else storage["prefix"]
-    return Pallet(each["name"], each["index"], events, prefix, entries)
+    return Pallet(each["name"], each["index"], events, prefix, entries, calls)
 
 
 def _storage(item: dict[str, Any]) -> Storage:

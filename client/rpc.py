@@ -27,6 +27,8 @@ MAX_MESSAGE: Final = 256 * 1024 * 1024
 """Bytes of one answer."""
 MAX_WAITING: Final = 10_000
 """Notifications of one subscription that its user has not taken; beyond it the subscription ends."""
+_TOO_MANY: Final = 429
+_SERVER_FAILED: Final = 500
 _FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -105,6 +107,10 @@ class Rpc:
 
     async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         async with self._open_session().post(self.url, json=body) as answer:
+            if answer.status == _TOO_MANY or answer.status >= _SERVER_FAILED:
+                wait = answer.headers.get("Retry-After", "")
+                said = f"{self.url}: {body['method']}: HTTP status {answer.status}"
+                raise NodeUnavailable(said, float(wait) if wait.isdecimal() else None)
             text = await answer.text()
         return self._parsed(text)
 

@@ -12,10 +12,13 @@ from pubsub_emulator.cli import options
     epilog="\b\nExample:\n  pubsub import-relay-proofs proofs/*.json --out out/imported\n  pubsub audit out/imported "
     "--out out/imported-audit\n",
 )
-@click.argument("files", type=options.FILE, nargs=-1, required=True)
+@click.argument("files", type=options.ANY, nargs=-1, required=True)
 @click.option("--out", type=options.OUT, required=True, help="History to add them to; made when it is not there.")
 def command(files: tuple[Path, ...], out: Path) -> None:
-    """Bring real `parachainSystem.setValidationData` data (JSON FILES) into a history, to be audited like any other."""
+    """Bring real `parachainSystem.setValidationData` data into a history, to be audited like any other.
+
+    FILES are JSON files, or folders of them.
+    """
     from pubsub_emulator.cli.proofs import import_proofs
 
     import_proofs(files, out)

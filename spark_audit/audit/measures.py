@@ -1,6 +1,7 @@
 """What a block cost: measures from a candidate's row and from executing it (PS-70)."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from pubsub_emulator.primitives.pubsub import TimedOut, ValidFor, node_cost
@@ -10,6 +11,11 @@ from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import Row, empty_row, messages_of
+
+SLOT_DURATION: Final = timedelta(seconds=6)
+"""Of the relay chain's slots."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_SLOT: Final = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // SLOT_DURATION
 
 _SAME: Final = (
     "network",
@@ -40,6 +46,9 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out = empty_row(schema.BLOCK_MEASURES)
     out.update({name: row[name] for name in _SAME})
     out["judged"] = judged
+    out["block_time"] = time = block_time(row)
+    out["day"] = None if time is None else time.date()
+    out["vouched"] = row["status"] != "imported"
     out["relay_lag"] = None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
     out["proof_nodes"] = len(row["proof"])
     out["proof_bytes"] = sum(node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes)
@@ -47,6 +56,15 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     if row["unpruned"] is not None:
         out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])
     return out
+
+
+def block_time(row: Row) -> datetime | None:
+    """When a candidate was judged, by the slot of the relay block; of an imported one what its block says of itself."""
+    if row["status"] == "imported":
+        told: datetime | None = row.get("block_time")
+        return told
+    slot = row["slot_now"]
+    return None if slot is None or slot > _LAST_SLOT else _EPOCH + slot * SLOT_DURATION
 
 
 def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:

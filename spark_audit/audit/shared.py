@@ -26,6 +26,7 @@ class Shared:
     _nodes: dict[int, bytes] | None = None
     _relay: dict[int, RelayBlock] = field(default_factory=dict)
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
+    _vouched: dict[int, set[bytes]] = field(default_factory=dict)
     _older_read: bool = False
     _changes: dict[int, list[Row]] | None = None
     _changes_whole: bool = True
@@ -72,6 +73,11 @@ class Shared:
         """Every storage root that the headers give a relay block."""
         return self._roots.get(number, set())
 
+    def vouched(self, number: int) -> bytes | None:
+        """The storage root by a relay block's own header; `None` where only an inherent tells it, or headers differ."""
+        roots = self._vouched.get(number, set())
+        return next(iter(roots)) if len(roots) == 1 else None
+
     def changes(self, chain: int) -> list[Row] | None:
         """The rows of `authorities` and `subscriptions` about a chain, `None` when not all could be read."""
         if self._changes is None:
@@ -116,6 +122,8 @@ class Shared:
             for row in self._rows(entry):
                 number, found = row["number"], (Hash(row["storage_root"]), row["slot"])
                 self._roots.setdefault(number, set()).add(row["storage_root"])
+                if row["hash"] is not None:
+                    self._vouched.setdefault(number, set()).add(row["storage_root"])
                 if self._relay.setdefault(number, found) != found and row["hash"] is not None:
                     self._fault(entry, f"relay block {number} has two storage roots or slots")
                     twice.add(number)

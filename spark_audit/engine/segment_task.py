@@ -18,7 +18,7 @@ from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Stamp
 
-CHECK_VERSION: Final = 5
+CHECK_VERSION: Final = 6
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
 
 LARGE: Final = 4 * 1_048_576

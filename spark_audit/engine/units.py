@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, Sizes
-from pubsub_emulator.spark_audit.audit.check import ChainResult, check_chain
+from pubsub_emulator.spark_audit.audit.check import check_chain
 from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.audit.findings import Thresholds
+from pubsub_emulator.spark_audit.audit.notes import ChainResult
 from pubsub_emulator.spark_audit.audit.patterns import HABIT_COLUMNS, SERVED_COLUMNS, Watch
 from pubsub_emulator.spark_audit.audit.results import (
     Receipt,

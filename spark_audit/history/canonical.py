@@ -1,14 +1,15 @@
 """Rows as bytes, sorted and digested: what must be equal between the plain path, Spark and any partitioning (AU-4).
 
 row     each column in schema order: 00, or 01 and the value
-value   integer  i128, two's complement, little endian, 16 bytes
+value   integer, time in milliseconds, day of the year 1  i128, two's complement, little endian, 16 bytes
         string, binary  Vec<u8>      list  compact count, values      struct  its fields, as columns
 digest  blake2_256 of (table name, version u32, compact number of rows, rows ascending)
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.history.schema import Table, fitted
 
 Encoder = Callable[[Any], bytes]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
@@ -40,6 +42,11 @@ def _encoders(columns: tuple[tuple[str, pa.DataType], ...]) -> tuple[tuple[str, 
     return tuple((name, _optional(kind)) for name, kind in columns)
 
 
+def milliseconds(value: datetime) -> int:
+    """Milliseconds since 1970."""
+    return (value - _EPOCH) // timedelta(milliseconds=1)
+
+
 def _row_encoders(table: Table) -> tuple[tuple[str, Encoder], ...]:
     return _encoders(tuple((column.name, column.type) for column in table.columns))
 
@@ -50,6 +57,14 @@ def _optional(kind: pa.DataType) -> Encoder:
         return lambda value: b"\x00" if value is None else b"\x01\x01" if value else b"\x01\x00"
     if pa.types.is_integer(kind):
         return lambda value: b"\x00" if value is None else b"\x01" + value.to_bytes(16, "little", signed=True)
+    if pa.types.is_timestamp(kind):
+        return lambda value: (
+            b"\x00" if value is None else b"\x01" + milliseconds(value).to_bytes(16, "little", signed=True)
+        )
+    if pa.types.is_date(kind):
+        return lambda value: (
+            b"\x00" if value is None else b"\x01" + value.toordinal().to_bytes(16, "little", signed=True)
+        )
     if pa.types.is_string(kind):
         return lambda value: b"\x00" if value is None else b"\x01" + encode_bytes(value.encode())
     if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):

@@ -33,6 +33,8 @@ INT: Final = pa.int64()
 """Sizes and counts of the audit: signed, because JVM readers have no unsigned integers and savings can be negative."""
 BYTES: Final = pa.binary()
 TEXT: Final = pa.string()
+MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
+DAY: Final = pa.date32()
 MESSAGES: Final = pa.list_(_struct(sent_at=U32, data=BYTES))
 ENTRIES: Final = pa.list_(_struct(key=BYTES, value=BYTES))
 
@@ -55,8 +57,8 @@ class Column:
 class Table:
     """One table; rows are unique by `key`, and its files stand in one directory for each value of `partitions`.
 
-    A file has the columns of `added`, and the next version, only where some row has something to put there: without
-    them it is byte for byte what it was before there were such columns. Both versions are read.
+    A file has the columns of a list of `added`, and a later version, only where some row has something to put there:
+    without them it is byte for byte what it was before there were such columns. All these versions are read.
     """
 
     name: str
@@ -65,31 +67,43 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     partitions: tuple[str, ...] = ()
-    added: tuple[Column, ...] = ()
+    added: tuple[tuple[Column, ...], ...] = ()
 
     @cached_property
+    def stages(self) -> tuple["Table", ...]:
+        """This version, and each later one with the columns added until then."""
+        out = [replace(self, added=())]
+        for at, columns in enumerate(self.added, 1):
+            out.append(replace(out[-1], version=self.version + at, columns=(*out[-1].columns, *columns)))
+        return tuple(out)
+
+    @property
     def wider(self) -> "Table":
-        """The next version, with the added columns; this one where there are none."""
-        if not self.added:
-            return self
-        return replace(self, version=self.version + 1, columns=(*self.columns, *self.added), added=())
+        """The last version, with all added columns."""
+        return self.stages[-1]
 
     def for_rows(self, rows: Iterable[Mapping[str, Any]]) -> "Table":
         """The version that a file of these rows has."""
         if not self.added:
             return self
-        return self.wider if any(row.get(column.name) for row in rows for column in self.added) else self
+        listed = list(rows)
+        for stage in range(len(self.added), 0, -1):
+            if any(row.get(column.name) for row in listed for column in self.added[stage - 1]):
+                return self.stages[stage]
+        return self
 
     @property
     def versions(self) -> str:
         """The versions that are read, in words."""
         if self.added:
-            return f"versions {self.version} and {self.wider.version} are"
+            return f"versions {self.version} to {self.wider.version} are"
         return f"version {self.version} is"
 
     def version_of(self, version: int) -> "Table | None":
         """This table in a version, `None` in one that is not known here."""
-        return next((table for table in (self, self.wider) if table.version == version), None)
+        if version == self.version:
+            return self
+        return next((table for table in self.stages if table.version == version), None)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -106,9 +120,10 @@ class Table:
         name, version = metadata.get(_NAME), metadata.get(_VERSION)
         if name != self.name.encode():
             raise SchemaError(f"table {_shown(name)} stands where {self.name} belongs")
-        if version == str(self.wider.version).encode() and self.added:
-            self.wider.check(found)
-            return
+        for later in self.stages[1:]:
+            if version == str(later.version).encode():
+                later.check(found)
+                return
         if version != str(self.version).encode():
             raise SchemaError(
                 f"{self.name} version {_shown(version)} is not version {self.version}, the one known here"
@@ -119,8 +134,8 @@ class Table:
     def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
         """The rows, in key order, as Arrow. Raises `SchemaError` for a missing, surplus or mistyped value."""
         if self.added:
-            version = self.for_rows(rows)
-            return replace(version, added=()).arrow(_fitted(version, self.added, rows))
+            version = replace(self.for_rows(rows), added=())
+            return version.arrow(_fitted(version, self.added, rows))
         names = {column.name for column in self.columns}
         for row in rows:
             if row.keys() != names:
@@ -145,9 +160,9 @@ def fitted(table: Table, rows: Iterable[Mapping[str, Any]]) -> tuple[Table, list
     return version, _fitted(version, table.added, listed)
 
 
-def _fitted(version: Table, added: tuple[Column, ...], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     names = {column.name for column in version.columns}
-    blank: dict[str, Any] = {column.name: None if column.nullable else [] for column in added}
+    blank: dict[str, Any] = {column.name: None if column.nullable else [] for columns in added for column in columns}
     here = {name: value for name, value in blank.items() if name in names}
     gone = blank.keys() - names
     return [{**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows]
@@ -282,7 +297,15 @@ BLOCKS: Final = Table(
     ),
     ("segment", "position"),
     ("network", "chain"),
-    (Column("extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"),),
+    (
+        (Column("extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"),),
+        (
+            Column("block_time", MILLISECONDS, "what `Timestamp.set` of an imported block says", nullable=True),
+            Column("runtime", TEXT, "name and version of the runtime by whose metadata it was decoded", nullable=True),
+            Column("descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"),
+            Column("collator_peer_id", BYTES, "what the inherent says of its collator's peer", nullable=True),
+        ),
+    ),
 )
 
 DELIVERIES: Final = Table(
@@ -375,7 +398,7 @@ _LEDGER: Final = (
 
 BLOCK_MEASURES: Final = Table(
     "block_measures",
-    1,
+    3,
     "One row per candidate: where its bytes went (PS-70). Figures that only executing it tells are none when rejected.",
     (
         _NETWORK,
@@ -384,6 +407,13 @@ BLOCK_MEASURES: Final = Table(
         _POSITION,
         _NUMBER,
         replace(_BLOCK, nullable=True),
+        Column(
+            "block_time",
+            MILLISECONDS,
+            "when it was judged, by the relay chain's slot of 6 seconds; of an imported block what it says of itself",
+            nullable=True,
+        ),
+        Column("day", DAY, "of `block_time`, UTC", nullable=True),
         Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
         Column("verdict", TEXT, "as found by this audit, none for a valid block", nullable=True),
         Column("judged", pa.bool_(), "whether this audit executed or opened it"),
@@ -391,6 +421,7 @@ BLOCK_MEASURES: Final = Table(
         Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
         Column("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong", nullable=True),
         Column("relay_parent", INT, "relay block number that the inherent claims"),
+        Column("vouched", pa.bool_(), "whether the relay chain's own headers tell the relay parent's root"),
         Column("relay_lag", INT, "relay blocks from the relay parent to the judgement", nullable=True),
         Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
         Column("proof_bytes", INT, "their cost"),
@@ -423,8 +454,10 @@ BLOCK_MEASURES: Final = Table(
     ("segment", "position"),
     ("network", "chain"),
     (
-        Column("extrinsics_bytes", INT, "signed extrinsics, with their lengths", nullable=True),
-        Column("extrinsics_state_bytes", INT, "what running them adds to the storage proof", nullable=True),
+        (
+            Column("extrinsics_bytes", INT, "signed extrinsics, with their lengths", nullable=True),
+            Column("extrinsics_state_bytes", INT, "what running them adds to the storage proof", nullable=True),
+        ),
     ),
 )
 

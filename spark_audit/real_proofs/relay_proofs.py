@@ -20,15 +20,11 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
-from pubsub_emulator.runtime.parachain.block import encode_messages
-from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, check_name
-from pubsub_emulator.spark_audit.history.reader import Fault, History
-from pubsub_emulator.spark_audit.history.rows import NodeTable
+from pubsub_emulator.spark_audit.history.manifest import check_name
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.attribution import attribute
+from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayProof, in_units, write_segment
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is_channel_of
 
@@ -38,29 +34,6 @@ _UNREADABLE_READ: Final = "IncompleteDatabase"
 
 class ImportRefused(PubsubError):
     """A file that is not what it says; the message names file and field. Nothing was imported."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelayProof:
-    """One inherent as its file states it."""
-
-    network: str
-    chain: ParaId
-    number: int
-    block: Hash | None
-    parent: Hash | None
-    state_root: Hash | None
-    relay_parent: RelayBlockNumber
-    relay_root: Hash
-    max_pov: int | None
-    proof: tuple[bytes, ...]
-    downward: tuple[InboundDownwardMessage, ...]
-    horizontal: tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
-    source: str
-
-    def nodes(self) -> dict[Hash, bytes]:
-        """The proof's nodes by hash."""
-        return {blake2_256(node): node for node in self.proof}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +50,26 @@ def import_relay_proofs(files: Iterable[Path], address: Address | Store) -> Impo
     """Add the proofs of `files` (directories mean their `*.json`) to the history at `address`, made if need be.
 
     A block that is there already, by network, chain, number and relay root, is left alone. All files are checked before
-    anything is written. Raises `ImportRefused`, `CommitError`.
+    anything is written, and are read again when they are: memory does not grow with their number. Raises
+    `ImportRefused`, `CommitError`.
     """
-    proofs = [read_relay_proof(path) for path in _expand(files)]
-    if not proofs:
+    paths = _expand(files)
+    if not paths:
         raise ImportRefused("there are no files to import")
     out = open_store(address)
-    known, newest, positions = _present(out)
-    fresh: dict[tuple[str, int, int, bytes], RelayProof] = {}
-    for proof in proofs:
-        place = (proof.network, int(proof.chain), proof.number, bytes(proof.relay_root))
+    present = Present.of(out)
+    known = present.places()
+    fresh: dict[tuple[str, int, int, bytes], Path] = {}
+    for path in paths:
+        place = read_relay_proof(path).place
         if place not in known:
-            fresh.setdefault(place, proof)
-    by_network: dict[str, list[RelayProof]] = {}
-    for place in sorted(fresh):
-        by_network.setdefault(place[0], []).append(fresh[place])
+            fresh.setdefault(place, path)
+    networks = tuple(dict.fromkeys(place[0] for place in sorted(fresh)))
     count = 0
-    for network, group in by_network.items():
-        count += _commit(out, newest.get(network), group, positions)
-    return Imported(len(fresh), len(proofs) - len(fresh), count, tuple(by_network))
+    for network in networks:
+        proofs = (read_relay_proof(fresh[place]) for place in sorted(fresh) if place[0] == network)
+        count += sum(write_segment(out, present, group) for group in in_units(proofs))
+    return Imported(len(fresh), len(paths) - len(fresh), count, networks)
 
 
 def read_relay_proof(path: Path) -> RelayProof:
@@ -169,93 +143,6 @@ def _agrees(fields: "_Fields", field: str, read: dict[str, Any], found: bytes | 
     if read.get("value") is not None:
         return found == fields.hex(f"{field}.value", read["value"])
     return proven and found is None
-
-
-def _commit(
-    out: Store,
-    before: Commit | None,
-    group: list[RelayProof],
-    positions: dict[tuple[str, int], int],
-) -> int:
-    """Write the proofs of one network and say how many nodes they have."""
-    network = group[0].network
-    segment = 0 if before is None else before.segment + 1
-    nodes = NodeTable()
-    headers: dict[tuple[int, bytes], dict[str, Any]] = {}
-    blocks: dict[int, list[dict[str, Any]]] = {}
-    for proof in group:
-        headers[proof.relay_parent, proof.relay_root] = {
-            "network": network,
-            "number": proof.relay_parent,
-            "hash": None,
-            "storage_root": proof.relay_root,
-            "slot": None,
-        }
-        position = positions.get((network, proof.chain), 0)
-        positions[network, proof.chain] = position + 1
-        blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
-    name = f"{segment:08d}"
-    parts = [Part(schema.RELAY_HEADERS, list(headers.values()), name)]
-    parts += [Part(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
-    parts.append(Part(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
-    after = {chain: at for (where, chain), at in positions.items() if where == network}
-    write_commit(out, network, segment, parts, after, before)
-    return len(nodes)
-
-
-def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> dict[str, Any]:
-    row: dict[str, Any] = {column.name: None for column in schema.BLOCKS.columns}
-    row.update(
-        network=proof.network,
-        chain=proof.chain,
-        segment=segment,
-        position=position,
-        number=proof.number,
-        block=proof.block,
-        status="imported",
-        relay_parent=proof.relay_parent,
-        relay_parent_root=proof.relay_root,
-        relay_root=proof.relay_root,
-        parent=proof.parent,
-        state_root=proof.state_root,
-        max_pov=proof.max_pov,
-        downward=[{"sent_at": m.sent_at, "data": m.msg} for m in proof.downward],
-        horizontal=[
-            {"sender": sender, "messages": [{"sent_at": m.sent_at, "data": m.data} for m in messages]}
-            for sender, messages in proof.horizontal
-        ],
-        messages_used=len(encode_messages(proof.downward, proof.horizontal)),
-        proof=[nodes.number(node) for node in proof.proof],
-        source=proof.source,
-    )
-    return row
-
-
-def _present(
-    out: Store,
-) -> tuple[set[tuple[str, int, int, bytes]], dict[str, Commit], dict[tuple[str, int], int]]:
-    """The imported blocks of a history, its last commit by network, its next position by network and chain.
-
-    Raises `CommitError` when its manifests do not follow each other: nothing is added to what is damaged.
-    """
-    if not out.exists(COMMITS):
-        return set(), {}, {}
-    history = History.open(out)
-    faults: list[Fault] = []
-    known = {
-        (row["network"], row["chain"], row["number"], row["relay_parent_root"])
-        for row in history.rows(history.files(schema.BLOCKS), faults)
-        if row["status"] == "imported"
-    }
-    if history.faults:
-        raise CommitError(f"{out}: {history.faults[0].path}: {history.faults[0].error}")
-    newest: dict[str, Commit] = {}
-    positions: dict[tuple[str, int], int] = {}
-    for commit in history.commits:
-        newest[commit.network] = commit
-        for chain, at in commit.next_positions.items():
-            positions[commit.network, chain] = max(positions.get((commit.network, chain), 0), at)
-    return known, newest, positions
 
 
 def _expand(files: Iterable[Path]) -> list[Path]:

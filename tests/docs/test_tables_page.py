@@ -20,6 +20,10 @@ def kind(arrow: pa.DataType) -> str:
         return "(" + ", ".join(f"{field.name} {kind(field.type)}" for field in arrow) + ")"
     if pa.types.is_fixed_size_binary(arrow):
         return f"{arrow.byte_width} bytes"
+    if pa.types.is_timestamp(arrow):
+        return "time in milliseconds, UTC"
+    if pa.types.is_date(arrow):
+        return "day"
     return {"binary": "bytes", "string": "text", "bool": "yes or no"}.get(str(arrow), str(arrow))
 
 
@@ -37,9 +41,10 @@ def described(table: Table) -> str:
     for column in table.columns:
         empty = "; may be empty" if column.nullable else ""
         lines.append(f"| `{column.name}` | {kind(column.type)}{empty} | {column.doc} |")
-    for column in table.added:
-        doc = f"{column.doc}; version {table.wider.version}, of files that have something to put there"
-        lines.append(f"| `{column.name}` | {kind(column.type)}{'; may be empty' * column.nullable} | {doc} |")
+    for later, columns in zip(table.stages[1:], table.added, strict=True):
+        for column in columns:
+            doc = f"{column.doc}; version {later.version}, of files that have something to put there"
+            lines.append(f"| `{column.name}` | {kind(column.type)}{'; may be empty' * column.nullable} | {doc} |")
     return "\n".join(lines) + "\n"
 
 

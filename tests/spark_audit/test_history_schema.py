@@ -1,5 +1,6 @@
 """The tables say what they are, take only rows that fit, and come back from disk as they went (AU tables)."""
 
+from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,10 @@ def _values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     if pa.types.is_integer(kind):
         signed = pa.types.is_signed_integer(kind)
         return st.integers(-(2**63) if signed else 0, 2 ** (kind.bit_width - signed) - 1)
+    if pa.types.is_timestamp(kind):
+        return st.datetimes(timezones=st.just(UTC)).map(lambda time: time.replace(microsecond=0))
+    if pa.types.is_date(kind):
+        return st.dates()
     if pa.types.is_string(kind):
         return st.text(max_size=8)
     if pa.types.is_fixed_size_binary(kind):

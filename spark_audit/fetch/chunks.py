@@ -1,0 +1,155 @@
+"""Chunk folders as SQD's `substrate-dump` writes them: raw blocks by the thousand, and metadata beside them.
+
+    <base>/<first block of the folder>/<first>-<last>-<short hash of the last>/blocks.jsonl.gz
+    <base>/metadata/<height>-<short hash>--<spec name>@<version>--<implementation>@<version>.gz
+
+A line is {"height", "hash", "block": answer of chain_getBlock, "runtimeVersion": {"specName", "specVersion"}, …}. It
+names the runtime of the state after the block, so a block was made with the one that the line before it names.
+"""
+
+import gzip
+import itertools
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.client.metadata import Metadata, parse_metadata
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.spark_audit.fetch.block import read_block, read_hex
+from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
+from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
+from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
+from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
+
+_CHUNK: Final = re.compile(r"(\d+)/(\d+)-(\d+)-([0-9a-zA-Z]+)/blocks\.jsonl\.gz")
+_RUNTIME: Final = re.compile(r"metadata/(\d+)-([0-9a-f]+)--(.+)@(\d+)--(.+)@(\d+)\.gz")
+_MOST_LINE: Final = 64 * 1_048_576
+"""Bytes of a block's line."""
+_MOST_METADATA: Final = 16 * 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Blocks `first` to `last` in one file."""
+
+    first: int
+    last: int
+    path: str
+
+
+class ChunkSource:
+    """A parachain's blocks from chunks at an address, read once each where ranges ascend."""
+
+    def __init__(self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None) -> None:
+        self.network = network
+        self.chain = chain
+        self._store = open_store(base)
+        self._relay = RelayHeaders(relay)
+        self._chunks, self._runtimes = self._list()
+        self._metadata: dict[str, Metadata] = {}
+        self._lines: Iterator[tuple[int, str, dict[str, Any]]] = iter(())
+        self._held: tuple[int, str, dict[str, Any]] | None = None
+        self._before: tuple[int, str] = (-1, "")
+
+    async def newest(self) -> int:
+        """The last block of the last chunk."""
+        return self._chunks[-1].last
+
+    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+        """The inherents of a range of blocks. Raises `FetchError`."""
+        if self._held is None or self._held[0] > first:
+            self._lines = self._read(first)
+            self._held = next(self._lines, None)
+        proofs: list[RelayProof] = []
+        while self._held is not None and self._held[0] <= last:
+            height, place, line = self._held
+            name = _runtime_name(place, line)
+            before, self._before = self._before, (height, name)
+            if height >= first:
+                if height != first + len(proofs):
+                    raise WrongBlock(f"{place}: block {first + len(proofs)} should be next, and it is block {height}")
+                made_with = before[1] if before[0] == height - 1 else name
+                proofs.append(self._proof(height, place, line, made_with))
+                advance(len(proofs))
+            self._held = next(self._lines, None)
+        if len(proofs) != last - first + 1:
+            raise WrongBlock(f"{self._store}: block {first + len(proofs)} is in no chunk")
+        return await self._relay.vouched(proofs)
+
+    def _list(self) -> tuple[list[_Chunk], dict[str, str]]:
+        chunks: list[_Chunk] = []
+        runtimes: dict[str, str] = {}
+        for path in self._store.walk():
+            if (found := _CHUNK.fullmatch(path)) is not None:
+                chunks.append(_Chunk(int(found[2]), int(found[3]), path))
+            elif (found := _RUNTIME.fullmatch(path)) is not None:
+                runtimes.setdefault(f"{found[3]}/{int(found[4])}", path)
+        chunks.sort(key=lambda chunk: chunk.first)
+        if not chunks:
+            raise FetchError(f"{self._store}: there are no chunks, folders like 0000001000/0000001000-0000001999-ab12c")
+        for before, chunk in itertools.pairwise(chunks):
+            if chunk.first <= before.last:
+                raise FetchError(f"{self._store}: {before.path} and {chunk.path} overlap")
+        return chunks, runtimes
+
+    def _read(self, first: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """The lines from the chunk with block `first` on, with height and place."""
+        for chunk in self._chunks:
+            if chunk.last < first:
+                continue
+            place = f"{self._store}/{chunk.path}"
+            try:
+                with self._store.open(chunk.path) as file, gzip.GzipFile(fileobj=file) as lines:
+                    at = 0
+                    while line := lines.readline(_MOST_LINE):
+                        at += 1
+                        yield self._line(chunk, f"{place}:{at}", line)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise FetchError(f"{place}: {error}") from None
+
+    def _line(self, chunk: _Chunk, place: str, line: bytes) -> tuple[int, str, dict[str, Any]]:
+        try:
+            data = json.loads(line)
+            height = data["height"]
+            in_chunk = chunk.first <= height <= chunk.last
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise WrongBlock(f"{place}: no block in JSON with a height") from None
+        if not in_chunk:
+            raise WrongBlock(f"{place}: block {height} stands in a chunk of blocks {chunk.first} to {chunk.last}")
+        return height, place, data
+
+    def _proof(self, height: int, place: str, line: dict[str, Any], name: str) -> RelayProof:
+        stated = read_hex(f"{place}: hash", line.get("hash"))
+        block = read_block(place, line.get("block"), Hash(stated))
+        if block.header.number != height:
+            raise WrongBlock(f"{place}: block {height} has the number {block.header.number}")
+        metadata = self._runtime(place, name)
+        source = json.dumps({"chunk": place.rpartition("/blocks.jsonl.gz")[0].removeprefix(f"{self._store}/")})
+        return relay_proof(place, metadata, block, self.network, self.chain, name, source)
+
+    def _runtime(self, place: str, name: str) -> Metadata:
+        if name not in self._metadata:
+            path = self._runtimes.get(name)
+            if path is None:
+                raise FetchError(f"{place}: the folder metadata has nothing of runtime {name}")
+            try:
+                with self._store.open(path) as file, gzip.GzipFile(fileobj=file) as content:
+                    self._metadata[name] = parse_metadata(content.read(_MOST_METADATA))
+            except (EOFError, zlib.error, gzip.BadGzipFile, BadAnswer) as error:
+                raise FetchError(f"{self._store}/{path}: {error}") from None
+        return self._metadata[name]
+
+
+def _runtime_name(place: str, line: dict[str, Any]) -> str:
+    version = line.get("runtimeVersion")
+    try:
+        return f"{version['specName']}/{int(version['specVersion'])}"  # type: ignore[index]  # checked by trying
+    except (KeyError, TypeError, ValueError):
+        raise WrongBlock(f"{place}: no runtimeVersion") from None

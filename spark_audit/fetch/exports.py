@@ -1,0 +1,248 @@
+"""Exported tables with substrate-etl's columns: blocks with time and relay root, extrinsics with their parameters.
+
+    blocks…      number, hash, parent_hash, state_root, block_time, relay_block_number, relay_state_root
+    extrinsics…  block_number, section, method, params (JSON: validationData, relayChainState.trieNodes, …)
+
+Files are Parquet, CSV or JSON lines, called after their table or in a folder that is. Nothing but the proof can be
+verified in them: hashes and times are the export's word, and its relay roots are held against the inherents.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from typing import IO, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.spark_audit.fetch.block import read_hex
+from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
+from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
+from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
+
+Row = Mapping[str, Any]
+
+_COLUMNS: Final = {
+    "blocks": (
+        "number",
+        "hash",
+        "parent_hash",
+        "state_root",
+        "block_time",
+        "relay_block_number",
+        "relay_state_root",
+    ),
+    "extrinsics": ("block_number", "section", "method", "params"),
+}
+_NUMBER: Final = {"blocks": "number", "extrinsics": "block_number"}
+_ENDINGS: Final = (".parquet", ".csv", ".jsonl", ".json")
+_CALL: Final = ("parachainsystem", "setvalidationdata")
+_MOST_FIELD: Final = 64 * 1_048_576
+"""Bytes of a text in a CSV."""
+
+
+@dataclass(slots=True)
+class _File:
+    """One file of a table and the block numbers in it, known once it was read."""
+
+    table: str
+    path: str
+    span: tuple[int, int] | None = field(default=None)
+
+
+class ExportSource:
+    """A parachain's blocks from exported tables at an address; each range reads the files that overlap it."""
+
+    def __init__(self, network: str, chain: ParaId, base: Address | Store, relay: Endpoints | None = None) -> None:
+        self.network = network
+        self.chain = chain
+        self._store = open_store(base)
+        self._relay = RelayHeaders(relay)
+        self._files = [
+            _File(table, path)
+            for path in self._store.walk()
+            for table in _COLUMNS
+            if path.endswith(_ENDINGS) and any(part.startswith(table) for part in path.split("/"))
+        ]
+        for table in _COLUMNS:
+            if not any(file.table == table for file in self._files):
+                raise FetchError(f"{self._store}: there is no file or folder whose name begins with {table}")
+
+    async def newest(self) -> int:
+        """The highest block of the export."""
+        return max((self._span(file)[1] for file in self._files if file.table == "blocks"), default=0)
+
+    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+        """The inherents of a range of blocks. Raises `FetchError`."""
+        heads = {number: (place, row) for number, place, row in self._rows("blocks", first, last)}
+        calls = {
+            number: (place, row)
+            for number, place, row in self._rows("extrinsics", first, last)
+            if (_plain(row["section"]), _plain(row["method"])) == _CALL
+        }
+        proofs: list[RelayProof] = []
+        for number in range(first, last + 1):
+            if number not in heads:
+                raise WrongBlock(f"{self._store}: block {number} is not in the export")
+            if number not in calls:
+                raise WrongBlock(f"{self._store}: the export has no set_validation_data of block {number}")
+            proofs.append(self._proof(number, *heads[number], *calls[number]))
+            advance(len(proofs))
+        return await self._relay.vouched(proofs)
+
+    def _rows(self, table: str, first: int, last: int) -> Iterator[tuple[int, str, Row]]:
+        for file in self._files:
+            if file.table != table:
+                continue
+            low, high = self._span(file)
+            if low <= last and first <= high:
+                for number, place, row in self._read(file):
+                    if first <= number <= last:
+                        yield number, place, row
+
+    def _span(self, file: _File) -> tuple[int, int]:
+        if file.span is None:
+            numbers = [number for number, _, _ in self._read(file, (_NUMBER[file.table],))]
+            file.span = (min(numbers), max(numbers)) if numbers else (U32_MAX, 0)
+        return file.span
+
+    def _read(self, file: _File, columns: tuple[str, ...] | None = None) -> Iterator[tuple[int, str, Row]]:
+        wanted = columns or _COLUMNS[file.table]
+        name = _NUMBER[file.table]
+        with self._store.open(file.path) as content:
+            for at, row in enumerate(_rows_of(f"{self._store}/{file.path}", content, file.path, wanted), 1):
+                place = f"{self._store}/{file.path}: row {at}"
+                for column in wanted:
+                    if column not in row:
+                        raise FetchError(f"{place} has no {column}")
+                yield _number(place, name, row[name]), place, row
+
+    def _proof(self, number: int, place: str, head: Row, where: str, call: Row) -> RelayProof:
+        data = _params(where, call["params"])
+        validation = _inside(data, "validationData") or data
+        relay_parent = _number(where, "relayParentNumber", _inside(validation, "relayParentNumber"))
+        root = Hash(read_hex(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")))
+        stated = head["relay_block_number"], head["relay_state_root"]
+        if all(each not in {None, ""} for each in stated):
+            told = _number(place, "relay_block_number", stated[0]), read_hex(f"{place}: relay_state_root", stated[1])
+            if told != (relay_parent, root):
+                raise WrongBlock(f"{place}: relay block and root of block {number} are not those of its inherent")
+        nodes = _inside(data, "trieNodes")
+        if not isinstance(nodes, list):
+            raise WrongBlock(f"{where}: params of block {number} leave out the trie nodes: the export has no proofs")
+        max_pov = _inside(validation, "maxPovSize")
+        return RelayProof(
+            network=self.network,
+            chain=self.chain,
+            number=number,
+            block=Hash(read_hex(f"{place}: hash", head["hash"])),
+            parent=Hash(read_hex(f"{place}: parent_hash", head["parent_hash"])),
+            state_root=Hash(read_hex(f"{place}: state_root", head["state_root"])),
+            relay_parent=RelayBlockNumber(relay_parent),
+            relay_root=root,
+            max_pov=None if max_pov is None else _number(where, "maxPovSize", max_pov),
+            proof=tuple(read_hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)),
+            downward=tuple(
+                InboundDownwardMessage(*_message(where, each, "msg"))
+                for each in _inside(data, "downwardMessages") or ()
+            ),
+            horizontal=_horizontal(where, _inside(data, "horizontalMessages") or {}),
+            source=json.dumps({"export": str(self._store)}),
+            block_time=_time(place, head["block_time"]),
+        )
+
+
+def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]) -> Iterator[Row]:
+    """The rows of a file, some columns of each. Raises `FetchError`."""
+    try:
+        if path.endswith(".parquet"):
+            parquet = pq.ParquetFile(content)
+            known = [name for name in columns if name in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(batch_size=1024, columns=known, use_threads=False):
+                yield from batch.to_pylist()
+        elif path.endswith(".csv"):
+            csv.field_size_limit(_MOST_FIELD)
+            with TextIOWrapper(content, encoding="utf-8", newline="") as text:
+                yield from csv.DictReader(text)
+        else:
+            for line in content:
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise FetchError(f"{place}: a line is no object")
+                    yield row
+    except (pa.ArrowException, csv.Error, ValueError, RecursionError) as error:
+        raise FetchError(f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
+
+
+def _params(place: str, params: Any) -> Any:
+    if not isinstance(params, str):
+        return params
+    try:
+        return json.loads(params)
+    except (ValueError, RecursionError):
+        raise WrongBlock(f"{place}: params is not JSON") from None
+
+
+def _plain(name: Any) -> str:
+    """A name without the marks by which camel and snake case differ."""
+    return str(name).replace("_", "").lower()
+
+
+def _inside(data: Any, name: str, depth: int = 8) -> Any:
+    """The value of the first field of that name, however deep, in either case; `None` where there is none."""
+    if isinstance(data, list):
+        data = {str(at): each for at, each in enumerate(data)}
+    if not isinstance(data, dict) or depth == 0:
+        return None
+    for key, value in data.items():
+        if _plain(key) == name.lower():
+            return value
+    found = (_inside(value, name, depth - 1) for value in data.values() if isinstance(value, dict))
+    return next((each for each in found if each is not None), None)
+
+
+def _number(place: str, name: str, value: Any) -> int:
+    if isinstance(value, str) and value.replace(",", "").isdecimal():
+        value = int(value.replace(",", ""))
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= U32_MAX:
+        raise WrongBlock(f"{place}: {name} is {str(value)[:40]!r}, not a block number or size")
+    return value
+
+
+def _message(place: str, value: Any, body: str) -> tuple[RelayBlockNumber, bytes]:
+    at = _number(place, "sentAt", _inside(value, "sentAt"))
+    return RelayBlockNumber(at), read_hex(f"{place}: {body}", _inside(value, body))
+
+
+def _horizontal(place: str, value: Any) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
+    if not isinstance(value, dict):
+        raise WrongBlock(f"{place}: horizontalMessages is no object")
+    out = {
+        _number(place, "a sender", sender): tuple(
+            InboundHrmpMessage(*_message(place, each, "data")) for each in messages
+        )
+        for sender, messages in value.items()
+    }
+    return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
+
+
+def _time(place: str, value: Any) -> datetime | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.removesuffix(" UTC"))
+        except ValueError:
+            raise WrongBlock(f"{place}: block_time is {value[:40]!r}") from None
+    if not isinstance(value, datetime):
+        raise WrongBlock(f"{place}: block_time is {str(value)[:40]!r}")
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -1,0 +1,211 @@
+"""`set_validation_data` and `Timestamp.set` in a block's body, found and decoded by the runtime's own metadata.
+
+Runtimes differ in how the call is cut; its parts are found by their names, wherever they are nested:
+
+    data: {validation_data: {parent_head, relay_parent_number, …}, relay_chain_state, downward_messages,
+           horizontal_messages [, relay_parent_descendants [, collator_peer_id]]}
+    data: {validation_data, relay_chain_state, relay_parent_descendants, collator_peer_id},
+           inbound_messages_data: {downward_messages: {full_messages, hashed_messages}, horizontal_messages: {…}}
+    relay_parent_number, relay_parent_storage_root, relay_chain_state, …        the emulator's own
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pubsub_emulator.client.decode import read
+from pubsub_emulator.client.errors import ClientError
+from pubsub_emulator.client.metadata import Composite, Enum, Field, Metadata
+from pubsub_emulator.client.metadata import Sequence as SequenceType
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.spark_audit.fetch.block import RawBlock
+from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
+from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
+
+_BARE: Final = (4, 5)
+"""First bytes of extrinsics without a signature: the format version."""
+_MESSAGES: Final = ("downward_messages", "horizontal_messages")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_TIME: Final = 253_402_300_799_000
+"""Milliseconds at the end of the year 9999."""
+
+Parts = dict[str, tuple[Any, bytes]]
+"""Values and their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
+
+
+def relay_proof(  # noqa: PLR0917  # what a block is of
+    place: str, metadata: Metadata, block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
+) -> RelayProof:
+    """The inherent of a block. Raises `WrongBlock`, which names `place`."""
+    try:
+        calls = dict(_calls(metadata, block.extrinsics))
+        return _proof(place, calls, block, network, chain, runtime, source)
+    except (ScaleError, ClientError) as error:
+        raise WrongBlock(f"{place}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A bare extrinsic's arguments."""
+
+    parts: Parts
+
+    def get(self, name: str) -> Any:
+        found = self.find(name)
+        if found is None:
+            raise ScaleError(f"set_validation_data has no field {name}")
+        return found[0]
+
+    def find(self, name: str) -> tuple[Any, bytes] | None:
+        """The part that `name`, or a field inside of it, is the name of; `None` where there is none."""
+        return next((each for path, each in self.parts.items() if _last(path) == name), None)
+
+    def under(self, name: str) -> Parts:
+        """The parts inside of `name`."""
+        return {_last(path): each for path, each in self.parts.items() if name in path.split(".")}
+
+
+def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[str, _Call]]:
+    """The two inherents that are wanted, by name, of those that are there."""
+    wanted = {
+        found[0]: (f"{pallet}.{call}", found[1])
+        for pallet, call in (("ParachainSystem", "set_validation_data"), ("Timestamp", "set"))
+        if (found := _call(metadata, pallet, call)) is not None
+    }
+    if not any(name.startswith("ParachainSystem") for name, _ in wanted.values()):
+        raise ScaleError("the runtime has no call ParachainSystem.set_validation_data: it is no parachain's")
+    for extrinsic in extrinsics:
+        outer = Reader(extrinsic)
+        body = outer.bytes_()
+        outer.end()
+        if len(body) < 3 or body[0] not in _BARE or body[1:3] not in wanted:
+            continue
+        name, fields = wanted[body[1:3]]
+        reader = Reader(body, 3)
+        parts: Parts = {}
+        _take(metadata, fields, reader, "", parts)
+        reader.end()
+        yield name, _Call(parts)
+
+
+def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Field, ...]] | None:
+    """The two bytes that a call begins with, and its fields."""
+    found = metadata.pallets.get(pallet)
+    kind = None if found is None or found.calls is None else metadata.types.get(found.calls)
+    if found is None or not isinstance(kind, Enum):
+        return None
+    for index, variant in kind.variants.items():
+        if variant.name == call:
+            return bytes((found.index, index)), variant.fields
+    return None
+
+
+def _take(metadata: Metadata, fields: Sequence[Field], reader: Reader, path: str, parts: Parts) -> None:
+    """Read fields; structs whose fields have names are looked into."""
+    for at, field in enumerate(fields):
+        name = f"{path}{field.name or at}"
+        kind = metadata.types.get(field.type)
+        if isinstance(kind, Composite) and kind.fields and all(each.name is not None for each in kind.fields):
+            start = reader.pos
+            _take(metadata, kind.fields, reader, f"{name}.", parts)
+            if _last(name) in _MESSAGES:
+                parts[name] = None, reader.data[start : reader.pos]
+            continue
+        start = reader.pos
+        if _last(name) == "relay_parent_descendants" and isinstance(kind, SequenceType):
+            value: Any = []
+            for _ in range(reader.length()):
+                begins = reader.pos
+                read(metadata, kind.item, reader)
+                value.append(reader.data[begins : reader.pos])
+        else:
+            value = read(metadata, field.type, reader)
+        parts[name] = value, reader.data[start : reader.pos]
+
+
+def _proof(  # noqa: PLR0917  # as `relay_proof`
+    place: str, calls: dict[str, _Call], block: RawBlock, network: str, chain: ParaId, runtime: str, source: str
+) -> RelayProof:
+    call = calls.get("ParachainSystem.set_validation_data")
+    if call is None:
+        raise WrongBlock(f"{place}: the block has no set_validation_data")
+    header = block.header
+    head = call.find("parent_head")
+    if head is not None and blake2_256(head[0]) != header.parent:
+        raise WrongBlock(f"{place}: parent_head does not hash to the parent of the block")
+    nodes = call.find("trie_nodes") or call.find("relay_chain_state")
+    root = call.get("relay_parent_storage_root")
+    if nodes is None or not _are_bytes(nodes[0]) or not isinstance(root, bytes) or len(root) != 32:
+        raise WrongBlock(f"{place}: set_validation_data has no list of trie nodes, or no storage root")
+    max_pov = call.find("max_pov_size")
+    peer = call.find("collator_peer_id")
+    descendants = call.find("relay_parent_descendants")
+    return RelayProof(
+        network=network,
+        chain=chain,
+        number=header.number,
+        block=header.hash,
+        parent=header.parent,
+        state_root=header.state_root,
+        relay_parent=RelayBlockNumber(call.get("relay_parent_number")),
+        relay_root=Hash(root),
+        max_pov=None if max_pov is None else max_pov[0],
+        proof=tuple(nodes[0]),
+        downward=_downward(call),
+        horizontal=_horizontal(call),
+        source=source,
+        header=header.encoded,
+        block_time=_time(calls.get("Timestamp.set")),
+        runtime=runtime,
+        descendants=() if descendants is None else tuple(descendants[0]),
+        collator_peer_id=None if peer is None else peer[0],
+        messages_used=sum(len(found[1]) for name in _MESSAGES if (found := call.find(name)) is not None),
+    )
+
+
+def _downward(call: _Call) -> tuple[InboundDownwardMessage, ...]:
+    """Messages that are there in full; those of which only the hash is given have no bytes to keep."""
+    inside = call.under("downward_messages")
+    listed = inside["full_messages"][0] if "full_messages" in inside else call.get("downward_messages")
+    return tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in map(_message, listed))
+
+
+def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
+    inside = call.under("horizontal_messages")
+    out: dict[int, list[InboundHrmpMessage]] = {}
+    if "full_messages" in inside:
+        pairs = [(sender, [message]) for sender, message in inside["full_messages"][0]]
+    else:
+        pairs = call.get("horizontal_messages")
+    for sender, messages in pairs:
+        mine = out.setdefault(sender, [])
+        mine += [InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in map(_message, messages)]
+    return tuple((ParaId(sender), tuple(out[sender])) for sender in sorted(out))
+
+
+def _message(value: Any) -> tuple[int, bytes]:
+    sent_at, data = value.values() if isinstance(value, dict) else value
+    if not isinstance(sent_at, int) or not isinstance(data, bytes):
+        raise ScaleError("a message is not a block number and bytes")
+    return sent_at, data
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def _are_bytes(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, bytes) for each in value)
+
+
+def _time(call: _Call | None) -> datetime | None:
+    """What `Timestamp.set` says, in milliseconds; nothing beyond the years that calendars have."""
+    found = None if call is None else next(iter(call.parts.values()), None)
+    if found is None or not isinstance(found[0], int) or found[0] > _LAST_TIME:
+        return None
+    return _EPOCH + timedelta(milliseconds=found[0])

@@ -1,0 +1,183 @@
+"""A range of blocks from nodes over JSON-RPC, each held against its hash and all against each other.
+
+The last block's hash has to be the same at every node; each other block is the parent that the one after it names. So a
+node on a fork, or one that makes blocks up, delays a range and never changes it.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.client.metadata import Metadata, parse_metadata
+from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.spark_audit.fetch.block import RawBlock, read_block, read_hex
+from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
+from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
+from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
+from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders, ask_header, each, read_hash
+from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
+
+T = TypeVar("T")
+
+_RUNTIMES: Final = 8
+"""Runtimes whose metadata is kept: a range rarely has more than two."""
+
+
+class NodeSource:
+    """A parachain's blocks from its nodes; relay roots from nodes of the relay chain, where there are any."""
+
+    def __init__(self, network: str, chain: ParaId, nodes: Endpoints, relay: Endpoints | None = None) -> None:
+        self.network = network
+        self.chain = chain
+        self.nodes = nodes
+        self._relay = RelayHeaders(relay)
+        self._metadata: dict[str, Metadata] = {}
+
+    async def newest(self) -> int:
+        """The height of the last final block. Raises `SourceLost`, `WrongBlock`."""
+        head = await self.nodes.ask(
+            lambda url, found: read_hash(url, "the final head", found), "chain_getFinalizedHead"
+        )
+        return (await ask_header(self.nodes, head, "the final head")).number
+
+    async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
+        """The inherents of blocks `first` to `last`. Raises `SourceLost`, `WrongBlock`."""
+        anchor = await self._anchor(last)
+        blocks = {last: await self._block(last, anchor)}
+        done = 0
+
+        async def one(number: int) -> None:
+            nonlocal done
+            block = await self._numbered(number)
+            if block is not None:
+                blocks[number] = block
+            done += 1
+            advance(done)
+
+        await each(one, range(first, last), self.nodes.width)
+        for number in range(last - 1, first - 1, -1):
+            wanted = blocks[number + 1].header.parent
+            found = blocks.get(number)
+            if found is None or found.header.hash != wanted:  # a node on a fork, or one that lies, was asked
+                blocks[number] = await self._block(number, wanted)
+        ordered = [blocks[number] for number in range(first, last + 1)]
+        runtimes = await self._runtimes(ordered)
+        proofs = [
+            relay_proof(
+                f"block {block.header.number} of runtime {name}",
+                self._metadata[name],
+                block,
+                self.network,
+                self.chain,
+                name,
+                json.dumps({"rpc": "chain_getBlock"}),
+            )
+            for block, name in zip(ordered, runtimes, strict=True)
+        ]
+        return await self._relay.vouched(proofs)
+
+    # Blocks
+
+    async def _anchor(self, number: int) -> Hash:
+        """The hash of a block, the same at every node that answers."""
+
+        async def of(url: str) -> Hash:
+            what = f"block {number}"
+            return await self.nodes.ask(
+                lambda at, found: read_hash(at, what, found), "chain_getBlockHash", number, only=url
+            )
+
+        said: dict[Hash, list[str]] = {}
+        problems: list[str] = []
+        for url, answer in zip(
+            self.nodes.urls, await asyncio.gather(*map(of, self.nodes.urls), return_exceptions=True), strict=True
+        ):
+            if isinstance(answer, WrongBlock):
+                problems.append(str(answer))
+            elif isinstance(answer, BaseException):
+                if len(self.nodes.urls) == 1:
+                    raise answer
+                problems.append(str(answer))
+            else:
+                said.setdefault(answer, []).append(url)
+        if len(said) > 1:
+            words = "; ".join(f"0x{found.hex()} at {', '.join(urls)}" for found, urls in said.items())
+            raise WrongBlock(f"the nodes disagree about block {number}: {words}")
+        if not said:
+            raise WrongBlock("; ".join(problems))
+        return next(iter(said))
+
+    async def _numbered(self, number: int) -> RawBlock | None:
+        """A block by its height, whichever fork the node that was asked is on; `None` where that goes wrong."""
+        try:
+            found = await self.nodes.ask(
+                lambda url, answer: read_hash(url, f"block {number}", answer), "chain_getBlockHash", number
+            )
+            return await self._block(number, found)
+        except WrongBlock:
+            return None  # it is asked for again by the hash that the block after it names
+
+    async def _block(self, number: int, wanted: Hash) -> RawBlock:
+        def check(url: str, answer: Any) -> RawBlock:
+            place = f"{url}: block {number}"
+            if answer is None:
+                raise WrongBlock(f"{place}, 0x{wanted.hex()}, is not there: the node pruned it, or is on another fork")
+            block = read_block(place, answer, wanted)
+            if block.header.number != number:
+                raise WrongBlock(f"{place} has the number {block.header.number}")
+            return block
+
+        return await self.nodes.ask(check, "chain_getBlock", f"0x{wanted.hex()}")
+
+    # Runtimes
+
+    async def _runtimes(self, blocks: list[RawBlock]) -> list[str]:
+        """The runtime of each block; what lies between two blocks of one runtime is of that runtime too."""
+        names: dict[int, str] = {}
+
+        async def fill(low: int, high: int) -> None:
+            for at in (low, high):
+                if at not in names:
+                    names[at] = await self._runtime(blocks[at])
+            if names[low] == names[high]:
+                names.update(dict.fromkeys(range(low, high), names[low]))
+            elif high - low > 1:
+                middle = (low + high) // 2
+                await fill(low, middle)
+                await fill(middle, high)
+
+        await fill(0, len(blocks) - 1)
+        return [names[at] for at in range(len(blocks))]
+
+    async def _runtime(self, block: RawBlock) -> str:
+        """Name and version of the runtime that a block was made with: that of its parent's state."""
+        number, parent = block.header.number, f"0x{block.header.parent.hex()}"
+
+        def version(url: str, answer: Any) -> str:
+            try:
+                return f"{answer['specName']}/{int(answer['specVersion'])}"
+            except (KeyError, TypeError, ValueError):
+                raise WrongBlock(f"{url}: block {number}: no runtime version") from None
+
+        def metadata(url: str, answer: Any) -> Metadata:
+            try:
+                return parse_metadata(read_hex(f"{url}: metadata of block {number}", answer))
+            except BadAnswer as error:
+                raise WrongBlock(f"{url}: block {number}, runtime {name}: {error}") from None
+
+        name = await self._of_state(number, version, "state_getRuntimeVersion", parent)
+        if name not in self._metadata:
+            found = await self._of_state(number, metadata, "state_getMetadata", parent)
+            while len(self._metadata) >= _RUNTIMES:
+                del self._metadata[next(iter(self._metadata))]
+            self._metadata[name] = found
+        return name
+
+    async def _of_state(self, number: int, check: Callable[[str, Any], T], method: str, parent: str) -> T:
+        try:
+            return await self.nodes.ask(check, method, parent)
+        except WrongBlock as error:
+            said = "no node tells the runtime of block"
+            raise WrongBlock(f"{said} {number}; one that keeps old states (an archive node) does: {error}") from None

@@ -1,0 +1,80 @@
+"""The relay chain's headers, which vouch for the roots that inherents state; and what all questions share."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.fetch.block import RawHeader, read_header, read_hex
+from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
+from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
+from pubsub_emulator.spark_audit.real_proofs.imported import RelayHeader, RelayProof
+
+U = TypeVar("U")
+
+
+class RelayHeaders:
+    """Headers of relay parents from nodes of the relay chain; without nodes an inherent's word is all there is."""
+
+    def __init__(self, nodes: Endpoints | None) -> None:
+        self._nodes = nodes
+        self._known: dict[int, RelayHeader] = {}
+
+    async def vouched(self, proofs: Sequence[RelayProof]) -> list[RelayProof]:
+        """The proofs with the headers of their relay parents. Raises `SourceLost`, `WrongBlock`."""
+        nodes = self._nodes
+        if nodes is None:
+            return list(proofs)
+        wanted = dict.fromkeys(int(proof.relay_parent) for proof in proofs)
+        known = {number: self._known[number] for number in wanted if number in self._known}
+
+        async def one(number: int) -> None:
+            what = f"relay block {number}"
+            block = await nodes.ask(lambda url, found: read_hash(url, what, found), "chain_getBlockHash", number)
+            header = await ask_header(nodes, block, what)
+            if header.number != number:
+                raise WrongBlock(f"{what} has the number {header.number}")
+            known[number] = RelayHeader(header.hash, header.state_root)
+
+        await each(one, [number for number in wanted if number not in known], nodes.width)
+        self._known = known
+        return [replace(proof, relay_header=known[int(proof.relay_parent)]) for proof in proofs]
+
+
+async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
+    """The header with a hash. Raises `SourceLost`, `WrongBlock`."""
+
+    def check(url: str, answer: Any) -> RawHeader:
+        header = read_header(f"{url}: {what}", answer)
+        if header.hash != wanted:
+            raise WrongBlock(f"{url}: {what} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}")
+        return header
+
+    return await nodes.ask(check, "chain_getHeader", f"0x{wanted.hex()}")
+
+
+async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: int) -> None:
+    """Do `work` for each item, `width` at a time; the first failure ends it."""
+    left = iter(items)
+
+    async def go() -> None:
+        for item in left:
+            await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(width):
+                group.create_task(go())
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+def read_hash(url: str, what: str, answer: Any) -> Hash:
+    """The hash that a node gives something. Raises `WrongBlock`."""
+    if answer is None:
+        raise WrongBlock(f"{url}: {what} is not there")
+    raw = read_hex(f"{url}: the hash of {what}", answer)
+    if len(raw) != 32:
+        raise WrongBlock(f"{url}: the hash of {what} has {len(raw)} bytes")
+    return Hash(raw)

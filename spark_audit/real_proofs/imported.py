@@ -1,0 +1,204 @@
+"""Real inherents as rows: what one says, how many of them make a segment, and which of them a history holds."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.parachain.block import encode_messages
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, FileEntry
+from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.history.rows import NodeTable, Row
+from pubsub_emulator.spark_audit.history.storage import Store
+
+UNIT_BLOCKS: Final = 1000
+"""Imported blocks in a segment, which is what a worker is given: a million blocks are a thousand units."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayHeader:
+    """A header of the relay chain: its hash, computed, and the storage root that it commits to."""
+
+    hash: Hash
+    storage_root: Hash
+
+
+@dataclass(frozen=True, slots=True)
+class RelayProof:
+    """One inherent and the block that it is of, as far as their source tells."""
+
+    network: str
+    chain: ParaId
+    number: int
+    block: Hash | None
+    parent: Hash | None
+    state_root: Hash | None
+    relay_parent: RelayBlockNumber
+    relay_root: Hash
+    max_pov: int | None
+    proof: tuple[bytes, ...]
+    downward: tuple[InboundDownwardMessage, ...]
+    horizontal: tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
+    source: str
+    header: bytes | None = None
+    """SCALE, seal included."""
+    block_time: datetime | None = None
+    runtime: str | None = None
+    descendants: tuple[bytes, ...] = ()
+    collator_peer_id: bytes | None = None
+    messages_used: int | None = None
+    """Bytes of the inherent's messages, where some are there by their hashes alone."""
+    relay_header: RelayHeader | None = None
+    """Of the relay parent, from the relay chain itself."""
+
+    @property
+    def place(self) -> tuple[str, int, int, bytes]:
+        """What makes two proofs the same."""
+        return self.network, int(self.chain), self.number, bytes(self.relay_root)
+
+    def nodes(self) -> dict[Hash, bytes]:
+        """The proof's nodes by hash."""
+        return {blake2_256(node): node for node in self.proof}
+
+
+@dataclass(slots=True)
+class Present:
+    """What a history holds when an import begins, and what is added to it."""
+
+    history: History | None
+    newest: dict[str, Commit] = field(default_factory=dict)
+    """The last commit of each network."""
+    positions: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The next position by network and chain."""
+
+    @staticmethod
+    def of(out: Store) -> "Present":
+        """Raises `CommitError` when manifests do not follow each other: nothing is added to what is damaged."""
+        if not out.exists(COMMITS):
+            return Present(None)
+        history = History.open(out)
+        if history.faults:
+            raise CommitError(f"{out}: {history.faults[0].path}: {history.faults[0].error}")
+        present = Present(history)
+        for commit in history.commits:
+            present.newest[commit.network] = commit
+            for chain, at in commit.next_positions.items():
+                place = commit.network, chain
+                present.positions[place] = max(present.positions.get(place, 0), at)
+        return present
+
+    def places(self) -> set[tuple[str, int, int, bytes]]:
+        """Every imported block: network, chain, number, relay root. What cannot be read counts as not there."""
+        wanted = ["network", "chain", "number", "relay_parent_root"]
+        return {
+            (row["network"], row["chain"], row["number"], row["relay_parent_root"]) for row in self.imported(wanted)
+        }
+
+    def imported(self, columns: list[str], network: str | None = None, chain: int | None = None) -> Iterator[Row]:
+        """Some columns of all imported blocks, by row groups, so that no history is too long."""
+        if self.history is None:
+            return
+        for entry in self.history.files(schema.BLOCKS, network, chain):
+            for part in self._parts(entry):
+                rows = part.select([*columns, "status"]).to_pylist()
+                yield from (row for row in rows if row["status"] == "imported")
+
+    def _parts(self, entry: FileEntry) -> Iterator[pa.Table]:
+        if self.history is not None:
+            yield from (part for part in self.history.read(entry) if not isinstance(part, Fault))
+
+
+def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int:
+    """Commit the proofs of one network as one segment and say how many nodes they have. Raises `CommitError`."""
+    network = proofs[0].network
+    before = present.newest.get(network)
+    segment = 0 if before is None else before.segment + 1
+    nodes = NodeTable()
+    headers: dict[tuple[int, bytes], Row] = {}
+    blocks: dict[int, list[Row]] = {}
+    for proof in proofs:
+        row = _relay_row(proof)
+        headers.setdefault((row["number"], row["storage_root"]), row)
+        place = network, int(proof.chain)
+        position = present.positions.get(place, 0)
+        present.positions[place] = position + 1
+        blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
+    name = f"{segment:08d}"
+    parts = [Part(schema.RELAY_HEADERS, list(headers.values()), name, rows_per_group=4096)]
+    parts += [Part(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
+    parts.append(Part(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
+    after = {chain: at for (where, chain), at in present.positions.items() if where == network}
+    present.newest[network] = write_commit(out, network, segment, parts, after, before)
+    return len(nodes)
+
+
+def in_units(proofs: Iterable[RelayProof], size: int = UNIT_BLOCKS) -> Iterator[list[RelayProof]]:
+    """Proofs of one network, so many at a time."""
+    group: list[RelayProof] = []
+    for proof in proofs:
+        group.append(proof)
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _relay_row(proof: RelayProof) -> Row:
+    """The relay parent: by its own header where that is known, else by the inherent's word, which has no hash."""
+    known = proof.relay_header
+    return {
+        "network": proof.network,
+        "number": proof.relay_parent,
+        "hash": None if known is None else known.hash,
+        "storage_root": proof.relay_root if known is None else known.storage_root,
+        "slot": None,
+    }
+
+
+def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
+    row: dict[str, Any] = {column.name: None for column in schema.BLOCKS.columns}
+    used = proof.messages_used
+    row.update(
+        network=proof.network,
+        chain=proof.chain,
+        segment=segment,
+        position=position,
+        number=proof.number,
+        block=proof.block,
+        status="imported",
+        relay_parent=proof.relay_parent,
+        relay_parent_root=proof.relay_root,
+        relay_root=_relay_row(proof)["storage_root"],
+        header=proof.header,
+        parent=proof.parent,
+        state_root=proof.state_root,
+        max_pov=proof.max_pov,
+        downward=[{"sent_at": m.sent_at, "data": m.msg} for m in proof.downward],
+        horizontal=[
+            {"sender": sender, "messages": [{"sent_at": m.sent_at, "data": m.data} for m in messages]}
+            for sender, messages in proof.horizontal
+        ],
+        messages_used=len(encode_messages(proof.downward, proof.horizontal)) if used is None else used,
+        proof=[nodes.number(node) for node in proof.proof],
+        source=proof.source,
+    )
+    return {**row, **_later(proof)}
+
+
+def _later(proof: RelayProof) -> Mapping[str, Any]:
+    """The columns that came with later versions of the table; none where there is nothing to put there."""
+    told = {
+        "block_time": proof.block_time,
+        "runtime": proof.runtime,
+        "descendants": list(proof.descendants),
+        "collator_peer_id": proof.collator_peer_id,
+    }
+    return told if any(told.values()) else {}
