@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from pubsub_emulator.client.decode import read
+from pubsub_emulator.client.decode import MAX_DEPTH, Walk, read
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.client.metadata import Composite, Enum, Field, Metadata
 from pubsub_emulator.client.metadata import Sequence as SequenceType
@@ -86,10 +86,10 @@ def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[st
         if len(body) < 3 or body[0] not in _BARE or body[1:3] not in wanted:
             continue
         name, fields = wanted[body[1:3]]
-        reader = Reader(body, 3)
+        walk = Walk(metadata, body[3:])
         parts: Parts = {}
-        _take(metadata, fields, reader, "", parts)
-        reader.end()
+        _take(walk, fields, "", parts)
+        walk.reader.end()
         yield name, _Call(parts)
 
 
@@ -105,26 +105,29 @@ def _call(metadata: Metadata, pallet: str, call: str) -> tuple[bytes, tuple[Fiel
     return None
 
 
-def _take(metadata: Metadata, fields: Sequence[Field], reader: Reader, path: str, parts: Parts) -> None:
+def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: int = 0) -> None:
     """Read fields; structs whose fields have names are looked into."""
+    walk.step()
+    if depth > MAX_DEPTH:
+        raise ScaleError(f"a type is nested deeper than {MAX_DEPTH}")
+    reader = walk.reader
     for at, field in enumerate(fields):
         name = f"{path}{field.name or at}"
-        kind = metadata.types.get(field.type)
+        kind = walk.metadata.types.get(field.type)
+        start = reader.pos
         if isinstance(kind, Composite) and kind.fields and all(each.name is not None for each in kind.fields):
-            start = reader.pos
-            _take(metadata, kind.fields, reader, f"{name}.", parts)
+            _take(walk, kind.fields, f"{name}.", parts, depth + 1)
             if _last(name) in _MESSAGES:
                 parts[name] = None, reader.data[start : reader.pos]
             continue
-        start = reader.pos
         if _last(name) == "relay_parent_descendants" and isinstance(kind, SequenceType):
             value: Any = []
             for _ in range(reader.length()):
                 begins = reader.pos
-                read(metadata, kind.item, reader)
+                read(walk, kind.item)
                 value.append(reader.data[begins : reader.pos])
         else:
-            value = read(metadata, field.type, reader)
+            value = read(walk, field.type)
         parts[name] = value, reader.data[start : reader.pos]
 
 
