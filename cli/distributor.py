@@ -84,9 +84,10 @@ def serve_adapter(wish: AdapterWish) -> None:
 
 async def _ledger(wish: AdapterWish) -> "Ledger":
     """The chain of an adapter."""
+    from pubsub_emulator.client.extrinsics import development_seed
     from pubsub_emulator.client.rpc import connect
     from pubsub_emulator.eventplane.distributor.adapter.chain import ChainLedger
-    from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger, development_seed
+    from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger
 
     if wish.node is None:
         return ChainLedger(wish.network, unique=wish.unique)

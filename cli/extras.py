@@ -14,6 +14,7 @@ NAME: Final = "pubsub-emulator"
 EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
+    "coincurve": "events",
     **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
     **dict.fromkeys(("pytest", "hypothesis"), "testing"),

@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "log",
     "events",
     "distributor",
+    "prism",
     "simulate",
     "audit",
     "report",

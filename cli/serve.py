@@ -41,6 +41,7 @@ class Serve:
     history: int
     genesis_time: str | None
     dome_events: str
+    prism: bool
     journal: Path | None
     replay: Path | None
     out: Path | None
@@ -90,9 +91,9 @@ def serve(name: str | None, given: Serve) -> None:
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     options = given.options()
-    if given.dome_events and (given.journal is not None or given.replay is not None):
+    if (given.dome_events or given.prism) and (given.journal is not None or given.replay is not None):
         raise BadOption(
-            "a journal does not say which pallets there are: --dome-events goes without --journal, --replay"
+            "a journal does not say which pallets there are: --dome-events and --prism go without --journal, --replay"
         )
     replayed = None if given.replay is None else _read(given.replay)
     if replayed is not None:
@@ -105,7 +106,7 @@ def serve(name: str | None, given: Serve) -> None:
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
         live = LiveNetwork(
-            Simulation(scenario, genesis_slot=slot, accounts=True, dome_events=given.dome_events),
+            Simulation(scenario, genesis_slot=slot, accounts=True, dome_events=given.dome_events, prism=given.prism),
             observers,
             keep_snapshots=keeps,
         )

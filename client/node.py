@@ -54,6 +54,10 @@ class SubstrateNode:
         found = await self.rpc.call("chain_getBlockHash", number)
         return None if found is None else self._bytes("chain_getBlockHash", found, 32)
 
+    async def best_head(self) -> bytes:
+        """The hash of the best block."""
+        return self._bytes("chain_getBlockHash", await self.rpc.call("chain_getBlockHash"), 32)
+
     async def finalized_head(self) -> bytes:
         """The hash of the newest finalised block."""
         return self._bytes("chain_getFinalizedHead", await self.rpc.call("chain_getFinalizedHead"), 32)

@@ -44,6 +44,7 @@ from pubsub_emulator.cli import options
 @click.option(
     "--dome-events", metavar="NAME", default="", help="Give the relay chain pallet DomeEvents of network NAME."
 )
+@click.option("--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects.")
 @click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="File to write all inputs to.")
 @click.option("--replay", type=options.FILE, help="Do again what a journal says, then serve; it names the scenario.")
 @click.option("--out", type=options.OUT, help="Folder to make, for the history of all blocks.")

@@ -20,6 +20,8 @@ from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
 from pubsub_emulator.runtime.pallet_dome_events.pallet import DEFINITION as DOME_EVENTS
+from pubsub_emulator.runtime.pallet_prism.pallet import DEFINITION as PRISM
+from pubsub_emulator.runtime.pallet_prism.pallet import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
@@ -80,6 +82,8 @@ class RelayConfig:
     """The network's name in pallet `DomeEvents`; without one the chain does not have the pallet."""
     dome_unique: bool = True
     """Whether that pallet takes an id only once."""
+    prism: bool = False
+    """Whether the chain has pallet `Prism`."""
 
 
 class XcmBinding:
@@ -163,6 +167,7 @@ class RelayRuntime:
         self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
         self.dome = DomeEvents(config.dome_events, unique=config.dome_unique) if config.dome_events else None
+        self.prism = Prism() if config.prism else None
         self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
         self.session = Session(
             config.session_length,
@@ -204,6 +209,7 @@ class RelayRuntime:
                 self.message_queue,
                 self.broadcaster,
                 *(() if self.dome is None else (self.dome,)),
+                *(() if self.prism is None else (self.prism,)),
                 *(() if gained is None else (gained.sudo,)),
             ),
             self.config.weights,
@@ -216,7 +222,7 @@ class RelayRuntime:
         if not config.accounts:
             return None
         weights = (config.weights.max_block, config.weights.normal)
-        further = (DOME_EVENTS,) if config.dome_events else ()
+        further = (*((DOME_EVENTS,) if config.dome_events else ()), *((PRISM,) if config.prism else ()))
         constants = RelayConstants(config.session_length, Slot(config.genesis_slot), config.pubsub, weights, further)
         return RelayAccounts(constants, self.balances, self.dmp, self.babe)
 

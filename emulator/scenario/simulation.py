@@ -30,10 +30,12 @@ class Simulation:
         genesis_slot: int = GENESIS_SLOT,
         accounts: bool = False,
         dome_events: str = "",
+        prism: bool = False,
     ) -> None:
         """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
 
-        With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`.
+        With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has
+        pallet `Prism`.
 
         Raises `ScenarioError` when it cannot work.
         """
@@ -45,7 +47,7 @@ class Simulation:
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             config = network_config(scenario, self._specs)
-            relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events)
+            relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism)
             config = replace(config, relay=relay)
             self.network = Network(with_accounts(config) if accounts else config)
         except PubsubError as error:

@@ -3,14 +3,14 @@
     with database.transaction(write=True) as session:
         session.run("INSERT INTO t VALUES (?, ?)", (1, b"…"))
 
-Placeholders are `?` for both. In statements of `migrate`, `{BLOB}` and `{INT}` are the dialect's types for bytes and 64
-bit integers, and `{TEXT}` its text that is ordered by code points. A transaction is committed when its block ends and
-rolled back when the block raises. What a driver raises becomes `StoreError`, and `StoreUnavailable` where asking again
-may succeed.
+Placeholders are `?` for both. In statements of `migrate`, `{BLOB}`, `{INT}` and `{BOOL}` are the dialect's types for
+bytes, 64 bit integers and truth, and `{TEXT}` its text that is ordered by code points. A transaction is committed when
+its block ends and rolled back when the block raises. What a driver raises becomes `StoreError`, and `StoreUnavailable`
+where asking again may succeed.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
@@ -21,8 +21,8 @@ Params = Sequence[object]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _TYPES: Final = {
-    Dialect.SQLITE: {"BLOB": "BLOB", "INT": "INTEGER", "TEXT": "TEXT"},
-    Dialect.POSTGRESQL: {"BLOB": "BYTEA", "INT": "BIGINT", "TEXT": 'TEXT COLLATE "C"'},
+    Dialect.SQLITE: {"BLOB": "BLOB", "INT": "INTEGER", "TEXT": "TEXT", "BOOL": "INTEGER"},
+    Dialect.POSTGRESQL: {"BLOB": "BYTEA", "INT": "BIGINT", "TEXT": 'TEXT COLLATE "C"', "BOOL": "BOOLEAN"},
 }
 
 
@@ -63,8 +63,10 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
-def migrate(database: Database, component: str, steps: Sequence[Sequence[str]]) -> None:
+def migrate(database: Database, component: str, steps: Sequence[Sequence[str | Callable[[Session], None]]]) -> None:
     """Bring a component's tables to version `len(steps)`; each step is the statements of one version (EV-6).
+
+    A function among the statements moves what SQL cannot. All is one transaction.
 
     Raises `StoreError` when the tables are of a newer version than this program knows.
     """
@@ -82,7 +84,10 @@ def migrate(database: Database, component: str, steps: Sequence[Sequence[str]]) 
             )
         for step in steps[version:]:
             for statement in step:
-                session.run(statement.format(**types))
+                if callable(statement):
+                    statement(session)
+                else:
+                    session.run(statement.format(**types))
         if found:
             session.run("UPDATE migrations SET version = ? WHERE component = ?", (len(steps), component))
         else:

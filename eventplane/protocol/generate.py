@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-SOURCES: Final = ("eventplane/protocol/events.proto",)
+SOURCES: Final = ("eventplane/protocol/events.proto", "eventplane/protocol/prism.proto")
 """Relative to the package; each becomes `<name>_pb2.py` and `<name>_pb2.pyi` beside it."""
 
 ROOT: Final = Path(__file__).absolute().parents[2]

@@ -5,7 +5,7 @@ Handlers are registered by name, with the messages of the generated module: no u
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import grpc
 import grpc.aio
@@ -70,7 +70,7 @@ class RpcFront:
         after = request.after if request.HasField("after") else None
         try:
             filters = parse_filters(request.filters_json)
-            token, bound = await self._service.subscribe(filters, _client(context), after, batches=request.batches)
+            token, bound = await self._service.subscribe(filters, client_of(context), after, batches=request.batches)
         except EventPlaneError as error:
             await self._refuse(context, error)
         return pb.SubscribeResponse(token=token, after=bound)
@@ -79,7 +79,7 @@ class RpcFront:
         """Stream events until the client leaves or the stream cannot go on."""
         after = request.after if request.HasField("after") else None
         try:
-            async with self._service.stream(request.token, _client(context), after) as messages:
+            async with self._service.stream(request.token, client_of(context), after) as messages:
                 async for message in messages:
                     yield self._encoded(message)
         except (EventPlaneError, Ended) as error:
@@ -139,7 +139,7 @@ def encode_event(row: Row) -> pb.Event:
     )
 
 
-def _client(context: Context) -> str:
+def client_of(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
     """Who asks: the address without scheme and port, which limits are counted by."""
     scheme, _, address = context.peer().partition(":")
     return address.rpartition(":")[0].strip("[]") if scheme in {"ipv4", "ipv6"} else scheme

@@ -30,6 +30,7 @@ PALLET_INDEX: Final[dict[str, int]] = {
     "Consumer": 104,
     "ParachainInfo": 105,
     "DomeEvents": 106,
+    "Prism": 107,
     "Sudo": 255,
 }
 """u8 index by pallet name."""

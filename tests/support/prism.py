@@ -1,5 +1,9 @@
 """A wallet with fixed keys, and shortcuts to judge operations."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 from pubsub_emulator.eventplane.prism.core.errors import Reason
 from pubsub_emulator.eventplane.prism.core.identifiers import merkle_tree, sha256
 from pubsub_emulator.eventplane.prism.core.messages import Action, SignedAtalaOperation, Usage, decode
@@ -15,6 +19,11 @@ from pubsub_emulator.eventplane.prism.make import (
     revoke,
     update_did,
 )
+
+DOCUMENT: dict[str, Any] = json.loads(
+    (Path(__file__).resolve().parents[1] / "vectors" / "prism" / "vectors.json").read_text(encoding="utf-8")
+)
+"""The golden vectors."""
 
 
 def secret(name: str) -> Secret:

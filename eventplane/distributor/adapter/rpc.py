@@ -10,6 +10,7 @@ import logging
 from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.client.errors import ClientError, NodeRefused
+from pubsub_emulator.client.extrinsics import signed_extrinsic
 from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.eventplane.distributor.adapter.chain import notice_of, publication_of
@@ -17,13 +18,8 @@ from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
 from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
 from pubsub_emulator.eventplane.distributor.service.adapters import Page
-from pubsub_emulator.primitives import ed25519
-from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
-from pubsub_emulator.primitives.signatures import Scheme
-from pubsub_emulator.primitives.ss58 import encode_address
-from pubsub_emulator.primitives.types import AccountId, Hash
-from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
+from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.dispatch import Call, encode_call
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
@@ -34,14 +30,6 @@ log = logging.getLogger("pubsub.adapter")
 
 POLL_SECONDS: Final = 0.3
 INCLUDED_SECONDS: Final = 60.0
-_PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca3580ec8deb7797479e")
-"""The mini secret of the phrase that all development accounts come from."""
-
-
-def development_seed(name: str) -> bytes:
-    """The Ed25519 seed of `//name` below the development phrase."""
-    junction = encode_bytes(name.encode()).ljust(32, b"\0")
-    return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + junction)
 
 
 class _Block(NamedTuple):
@@ -58,7 +46,6 @@ class RpcLedger:
         self._rpc = rpc
         self._node = SubstrateNode(rpc)
         self._seed = seed
-        self._account = AccountId(ed25519.public_key(seed))
         self._blocks: list[_Block] = []
         self._log: list[Notice] = []
         self._reading = asyncio.Lock()
@@ -89,18 +76,10 @@ class RpcLedger:
             return Unknown(str(error) or "no answer in time")
 
     async def _signed(self, event: Event) -> bytes:
-        genesis = await self._node.genesis_hash()
-        version = await self._rpc.call("state_getRuntimeVersion")
-        nonce = int(await self._rpc.call("system_accountNextIndex", encode_address(self._account)))
         arguments = tuple(publication_of(event, self._network))
         encoded = encode_call(DomeEvents(self._network), Call(PALLET, "emit_new_event", arguments))
-        extra = Extra(Era(), nonce, 0)
-        implicit = Implicit(
-            int(version["specVersion"]), int(version["transactionVersion"]), Hash(genesis), Hash(genesis)
-        )
-        signature = ed25519.sign(self._seed, payload(encoded, extra, implicit))
         call = EncodedCall(PALLET, "emit_new_event", arguments, encoded)
-        return SignedExtrinsic(self._account, Scheme.ED25519, signature, extra, call, 0).encode()
+        return await signed_extrinsic(self._node, self._seed, call)
 
     async def _outcome(self, block: bytes, wanted: str) -> Published | No | Unknown:
         """What became of the call in its block: its event, or the error that the pallet gave."""

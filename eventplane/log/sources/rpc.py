@@ -63,6 +63,11 @@ class RpcSource:
     ) -> None:
         await self._stack.aclose()
 
+    @property
+    def node(self) -> SubstrateNode:
+        """The leading chain."""
+        return self._node
+
     async def reach(self) -> None:
         """Ask every node for something. Raises `NodeUnavailable` for the first that does not answer."""
         for node in (self._node, *self._paras.values()):

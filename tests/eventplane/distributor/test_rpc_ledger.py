@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
-from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger, development_seed
+from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger
 from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives import ed25519

@@ -17,7 +17,7 @@ from pubsub_emulator.runtime.framework.events import Event, EventRecord, Finaliz
 
 import_module("pubsub_emulator.emulator.network.network")  # declares every event
 CHAINS = {name: parse_metadata(raw) for name, raw in metadata_of_chains().items()}
-ASKED_FOR = ("DomeEvents",)
+ASKED_FOR = ("DomeEvents", "Prism")
 """Pallets that a relay chain has only when it is asked for them: not in the vectors' metadata."""
 EVENTS = sorted(
     (kind for kind in registry._EVENTS.values() if kind.PALLET not in ASKED_FOR),

@@ -1,19 +1,15 @@
 """PRISM's golden vectors: real DIDs, signatures, objects and histories of mainnet."""
 
 import copy
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.prism import DOCUMENT
 
 from pubsub_emulator.eventplane.prism.vectors import FORMATS
 from pubsub_emulator.primitives.errors import PubsubError
 
-DOCUMENT: dict[str, Any] = json.loads(
-    (Path(__file__).resolve().parents[2] / "vectors" / "prism" / "vectors.json").read_text(encoding="utf-8")
-)
 CASES = list(FORMATS[0].cases(DOCUMENT))
 
 

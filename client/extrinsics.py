@@ -1,0 +1,34 @@
+"""Signed extrinsics for chains of this project's make, whose signed extensions are known here."""
+
+from typing import Final
+
+from pubsub_emulator.client.node import SubstrateNode
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
+from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.primitives.ss58 import encode_address
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
+from pubsub_emulator.runtime.framework.calls import EncodedCall
+
+_PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca3580ec8deb7797479e")
+"""The mini secret of the phrase that all development accounts come from."""
+
+
+def development_seed(name: str) -> bytes:
+    """The Ed25519 seed of `//name` below the development phrase."""
+    junction = encode_bytes(name.encode()).ljust(32, b"\0")
+    return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + junction)
+
+
+async def signed_extrinsic(node: SubstrateNode, seed: bytes, call: EncodedCall) -> bytes:
+    """An immortal extrinsic with the next nonce of the account of an Ed25519 seed. Raises `ClientError`."""
+    account = AccountId(ed25519.public_key(seed))
+    genesis = Hash(await node.genesis_hash())
+    version = await node.rpc.call("state_getRuntimeVersion")
+    nonce = int(await node.rpc.call("system_accountNextIndex", encode_address(account)))
+    extra = Extra(Era(), nonce, 0)
+    implicit = Implicit(int(version["specVersion"]), int(version["transactionVersion"]), genesis, genesis)
+    signature = ed25519.sign(seed, payload(call.encoded, extra, implicit))
+    return SignedExtrinsic(account, Scheme.ED25519, signature, extra, call, 0).encode()

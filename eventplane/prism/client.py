@@ -1,0 +1,162 @@
+"""A client of a PRISM node, which keeps its place.
+
+    async with PrismClient("127.0.0.1:50052") as node:
+        subscription = await node.subscribe([Filter(FilterType.CREATE_DID_FILTER)])
+        async for message in node.events(subscription):          # reconnects; each event once, in order
+            subscription = message.subscription                  # what to keep
+
+A cursor that was abandoned is answered with `TakenBack`: the caller drops what it has beyond `seq_no`, and goes on with
+the subscription that the error carries.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+import grpc
+import grpc.aio
+
+from pubsub_emulator.eventplane.errors import EventPlaneError
+from pubsub_emulator.eventplane.prism.core.filters import Filter
+from pubsub_emulator.eventplane.prism.core.process import Status
+from pubsub_emulator.eventplane.prism.service.rpc import NAME
+from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
+
+_RETRY_SECONDS: Final = 0.5
+_AGAIN: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
+
+
+class NodeError(EventPlaneError):
+    """The node refused; `code` is gRPC's."""
+
+    def __init__(self, code: grpc.StatusCode, words: str) -> None:
+        super().__init__(f"{code.name}: {words}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A token, and the cursor after the last message; an empty one is the start of everything."""
+
+    token: str
+    cursor: str
+
+
+class TakenBack(EventPlaneError):
+    """Operations after `seq_no` were taken back: drop them, and go on with `subscription`."""
+
+    def __init__(self, seq_no: int, operation_id: bytes, subscription: Subscription) -> None:
+        super().__init__(f"operations after {seq_no} were taken back")
+        self.seq_no = seq_no
+        self.operation_id = operation_id
+        self.subscription = subscription
+
+
+class Message(NamedTuple):
+    """Events, none in a heartbeat, and what to keep once they are dealt with."""
+
+    events: Sequence[pb.SubscriptionEvent]
+    subscription: Subscription
+    live: bool
+
+
+class PrismClient:
+    """A connection to a node at `host:port`; an asynchronous context manager. Methods raise `NodeError`."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.aio.insecure_channel(address)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._channel.close(None)
+
+    async def subscribe(
+        self, filters: Iterable[Filter], *, batches: bool = False, everything: bool = False
+    ) -> Subscription:
+        """A subscription to what comes from now on, or with `everything` from the first operation."""
+        request = pb.NewSubscriptionRequest(filters=map(encode_filter, filters), allow_operations_batches=batches)
+        found = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
+        return Subscription(found.subscription_token, "" if everything else found.cursor)
+
+    async def events(self, subscription: Subscription, *, reconnect: bool = True) -> AsyncGenerator[Message, None]:
+        """Messages after the subscription's cursor, over as many connections as it takes. Raises `TakenBack` too."""
+        at = subscription
+        while True:
+            request = pb.GetSubscriptionEventsStreamRequest(subscription_token=at.token)
+            if at.cursor:
+                request.cursor = at.cursor
+            try:
+                async for found in self._stream(
+                    "GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString
+                ):
+                    at = replace(at, cursor=found.cursor)
+                    yield Message(found.events, at, found.live)
+            except grpc.aio.AioRpcError as error:
+                if reconnect and error.code() in _AGAIN:
+                    await asyncio.sleep(_RETRY_SECONDS)
+                    continue
+                raise _error(error, at) from None
+
+    async def cancel(self, subscription: Subscription) -> None:
+        """Forget a subscription."""
+        request = pb.CancelSubscriptionRequest(subscription_token=subscription.token)
+        await self._call("CancelSubscription", request, pb.CancelSubscriptionResponse.FromString)
+
+    async def schedule(self, signed: Iterable[bytes]) -> tuple[list[bytes], str]:
+        """Have operations anchored in one object; their ids, and a token to cancel them."""
+        request = pb.ScheduleOperationsRequest(signed_operations=signed)
+        found = await self._call("ScheduleOperations", request, pb.ScheduleOperationsResponse.FromString)
+        return list(found.operation_ids), found.cancel_token
+
+    async def cancel_operation(self, operation_id: bytes, cancel_token: str) -> None:
+        """Cancel an operation that is in no block yet."""
+        request = pb.CancelOperationRequest(operation_id=operation_id, cancel_token=cancel_token)
+        await self._call("CancelOperation", request, pb.CancelOperationResponse.FromString)
+
+    async def statuses(self, operation_id: bytes) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
+        """The status of an operation, then its changes, until a final one."""
+        request = pb.GetOperationStatusStreamRequest(operation_id=operation_id)
+        decode = pb.OperationStatusUpdate.FromString
+        try:
+            async for update in self._stream("GetOperationStatusStream", request, decode):
+                yield update
+        except grpc.aio.AioRpcError as error:
+            raise _error(error, Subscription("", "")) from None
+
+    def _stream(self, method: str, request: Any, decode: Callable[[bytes], Any]) -> Any:
+        call: Any = self._channel.unary_stream(f"/{NAME}/{method}", type(request).SerializeToString, decode)
+        return call(request)
+
+    async def _call(self, method: str, request: Any, decode: Callable[[bytes], Any]) -> Any:
+        call: Any = self._channel.unary_unary(f"/{NAME}/{method}", type(request).SerializeToString, decode)
+        try:
+            return await call(request)
+        except grpc.aio.AioRpcError as error:
+            raise _error(error, Subscription("", "")) from None
+
+
+def encode_filter(each: Filter) -> pb.SubscriptionFilter:
+    """A filter as protobuf."""
+    outcomes = {Status.APPLIED: pb.OUTCOME_APPLIED, Status.REJECTED: pb.OUTCOME_REJECTED}
+    return pb.SubscriptionFilter(
+        type=each.type.name,
+        did_suffix=each.did_suffix or "",
+        credential_hash=each.credential_hash or b"",
+        credential_batch_id=each.credential_batch_id or "",
+        statuses=[] if each.status is None else [outcomes[each.status]],
+    )
+
+
+def _error(error: grpc.aio.AioRpcError, at: Subscription) -> EventPlaneError:
+    trailing: Any = error.trailing_metadata() or ()
+    told = {str(key): str(value) for key, value in trailing}
+    if "last-common-cursor" in told:
+        where = replace(at, cursor=told["last-common-cursor"])
+        return TakenBack(int(told["last-common-seq-no"]), bytes.fromhex(told["last-common-operation"]), where)
+    return NodeError(error.code(), error.details() or "")

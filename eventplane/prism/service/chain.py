@@ -1,0 +1,135 @@
+"""A chain behind a node's JSON-RPC, as the PRISM node needs it: best branch, final blocks, anchoring."""
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from pubsub_emulator.client.errors import UnknownBlock
+from pubsub_emulator.client.extrinsics import signed_extrinsic
+from pubsub_emulator.client.node import SubstrateNode
+from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
+from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.eventplane.prism.core.status import BestBlock, best_block
+from pubsub_emulator.eventplane.prism.tables.processor import Source
+from pubsub_emulator.runtime.framework.calls import EncodedCall
+from pubsub_emulator.runtime.framework.dispatch import Call, encode_call
+from pubsub_emulator.runtime.pallet_prism import PALLET, Prism
+
+POLL_SECONDS: Final = 1.0
+
+
+class Head(Protocol):
+    """A block of the chain."""
+
+    @property
+    def number(self) -> int:
+        """Its height."""
+
+    @property
+    def hash(self) -> bytes:
+        """Its hash."""
+
+
+class Chain(Protocol):
+    """What a PRISM node follows. Methods raise `ClientError` while the chain does not answer."""
+
+    async def catch_up(self, log: Store) -> None:
+        """Append to the log what is final and not in it."""
+
+    async def best(self) -> Head:
+        """The best block."""
+
+    async def hash_at(self, number: int) -> bytes | None:
+        """The hash of the best branch's block of that height."""
+
+    async def block(self, number: int) -> BestBlock:
+        """The block of the best branch at that height."""
+
+    async def wait(self, known: bytes) -> None:
+        """Wait until the best block is another one, or a while."""
+
+    async def anchor(self, content: bytes) -> None:
+        """Hand an object over."""
+
+
+class NodeChain:
+    """A chain behind a node at a URL; an asynchronous context manager.
+
+    `seed` is the Ed25519 secret of the account that anchors; `first` the block that an empty log begins with.
+    """
+
+    def __init__(self, url: str, source: Source, seed: bytes, first: int | None = 1) -> None:
+        self._rpc_source = RpcSource(url)
+        self._source = source
+        self._seed = seed
+        self._first = first
+        self._signing = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self._rpc_source.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._rpc_source.__aexit__(kind, error, trace)
+
+    async def reach(self, log: Store) -> None:
+        """Raises `AnotherChain` when the log is another chain's, `NodeUnavailable` when nothing answers."""
+        await asyncio.to_thread(log.bind, await self._node.genesis_hash())
+
+    async def catch_up(self, log: Store) -> None:
+        """See `Chain.catch_up`."""
+        await self._rpc_source.catch_up(log, self._first)
+
+    async def best(self) -> Head:
+        """See `Chain.best`."""
+        return await self._node.header(await self._node.best_head())
+
+    async def hash_at(self, number: int) -> bytes | None:
+        """See `Chain.hash_at`."""
+        return await self._node.block_hash(number)
+
+    async def block(self, number: int) -> BestBlock:
+        """See `Chain.block`."""
+        found = await self._rpc_source.block(number)
+        wanted = [row for row in found.rows(0) if row.chain is None and row.kind == self._source.kind]
+        time = wanted[0].time if wanted else 0
+        return best_block(number, found.hash, time, map(self._source.bytes_of, wanted))
+
+    async def wait(self, known: bytes) -> None:
+        """See `Chain.wait`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_SECONDS):
+                if self._node.rpc.url.startswith("http"):
+                    await asyncio.sleep(POLL_SECONDS)
+                    return
+                updates = self._node.rpc.subscribe("chain_subscribeNewHeads", "chain_unsubscribeNewHeads")
+                async with updates as heads:
+                    if await self._node.best_head() != known:
+                        return
+                    await _second(heads)
+
+    async def anchor(self, content: bytes) -> None:
+        """See `Chain.anchor`: a signed extrinsic of pallet `Prism`, given to the node's pool."""
+        arguments = (content,)
+        encoded = encode_call(Prism(), Call(PALLET, "anchor", arguments))
+        async with self._signing:
+            call = EncodedCall(PALLET, "anchor", arguments, encoded)
+            extrinsic = await signed_extrinsic(self._node, self._seed, call)
+            await self._node.rpc.call("author_submitExtrinsic", "0x" + extrinsic.hex())
+
+    @property
+    def _node(self) -> SubstrateNode:
+        return self._rpc_source.node
+
+
+async def _second(heads: Any) -> None:
+    """The first notice is the present head, the second a new one."""
+    seen = 0
+    async for _ in heads:
+        seen += 1
+        if seen == 2:
+            return
+    raise UnknownBlock("the node ended the subscription to its heads")

@@ -1,0 +1,195 @@
+"""DIDs and batches as the rows of applied operations make them: nothing else is stored of the state.
+
+A DID is its CREATE_DID and what was applied to it since, a batch its ISSUE and the revocations. Both are found by
+index, and kept in memory while they are in use. So whatever a rewind does to the rows, the state is that of the rows.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from pubsub_emulator.eventplane.log.database import Session
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import (
+    AtalaOperation,
+    IssueCredentialBatch,
+    RevokeCredentials,
+    SignedAtalaOperation,
+    decode,
+)
+from pubsub_emulator.eventplane.prism.core.process import Status, effect
+from pubsub_emulator.eventplane.prism.core.state import Batch, Did, revoked
+
+T = TypeVar("T")
+
+KEPT: Final = 20_000
+"""DIDs, and batches, that are kept in memory."""
+_CHUNK: Final = 400
+
+
+class Kept:
+    """What several transactions share: decoded DIDs and batches of committed rows."""
+
+    def __init__(self, size: int = KEPT) -> None:
+        self._size = size
+        self.dids: OrderedDict[str, Did] = OrderedDict()
+        self.batches: OrderedDict[str, Batch] = OrderedDict()
+
+    def clear(self) -> None:
+        """Forget all: rows were taken back."""
+        self.dids.clear()
+        self.batches.clear()
+
+    def update(self, dids: dict[str, Did], batches: dict[str, Batch]) -> None:
+        """Take what a committed transaction changed."""
+        _put(self.dids, dids, self._size)
+        _put(self.batches, batches, self._size)
+
+
+class SqlLedger:
+    """A `Ledger` over the tables for the time of one transaction."""
+
+    def __init__(self, session: Session, kept: Kept) -> None:
+        self._session = session
+        self._kept = kept
+        self.dids: dict[str, Did] = {}
+        """Changed in this transaction."""
+        self.batches: dict[str, Batch] = {}
+        self._applied: set[bytes] = set()
+        self._rejected: set[bytes] = set()
+        self._hashes: set[bytes] = set()
+
+    def look_up(self, operations: Iterable[SignedAtalaOperation]) -> None:
+        """Learn what is known of these operations; only they may be asked about."""
+        listed = list(operations)
+        ids = [sha256(each.raw) for each in listed]
+        hashes = [sha256(each.operation.raw) for each in listed if each.operation is not None]
+        for chunk in _chunks(ids):
+            for operation_id, status in self._session.run(
+                "SELECT signed_atala_operation_id, atala_operation_status FROM atala_operations "
+                f"WHERE signed_atala_operation_id IN ({_marks(chunk)})",
+                chunk,
+            ):
+                if status == Status.APPLIED:
+                    self._applied.add(bytes(operation_id))
+                elif status == Status.REJECTED:
+                    self._rejected.add(bytes(operation_id))
+        for chunk in _chunks(hashes):
+            found = self._session.run(
+                "SELECT operation_hash FROM atala_operations WHERE atala_operation_status = 'APPLIED' "
+                f"AND operation_hash IN ({_marks(chunk)})",
+                chunk,
+            )
+            self._hashes.update(bytes(each) for (each,) in found)
+
+    def did(self, suffix: str) -> Did | None:
+        """See `Ledger.did`."""
+        if suffix in self.dids:
+            return self.dids[suffix]
+        if suffix not in self._kept.dids:
+            did = load_did(self._session, suffix)
+            if did is None:
+                return None
+            self._kept.update({suffix: did}, {})
+        self._kept.dids.move_to_end(suffix)
+        return self._kept.dids[suffix]
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """See `Ledger.batch`."""
+        if batch_id in self.batches:
+            return self.batches[batch_id]
+        if batch_id not in self._kept.batches:
+            batch = load_batch(self._session, batch_id)
+            if batch is None:
+                return None
+            self._kept.update({}, {batch_id: batch})
+        self._kept.batches.move_to_end(batch_id)
+        return self._kept.batches[batch_id]
+
+    def is_applied_hash(self, operation_hash: bytes) -> bool:
+        """See `Ledger.is_applied_hash`."""
+        return operation_hash in self._hashes
+
+    def is_applied(self, operation_id: bytes) -> bool:
+        """See `Ledger.is_applied`."""
+        return operation_id in self._applied
+
+    def is_rejected(self, operation_id: bytes) -> bool:
+        """See `Ledger.is_rejected`."""
+        return operation_id in self._rejected
+
+    def put_did(self, suffix: str, did: Did) -> None:
+        """See `Ledger.put_did`."""
+        self.dids[suffix] = did
+
+    def put_batch(self, batch_id: str, batch: Batch) -> None:
+        """See `Ledger.put_batch`."""
+        self.batches[batch_id] = batch
+
+    def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
+        """See `Ledger.note`."""
+        (self._applied if applied else self._rejected).add(operation_id)
+        if applied and operation_hash is not None:
+            self._hashes.add(operation_hash)
+
+
+def load_did(session: Session, suffix: str) -> Did | None:
+    """The DID of a suffix, by its applied operations; `None` when it was never created."""
+    rows = session.run(
+        "SELECT atala_operation_content FROM atala_operations "
+        "WHERE created_did_suffix = ? AND atala_operation_status = 'APPLIED'",
+        (suffix,),
+    )
+    if not rows:
+        return None
+    rows += session.run(
+        "SELECT atala_operation_content FROM atala_operations WHERE atala_operation_did_suffix = ? "
+        "AND atala_operation_status = 'APPLIED' AND atala_operation_type IN ('UPDATE_DID', 'DEACTIVATE_DID') "
+        "ORDER BY atala_operation_seq_no",
+        (suffix,),
+    )
+    did: Did | None = None
+    for (content,) in rows:
+        signed = _operation(bytes(content))
+        if signed.operation is not None:
+            did = effect(did, signed.operation, sha256(signed.raw))
+    return did
+
+
+def load_batch(session: Session, batch_id: str) -> Batch | None:
+    """The batch of an id, by its applied operations; `None` when it was never issued."""
+    rows = session.run(
+        "SELECT atala_operation_did_suffix, atala_operation_content FROM atala_operations "
+        "WHERE credential_batch_id = ? AND atala_operation_status = 'APPLIED' ORDER BY atala_operation_seq_no",
+        (batch_id,),
+    )
+    batch: Batch | None = None
+    for issuer, content in rows:
+        operation = _operation(bytes(content))
+        if isinstance(operation.operation, IssueCredentialBatch):
+            data = operation.operation.credential_batch_data
+            root = b"" if data is None else data.merkle_root
+            batch = Batch(issuer, root, sha256(operation.raw))
+        elif isinstance(operation.operation, RevokeCredentials) and batch is not None:
+            batch = revoked(batch, operation.operation)
+    return batch
+
+
+def _operation(content: bytes) -> AtalaOperation:
+    return decode(SignedAtalaOperation, content).operation or AtalaOperation()
+
+
+def _put(kept: OrderedDict[str, T], changed: dict[str, T], size: int) -> None:
+    for name, value in changed.items():
+        kept[name] = value
+        kept.move_to_end(name)
+    while len(kept) > size:
+        kept.popitem(last=False)
+
+
+def _chunks(values: list[bytes]) -> Iterable[list[bytes]]:
+    return (values[at : at + _CHUNK] for at in range(0, len(values), _CHUNK))
+
+
+def _marks(values: list[bytes]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,317 @@
+"""From the log's blocks to rows: one transaction for each block that anchored something (PR-2 to PR-5).
+
+processor = Processor(database, log, Source(), depth=2)
+processor.run()                # processes what is deep enough, follows rewinds; then waits for nobody
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.errors import AnotherChain
+from pubsub_emulator.eventplane.filters.algebra import All, Chain, Filter, Kind
+from pubsub_emulator.eventplane.filters.sql import Dialect
+from pubsub_emulator.eventplane.log.database import Database, Session
+from pubsub_emulator.eventplane.log.rows import Row
+from pubsub_emulator.eventplane.log.store import SPAN, Page, Store
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import SignedAtalaOperation
+from pubsub_emulator.eventplane.prism.core.process import Outcome, process, read_object
+from pubsub_emulator.eventplane.prism.tables.ledger import Kept, SqlLedger
+from pubsub_emulator.eventplane.prism.tables.schema import prepare
+
+DEPTH: Final = 2
+_PAGE: Final = 500
+_REMEMBERED: Final = 1_024
+"""Blocks, deep enough, of which is known whether they are still the log's."""
+_NOTIFY: Final = "prism_rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which events of the leading chain carry objects, and where in them the bytes are (PR-1)."""
+
+    kind: str = "Prism.ObjectAnchored"
+    path: tuple[str | int, ...] = ("object",)
+
+    @property
+    def where(self) -> Filter:
+        """The filter of these events."""
+        return All(Chain(None), Kind(self.kind))
+
+    def bytes_of(self, row: Row) -> bytes:
+        """The object of an event; nothing where there are no bytes, which does not decode."""
+        found: Any = row.fields
+        for step in self.path:
+            found = _inner(found, step)
+        try:
+            return bytes.fromhex(found[2:]) if isinstance(found, str) and found.startswith("0x") else b""
+        except ValueError:
+            return b""
+
+    def text(self) -> str:
+        """As it is stored: tables made for another source are refused."""
+        return f"{self.kind} {'.'.join(map(str, self.path))}"
+
+
+class Position(NamedTuple):
+    """How far the tables are."""
+
+    epoch: int
+    """Of the tables."""
+    seq_no: int
+    """Of the last row."""
+    log_epoch: int
+    log_seq: int
+    """Up to where the log was processed."""
+    block_number: int | None
+    """The last block that had objects."""
+
+
+class _Object(NamedTuple):
+    place: int
+    raw: bytes
+    operations: tuple[SignedAtalaOperation, ...]
+
+
+class Processor:
+    """The one writer of rows. Raises `AnotherChain` when the tables are of another log or source."""
+
+    def __init__(
+        self,
+        database: Database,
+        log: Store,
+        source: Source | None = None,
+        depth: int = DEPTH,
+        committed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.database = database
+        self.source = source or Source()
+        self.depth = depth
+        self.log = log
+        self.ignored = 0
+        """Objects that did not decode, since this processor was made (PR-20)."""
+        self._committed = committed
+        self._kept = Kept()
+        prepare(database)
+        with database.transaction(write=True) as session:
+            found = session.run("SELECT id, source, log_id FROM prism_meta")
+            if not found:
+                found = [(secrets.token_bytes(16), self.source.text(), log.id)]
+                session.run("INSERT INTO prism_meta VALUES (1, ?, ?, ?, 0, 0, 0, 0, NULL)", found[0])
+        if bytes(found[0][2]) != log.id or found[0][1] != self.source.text():
+            raise AnotherChain(f"{database.place} holds what was processed of another log, or of other events")
+        self.id = bytes(found[0][0])
+        self.processed = -1
+        """The last block that was deep enough, of the branch that the log has."""
+        self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
+        self._seen = 0
+        """Up to where the log has nothing more for us, not stored."""
+
+    def position(self) -> Position:
+        """How far the tables are."""
+        with self.database.transaction() as session:
+            return position(session)
+
+    def run(self, until: int | None = None) -> int:
+        """Process all blocks that are deep enough, as if the log ended at block `until`; returns how many rows came."""
+        before = self.position()
+        self._seen = max(before.log_seq, self._seen)
+        rows = 0
+        epoch = before.log_epoch
+        while True:
+            page = self.log.read(self._seen, _PAGE, self.source.where)
+            if page.head.epoch != epoch:
+                epoch = self._follow_rewind(epoch, page.head.epoch)
+                continue
+            through = page.head.anchor if until is None else min(until, page.head.anchor or 0)
+            last = (-1 if through is None else through) - self.depth
+            found = self._deep(page, last)
+            if found is None:  # a rewind came between two reads
+                continue
+            for number, anchored in found:
+                rows += self._block(epoch, number, anchored)
+            is_all = bool(page.rows) and page.rows[-1].block > last
+            if not is_all and not found:
+                self._seen = max(self._seen, page.through)
+            if is_all or page.is_last:
+                self._note_deep(last)
+                return rows
+
+    def _note_deep(self, last: int) -> None:
+        """Everything up to block `last` is processed, unless a rewind left less of what was."""
+        while self._deep_blocks and self.log.hash_at(self._deep_blocks[-1][0]) != self._deep_blocks[-1][1]:
+            self._deep_blocks.pop()
+        known = self._deep_blocks[-1][0] if self._deep_blocks else -1
+        block_hash = self.log.hash_at(last) if last > known else None
+        if block_hash is not None:
+            self._deep_blocks.append((last, block_hash))
+        self.processed = self._deep_blocks[-1][0] if self._deep_blocks else -1
+
+    def _deep(self, page: Page, last: int) -> list[tuple[int, list[Row]]] | None:
+        """The page's blocks up to number `last`, each whole."""
+        blocks = [(number, list(rows)) for number, rows in groupby(page.rows, key=lambda row: row.block)]
+        deep = [(number, rows) for number, rows in blocks if number <= last]
+        if not deep or len(page.rows) < _PAGE:
+            return deep
+        if len(deep) > 1:
+            return deep[:-1]  # the next page begins with the one that may go on
+        number, rows = deep[0]
+        while True:
+            more = self.log.read(rows[-1].seq, _PAGE, self.source.where, SPAN)
+            if more.head.epoch != page.head.epoch:
+                return None
+            same = [row for row in more.rows if row.block == number]
+            rows += same
+            if len(same) < _PAGE:
+                return [(number, rows)]
+
+    def _block(self, log_epoch: int, number: int, anchored: Sequence[Row]) -> int:
+        """Process one block in one transaction; returns how many rows it made."""
+        objects, ignored = self._objects(anchored)
+        block_hash = self.log.hash_at(anchored[0].anchor)
+        with self.database.transaction(write=True) as session:
+            at = position(session, lock=self.database.dialect)
+            if at.log_seq >= anchored[-1].seq:  # another process was here
+                return 0
+            ledger = SqlLedger(session, self._kept)
+            ledger.look_up(signed for each in objects for signed in each.operations)
+            outcomes = [
+                (each, place, outcome)
+                for each in objects
+                for place, signed in enumerate(each.operations)
+                if (outcome := process(ledger, signed)) is not None
+            ]
+            for each in objects:
+                _note_object(session, each, number)
+            _insert(session, outcomes, at.seq_no, number, block_hash, anchored[0].time)
+            session.run("INSERT INTO processed_blocks VALUES (?, ?)", (number, anchored[-1].seq))
+            session.run(
+                "UPDATE prism_meta SET seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
+                (at.seq_no + len(outcomes), log_epoch, anchored[-1].seq, number),
+            )
+            self.database.notify(session, _NOTIFY)
+        self._kept.update(ledger.dids, ledger.batches)
+        self._seen = max(self._seen, anchored[-1].seq)
+        self.ignored += ignored
+        self._committed()
+        return len(outcomes)
+
+    def _objects(self, anchored: Sequence[Row]) -> tuple[list[_Object], int]:
+        found: list[_Object] = []
+        for index, row in enumerate(anchored):
+            raw = self.source.bytes_of(row)
+            operations = read_object(raw)
+            if operations is not None:
+                found.append(_Object(index, raw, operations))
+        return found, len(anchored) - len(found)
+
+    def _follow_rewind(self, known: int, epoch: int) -> int:
+        """Take back what the log took back; returns the log's epoch from which to read on."""
+        common = self.log.common(known)
+        least = self._seen if common is None else common
+        self._seen = min(self._seen, least)
+        with self.database.transaction(write=True) as session:
+            at = position(session, lock=self.database.dialect)
+            if least >= at.log_seq:
+                return epoch
+            self._kept.clear()
+            rewind(session, at, epoch, least)
+            self.database.notify(session, _NOTIFY)
+        self._committed()
+        return epoch
+
+
+def _inner(value: Any, step: str | int) -> Any:
+    """What is at a name or index of a field's value, `None` where there is nothing."""
+    if isinstance(value, dict) and isinstance(step, str):
+        return value.get(step)
+    is_place = isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
+    return value[step] if is_place else None
+
+
+def position(session: Session, lock: Dialect | None = None) -> Position:
+    """How far the tables are; with a dialect, locked until the transaction ends."""
+    locking = " FOR UPDATE" if lock is Dialect.POSTGRESQL else ""
+    found = session.run(f"SELECT epoch, seq_no, log_epoch, log_seq, block_number FROM prism_meta{locking}")
+    return Position(*found[0])
+
+
+def rewind(session: Session, at: Position, log_epoch: int, common: int) -> None:
+    """Remove what came of the log after `common`, and raise the epoch (PR-5)."""
+    kept = session.run(
+        "SELECT block_number, log_seq FROM processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1", (common,)
+    )
+    number, log_seq = kept[0] if kept else (None, 0)
+    beyond = (-1 if number is None else number,)
+    session.run("DELETE FROM atala_operations WHERE block_number > ?", beyond)
+    last = session.run("SELECT max(atala_operation_seq_no) FROM atala_operations")[0][0] or 0
+    session.run("DELETE FROM revoked_credentials WHERE seq_no > ?", (last,))
+    session.run("DELETE FROM processed_blocks WHERE block_number > ?", beyond)
+    names_it = "EXISTS (SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
+    session.run(f"DELETE FROM atala_objects WHERE block_number > ? AND NOT {names_it}", beyond)
+    session.run(
+        "UPDATE atala_objects SET atala_object_status = 'PENDING', block_number = NULL WHERE block_number > ?", beyond
+    )
+    session.run("INSERT INTO epochs VALUES (?, ?)", (at.epoch + 1, last))
+    session.run(
+        "UPDATE prism_meta SET epoch = ?, seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
+        (at.epoch + 1, last, log_epoch, log_seq, number),
+    )
+
+
+def _note_object(session: Session, each: _Object, number: int) -> None:
+    object_id = sha256(each.raw)
+    session.run(
+        "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO UPDATE "
+        "SET atala_object_status = 'PROCESSED', block_number = coalesce(atala_objects.block_number, ?)",
+        (object_id, each.raw, number, number),
+    )
+    session.run(
+        "DELETE FROM atala_operations WHERE atala_object_id = ? "
+        "AND atala_operation_status IN ('RECEIVED', 'CANCELLED')",
+        (object_id,),
+    )
+
+
+def _insert(  # noqa: PLR0917  # the parts of the rows' position
+    session: Session,
+    outcomes: Sequence[tuple[_Object, int, Outcome]],
+    after: int,
+    number: int,
+    block_hash: bytes | None,
+    time: int,
+) -> None:
+    where = (number, block_hash, time)
+    session.run_many(
+        "INSERT INTO atala_operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+        (
+            (
+                outcome.operation_id,
+                outcome.status.value,
+                sha256(each.raw),
+                None if outcome.reason is None else outcome.reason.name,
+                outcome.did_suffix,
+                outcome.type.name,
+                outcome.content,
+                seq_no,
+                outcome.created_did_suffix,
+                outcome.operation_hash,
+                outcome.credential_batch_id,
+                *where,
+                each.place,
+                place,
+            )
+            for seq_no, (each, place, outcome) in enumerate(outcomes, after + 1)
+        ),
+    )
+    session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", _revoked(outcomes, after))
+
+
+def _revoked(outcomes: Sequence[tuple[_Object, int, Outcome]], after: int) -> Iterator[tuple[bytes, int]]:
+    for seq_no, (_, _, outcome) in enumerate(outcomes, after + 1):
+        for each in outcome.revoked_hashes:
+            yield each, seq_no

@@ -1,0 +1,206 @@
+"""Operations that this node was given to anchor (PR-63): RECEIVED until they are processed, or CANCELLED."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.log.database import Database, Session
+from pubsub_emulator.eventplane.prism.core.errors import (
+    AlreadyThere,
+    BadRequest,
+    NotCancellable,
+    Reason,
+    Rejected,
+    Undecodable,
+    UnknownOperation,
+)
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import AtalaObject, SignedAtalaOperation, decode
+from pubsub_emulator.eventplane.prism.core.process import Status, check_shape
+from pubsub_emulator.eventplane.prism.core.status import Known, Place
+from pubsub_emulator.eventplane.prism.make import atala_object
+from pubsub_emulator.eventplane.prism.tables.processor import position
+from pubsub_emulator.eventplane.prism.tables.schema import insert_scheduled
+from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
+
+PENDING_BLOCKS: Final = 64
+"""Best blocks that an operation may be out of blocks."""
+_TOKEN_BYTES: Final = 24
+
+
+class Waiting(NamedTuple):
+    """An object that is to be anchored."""
+
+    object_id: bytes
+    content: bytes
+
+
+def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
+    """The ids of operations, and the one object that carries them. Raises `BadRequest` (PR-63)."""
+    if not signed:
+        raise BadRequest("signed_operations: there is none")
+    ids = [sha256(each) for each in signed]
+    for index, raw in enumerate(signed):
+        if ids[index] in ids[:index]:
+            raise BadRequest(f"signed_operations[{index}]: the same operation again")
+        try:
+            check_shape(decode(SignedAtalaOperation, raw))
+        except Undecodable as error:
+            raise BadRequest(f"signed_operations[{index}]: {error}") from None
+        except Rejected as rejected:
+            raise BadRequest(f"signed_operations[{index}]: {rejected}") from None
+    content = atala_object(signed)
+    if len(content) > MOST_OBJECT:
+        raise BadRequest(f"signed_operations: an object of {len(content)} bytes, {MOST_OBJECT} is the most")
+    decode(AtalaObject, content)
+    return ids, content
+
+
+class Scheduled:
+    """Rows RECEIVED and CANCELLED."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, signed: Sequence[bytes], best: int) -> tuple[list[bytes], str]:
+        """Store operations that are to be anchored together; their ids, and a token to cancel them.
+
+        Raises `BadRequest`, `AlreadyThere`.
+        """
+        ids, content = check_operations(signed)
+        object_id, token = sha256(content), secrets.token_urlsafe(_TOKEN_BYTES)
+        with self._database.transaction(write=True) as session:
+            position(session, lock=self._database.dialect)
+            for index, (operation_id, raw) in enumerate(zip(ids, signed, strict=True)):
+                statuses = _statuses(session, operation_id)
+                found = next((each for each in (Status.RECEIVED, Status.APPLIED) if each in statuses), None)
+                if found is not None:
+                    raise AlreadyThere(f"signed_operations[{index}]: the operation is {found.value} here")
+                _forget(session, operation_id, Status.CANCELLED)
+                key = _key_of(token)
+                insert_scheduled(session, object_id, raw, Status.RECEIVED, key, best)
+            session.run(
+                "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT (atala_object_id) DO NOTHING",
+                (object_id, content),
+            )
+            _drop_unnamed(session)
+        return ids, token
+
+    def cancel(self, operation_id: bytes, token: str, in_block: bool) -> None:
+        """Cancel an operation. Raises `UnknownOperation`, `NotCancellable`."""
+        with self._database.transaction(write=True) as session:
+            position(session, lock=self._database.dialect)
+            found = session.run(
+                "SELECT atala_operation_status, cancel_token FROM atala_operations WHERE signed_atala_operation_id = ?",
+                (operation_id,),
+            )
+            if not found:
+                raise UnknownOperation("no operation of this id was scheduled here")
+            received = next((each for each in found if each[0] == Status.RECEIVED), None)
+            if received is None:
+                raise NotCancellable(f"the operation is {found[0][0]}")
+            key = received[1]
+            if key is None or not secrets.compare_digest(bytes(key), _key_of(token)):
+                raise NotCancellable("the token is not the one that ScheduleOperations gave")
+            if in_block:
+                raise NotCancellable("the operation is in a block")
+            _mark_cancelled(session, operation_id)
+
+    def waiting(self) -> list[Waiting]:
+        """The objects that hold an operation that is RECEIVED."""
+        with self._database.transaction() as session:
+            found = session.run(
+                "SELECT atala_object_id, object_content FROM atala_objects WHERE atala_object_id IN "
+                "(SELECT atala_object_id FROM atala_operations WHERE atala_operation_status = 'RECEIVED')"
+            )
+        return [Waiting(bytes(object_id), bytes(content)) for object_id, content in found]
+
+    def left_branch(self, operations: Iterable[bytes], best: int) -> None:
+        """Blocks with these operations left the branch: their time begins anew."""
+        with self._database.transaction(write=True) as session:
+            session.run_many(
+                "UPDATE atala_operations SET pending_since = ? "
+                "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'RECEIVED'",
+                [(best, each) for each in operations],
+            )
+
+    def expire(self, best: int, in_blocks: Iterable[bytes], most: int = PENDING_BLOCKS) -> list[bytes]:
+        """Cancel what has been out of blocks for `most` best blocks; returns which."""
+        inside = {*in_blocks}
+        with self._database.transaction() as session:
+            if not session.run("SELECT 1 FROM atala_operations WHERE atala_operation_status = 'RECEIVED' LIMIT 1"):
+                return []
+        with self._database.transaction(write=True) as session:
+            position(session, lock=self._database.dialect)
+            session.run(
+                "UPDATE atala_operations SET pending_since = ? "
+                "WHERE atala_operation_status = 'RECEIVED' AND pending_since IS NULL",
+                (best,),
+            )
+            found = session.run(
+                "SELECT signed_atala_operation_id FROM atala_operations "
+                "WHERE atala_operation_status = 'RECEIVED' AND pending_since <= ?",
+                (best - most,),
+            )
+            gone = [bytes(each) for (each,) in found if bytes(each) not in inside]
+            for each in gone:
+                _mark_cancelled(session, each)
+        return gone
+
+    def known(self, operation_id: bytes) -> Known:
+        """What the rows of an operation say."""
+        with self._database.transaction() as session:
+            rows = session.run(
+                "SELECT atala_operation_status, status_details, block_number, block_hash, object_index, "
+                "operation_index, block_time FROM atala_operations WHERE signed_atala_operation_id = ?",
+                (operation_id,),
+            )
+        by_status: dict[str, Sequence[Any]] = {row[0]: row for row in rows}
+        applied, rejected = by_status.get(Status.APPLIED), by_status.get(Status.REJECTED)
+        return Known(
+            None if applied is None else _place(applied),
+            None if rejected is None else (_place(rejected), Reason[rejected[1]]),
+            Status.RECEIVED in by_status,
+            Status.CANCELLED in by_status,
+        )
+
+
+def _place(row: Sequence[Any]) -> Place:
+    number, block_hash, object_index, operation_index, time = row[2:]
+    return Place(number, bytes(block_hash or b""), object_index, operation_index, time)
+
+
+def _statuses(session: Session, operation_id: bytes) -> set[str]:
+    found = session.run(
+        "SELECT atala_operation_status FROM atala_operations WHERE signed_atala_operation_id = ?", (operation_id,)
+    )
+    return {status for (status,) in found}
+
+
+def _forget(session: Session, operation_id: bytes, status: Status) -> None:
+    session.run(
+        "DELETE FROM atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = ?",
+        (operation_id, status.value),
+    )
+
+
+def _mark_cancelled(session: Session, operation_id: bytes) -> None:
+    _forget(session, operation_id, Status.CANCELLED)
+    session.run(
+        "UPDATE atala_operations SET atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL "
+        "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'RECEIVED'",
+        (operation_id,),
+    )
+
+
+def _drop_unnamed(session: Session) -> None:
+    """An object whose operations were all scheduled again in another one is no longer needed."""
+    session.run(
+        "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS "
+        "(SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
+    )
+
+
+def _key_of(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

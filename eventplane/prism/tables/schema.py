@@ -1,0 +1,183 @@
+"""The tables and their migrations (PR-30 to PR-35).
+
+`prism_meta` has one row: what the log is read for, and the last block that was processed, with the log's cursor.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from pubsub_emulator.eventplane.errors import StoreError
+from pubsub_emulator.eventplane.filters.sql import Dialect
+from pubsub_emulator.eventplane.log.database import Database, Session, migrate
+from pubsub_emulator.eventplane.prism.core.filters import FilterType
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import SignedAtalaOperation, decode
+from pubsub_emulator.eventplane.prism.core.process import OperationType, Status, named_batch, read_object, type_of
+
+COMPONENT: Final = "prism"
+
+
+def _one_of(*names: str) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+_STATUSES: Final = _one_of(*Status)
+_PROCESSED: Final = _one_of(Status.APPLIED, Status.REJECTED)
+
+FIRST: Final = (
+    (
+        "CREATE TABLE atala_objects (atala_object_id {BLOB} PRIMARY KEY CHECK (length(atala_object_id) = 32), "
+        "object_content {BLOB} NOT NULL, "
+        "atala_object_status {TEXT} NOT NULL CHECK (atala_object_status IN ('PENDING', 'PROCESSED')))"
+    ),
+    (
+        "CREATE TABLE atala_operations "
+        "(signed_atala_operation_id {BLOB} NOT NULL CHECK (length(signed_atala_operation_id) = 32), "
+        f"atala_operation_status {{TEXT}} NOT NULL CHECK (atala_operation_status IN ({_STATUSES})), "
+        "atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32), status_details {TEXT}, "
+        "PRIMARY KEY (signed_atala_operation_id, atala_operation_status))"
+    ),
+)
+"""Migration 1."""
+
+_OPERATIONS: Final = (
+    "CREATE TABLE atala_operations "
+    "(signed_atala_operation_id {BLOB} NOT NULL CHECK (length(signed_atala_operation_id) = 32), "
+    f"atala_operation_status {{TEXT}} NOT NULL CHECK (atala_operation_status IN ({_STATUSES})), "
+    "atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32), "
+    "status_details {TEXT}, "
+    "atala_operation_did_suffix {TEXT}, "
+    f"atala_operation_type {{TEXT}} NOT NULL CHECK (atala_operation_type IN ({_one_of(*OperationType.__members__)})), "
+    "atala_operation_content {BLOB} NOT NULL, "
+    "atala_operation_seq_no {INT} UNIQUE, "
+    "created_did_suffix {TEXT}, "
+    "operation_hash {BLOB} CHECK (length(operation_hash) = 32), "
+    "credential_batch_id {TEXT}, "
+    "block_number {INT}, block_hash {BLOB}, block_time {INT}, object_index {INT}, operation_index {INT}, "
+    "cancel_token {BLOB}, pending_since {INT}, "
+    "PRIMARY KEY (signed_atala_operation_id, atala_operation_status), "
+    f"CHECK ((atala_operation_status IN ({_PROCESSED})) = (atala_operation_seq_no IS NOT NULL)), "
+    "CHECK ((atala_operation_status = 'REJECTED') = (status_details IS NOT NULL)))"
+)
+_AFTER: Final = "atala_operation_seq_no"
+SECOND: Final = (
+    "ALTER TABLE atala_operations RENAME TO old_operations",
+    "ALTER TABLE atala_objects ADD COLUMN block_number {INT}",
+    _OPERATIONS,
+    "CREATE INDEX operations_object ON atala_operations (atala_object_id)",
+    f"CREATE INDEX operations_did ON atala_operations (atala_operation_did_suffix, {_AFTER})",
+    f"CREATE INDEX operations_type ON atala_operations (atala_operation_type, {_AFTER})",
+    f"CREATE INDEX operations_created ON atala_operations (created_did_suffix, {_AFTER})",
+    f"CREATE INDEX operations_batch ON atala_operations (credential_batch_id, {_AFTER})",
+    "CREATE INDEX operations_hash ON atala_operations (operation_hash)",
+    (
+        "CREATE UNIQUE INDEX operations_effect ON atala_operations (operation_hash) "
+        "WHERE atala_operation_status = 'APPLIED'"
+    ),
+    (
+        "CREATE TABLE revoked_credentials (credential_hash {BLOB} NOT NULL, seq_no {INT} NOT NULL, "
+        "PRIMARY KEY (credential_hash, seq_no))"
+    ),
+    "CREATE INDEX revoked_seq_no ON revoked_credentials (seq_no)",
+    "CREATE TABLE epochs (epoch {INT} PRIMARY KEY, last_seq_no {INT} NOT NULL)",
+    (
+        "CREATE TABLE subscriptions "
+        "(subscription_token {BLOB} PRIMARY KEY CHECK (length(subscription_token) = 32), "
+        "after_operation {BLOB} CHECK (length(after_operation) = 32), operations_batching_allowed {BOOL} NOT NULL, "
+        "after_seq_no {INT} NOT NULL, epoch {INT} NOT NULL)"
+    ),
+    (
+        "CREATE TABLE subscription_filters "
+        "(subscription_token {BLOB} NOT NULL REFERENCES subscriptions ON DELETE CASCADE, filter_no {INT} NOT NULL, "
+        f"filter_type {{TEXT}} NOT NULL CHECK (filter_type IN ({_one_of(*FilterType.__members__)})), "
+        f"did_suffix {{TEXT}}, statuses {{TEXT}} CHECK (statuses IN ({_PROCESSED})), "
+        "revoked_credential_hash {BLOB} CHECK (length(revoked_credential_hash) = 32), credential_batch_id {TEXT}, "
+        "PRIMARY KEY (subscription_token, filter_no))"
+    ),
+    "CREATE INDEX filters_did ON subscription_filters (filter_type, did_suffix)",
+    "CREATE INDEX filters_credential ON subscription_filters (revoked_credential_hash)",
+    (
+        "CREATE TABLE prism_meta (one INTEGER PRIMARY KEY CHECK (one = 1), id {BLOB} NOT NULL, source {TEXT} NOT NULL, "
+        "log_id {BLOB} NOT NULL, epoch {INT} NOT NULL, seq_no {INT} NOT NULL, log_epoch {INT} NOT NULL, "
+        "log_seq {INT} NOT NULL, block_number {INT})"
+    ),
+    "CREATE TABLE processed_blocks (block_number {INT} PRIMARY KEY, log_seq {INT} NOT NULL)",
+    "CREATE INDEX blocks_log_seq ON processed_blocks (log_seq)",
+)
+"""Migration 2, before what was scheduled is carried over. What was processed is processed again from the log."""
+
+_SCHEDULED: Final = _one_of(Status.RECEIVED, Status.CANCELLED)
+_THIRD: Final = (
+    (
+        "DELETE FROM atala_objects WHERE NOT EXISTS "
+        "(SELECT 1 FROM old_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id "
+        f"AND o.atala_operation_status IN ({_SCHEDULED}))"
+    ),
+    "UPDATE atala_objects SET atala_object_status = 'PENDING'",
+    "DROP TABLE old_operations",
+)
+
+
+def prepare(database: Database) -> None:
+    """Bring the tables to their newest version. Raises `StoreError` where the names are taken by something else."""
+    if _has_foreign_tables(database):
+        raise StoreError(f"{database.place}: it has a table `subscriptions` of something else; name another place")
+    second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_THIRD]
+    migrate(database, COMPONENT, [list(FIRST), second])
+
+
+def _has_foreign_tables(database: Database) -> bool:
+    if database.dialect is Dialect.SQLITE:
+        listed = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    else:
+        listed = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()"
+    with database.transaction() as session:
+        names = {name for (name,) in session.run(listed)}
+        if "subscriptions" not in names:
+            return False
+        if "migrations" not in names:
+            return True
+        found = session.run("SELECT version FROM migrations WHERE component = ?", (COMPONENT,))
+    return not found or found[0][0] < 2
+
+
+def _carry_over(session: Session) -> None:
+    """Operations that were scheduled stay; their content is in their objects."""
+    found = session.run(
+        "SELECT o.signed_atala_operation_id, o.atala_operation_status, o.atala_object_id, b.object_content "
+        "FROM old_operations AS o JOIN atala_objects AS b ON b.atala_object_id = o.atala_object_id "
+        f"WHERE o.atala_operation_status IN ({_SCHEDULED})"
+    )
+    for operation_id, status, object_id, content in found:
+        for signed in read_object(bytes(content)) or ():
+            if sha256(signed.raw) == bytes(operation_id):
+                insert_scheduled(session, bytes(object_id), signed.raw, Status(status), None, None)
+                break
+
+
+def insert_scheduled(  # noqa: PLR0917  # the columns of one row
+    session: Session,
+    object_id: bytes,
+    content: bytes,
+    status: Status,
+    cancel_token: bytes | None,
+    pending_since: int | None,
+) -> None:
+    """Store an operation that this node was given."""
+    signed = decode(SignedAtalaOperation, content)
+    session.run(
+        "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status, atala_object_id, "
+        "atala_operation_type, atala_operation_content, operation_hash, credential_batch_id, cancel_token, "
+        "pending_since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            sha256(content),
+            status.value,
+            object_id,
+            type_of(signed).name,
+            content,
+            None if signed.operation is None else sha256(signed.operation.raw),
+            named_batch(signed),
+            cancel_token,
+            pending_since,
+        ),
+    )

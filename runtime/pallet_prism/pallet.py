@@ -1,0 +1,76 @@
+"""Pallet `Prism`: one call that anchors an object, one event that carries its bytes as they are (PR-1).
+
+It has no storage and reads no object: what one means, whoever follows the chain decides.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.definitions import PalletDefinition, constant
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import account_id
+
+PALLET: Final = "Prism"
+MOST_OBJECT: Final = 16_384
+"""Bytes of an object."""
+
+_BASE: Final = Weight(10_000_000, 1_024)
+_BYTE: Final = Weight(1_500, 1)
+
+
+@event(PALLET, 0, account_id, scale.bytes_)
+class ObjectAnchored(Event):
+    """`who` anchored an AtalaObject."""
+
+    who: AccountId
+    object: bytes
+
+
+@pallet_errors(PALLET)
+class Error(IntEnum):
+    """Errors of `Prism`."""
+
+    ObjectEmpty = 0
+    ObjectTooLarge = 1
+
+
+def _anchor_weight(_pallet: "Prism", object_: bytes) -> Weight:
+    return _BASE + _BYTE * len(object_)
+
+
+class Prism(Hooks):
+    """Anchors objects."""
+
+    NAME = PALLET
+
+    @dispatchable(0, scale.bytes_, weight=_anchor_weight)
+    def anchor(self, storage: Storage, origin: Origin, object: bytes) -> None:  # noqa: A002  # the call's own name
+        """Anchor an object of 1 to 16,384 bytes.
+
+        Errors: `BadOrigin`, `ObjectEmpty`, `ObjectTooLarge`. Emits `ObjectAnchored`.
+        """
+        who = ensure_signed(origin)
+        if not object:
+            raise ModuleError(PALLET, Error.ObjectEmpty)
+        if len(object) > MOST_OBJECT:
+            raise ModuleError(PALLET, Error.ObjectTooLarge)
+        deposit(storage, ObjectAnchored(who, object))
+
+
+DEFINITION: Final = PalletDefinition(
+    PALLET,
+    PALLET_INDEX[PALLET],
+    "pallet_prism",
+    calls=Prism,
+    events=(ObjectAnchored,),
+    errors=Error,
+    constants=(constant("MaxObject", scale.u32, MOST_OBJECT, "Bytes of an object."),),
+)

@@ -1,0 +1,398 @@
+"""PR-1 to PR-5, PR-32 to PR-35: from a log to tables, on both databases, with crashes and rewinds."""
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.prism import DOCUMENT, Wallet
+from support.prism_log import Chain, dump
+
+from pubsub_emulator.eventplane.errors import AnotherChain, StoreError
+from pubsub_emulator.eventplane.log.database import Database, Session, migrate, open_database
+from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.eventplane.log.rows import Row
+from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import AddService, RemoveKey, Service
+from pubsub_emulator.eventplane.prism.core.process import Status
+from pubsub_emulator.eventplane.prism.make import atala_object
+from pubsub_emulator.eventplane.prism.tables import processor as module
+from pubsub_emulator.eventplane.prism.tables.ledger import Kept, SqlLedger, load_batch, load_did
+from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
+from pubsub_emulator.eventplane.prism.tables.schema import FIRST, prepare
+
+
+@pytest.fixture
+def database(database_place: str) -> Iterator[Database]:
+    made = open_database(database_place)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def chain() -> Chain:
+    return Chain(MemoryStore("net"))
+
+
+def rows(database: Database) -> list[tuple[Any, ...]]:
+    with database.transaction() as session:
+        return session.run(
+            "SELECT atala_operation_seq_no, atala_operation_type, atala_operation_status, status_details, block_number "
+            "FROM atala_operations ORDER BY atala_operation_seq_no"
+        )
+
+
+def add(name: str) -> AddService:
+    return AddService(Service(name, "T", "a:b"))
+
+
+@pytest.mark.parametrize("history", DOCUMENT["histories"], ids=lambda each: each["name"])
+def test_pr_4_tables_hold_what_the_vectors_state(history: dict[str, Any], database: Database, chain: Chain) -> None:
+    for block in history["blocks"]:
+        while chain.number < block["number"] - 1:
+            chain.build()
+        chain.build(*map(bytes.fromhex, block["objects"]))
+    processor = Processor(database, chain.log, depth=0)
+    assert processor.run() == len(history["operations"])
+    assert processor.ignored == history["objects_ignored"]
+    names = ("signed_atala_operation_id", "operation_hash", "atala_object_id", "atala_operation_type")
+    names += ("atala_operation_status", "status_details", "atala_operation_did_suffix", "created_did_suffix")
+    names += ("credential_batch_id", "block_number", "object_index", "operation_index")
+    with database.transaction() as session:
+        columns = ", ".join(names)
+        listed = session.run(f"SELECT {columns} FROM atala_operations ORDER BY atala_operation_seq_no")  # noqa: S608
+        dids = {name: load_did(session, name) for name in history["state"]["dids"]}
+        batches = {name: load_batch(session, name) for name in history["state"]["batches"]}
+    wanted = [
+        tuple(None if each[name] in {None, "NONE"} else each[name] for name in (
+            "operation_id", "operation_hash", "atala_object_id", "type", "status", "reason", "did_suffix",
+            "created_did_suffix", "credential_batch_id", "block", "object_index", "operation_index",
+        ))
+        for each in history["operations"]
+    ]  # fmt: skip
+    assert [tuple(each.hex() if isinstance(each, bytes) else each for each in row) for row in listed] == wanted
+    for name, state in history["state"]["dids"].items():
+        did = dids[name]
+        assert did is not None
+        assert did.last_hash.hex() == state["last_operation_hash"]
+        assert {key: each.active for key, each in did.keys.items()} == {
+            key: each["active"] for key, each in state["keys"].items()
+        }
+        assert {key: each._asdict() for key, each in did.services.items()} == state["services"]
+        assert list(did.context) == state["context"]
+    for name, state in history["state"]["batches"].items():
+        batch = batches[name]
+        assert batch is not None
+        assert (batch.issuer, batch.revoked) == (state["issuer_did_suffix"], state["revoked"])
+        assert sorted(each.hex() for each in batch.revoked_hashes) == state["revoked_credential_hashes"]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_pr_2_a_block_waits_for_its_depth(depth: int, database: Database, chain: Chain) -> None:
+    processor = Processor(database, chain.log, depth=depth)
+    chain.anchor(Wallet("a").created)
+    for _ in range(depth):
+        assert processor.run() == 0
+        chain.build()
+    assert processor.run() == 1
+    assert processor.run() == 0
+    assert rows(database) == [(1, "CREATE_DID", "APPLIED", None, 1)]
+
+
+def test_pr_2_operations_are_ordered_by_block_event_and_place(database: Database, chain: Chain) -> None:
+    a, b = Wallet("a"), Wallet("b")
+    steps = [a.created, a.update(add("1")), b.created, a.update(add("2"))]
+    chain.build(atala_object([each.raw for each in steps[:2]]), atala_object([steps[2].raw]), b"\xff")
+    chain.build(b"", atala_object([steps[3].raw]))
+    processor = Processor(database, chain.log, depth=0)
+    assert processor.run() == 4
+    assert processor.ignored == 2
+    with database.transaction() as session:
+        found = session.run(
+            "SELECT signed_atala_operation_id, block_number, object_index, operation_index, block_time, block_hash "
+            "FROM atala_operations ORDER BY atala_operation_seq_no"
+        )
+    places = [(1, 0, 0), (1, 0, 1), (1, 1, 0), (2, 1, 0)]
+    assert [bytes(row[0]) for row in found] == [each.id for each in steps]
+    assert [row[1:4] for row in found] == places
+    assert [(row[4], bytes(row[5])) for row in found] == [(at * 6_000, chain.hash(at)) for at, _, _ in places]
+
+
+@pytest.mark.parametrize("page", [1, 2, 7])
+def test_pr_3_a_block_with_more_objects_than_a_page_is_one_transaction(
+    page: int, database: Database, chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PAGE", page)
+    wallets = [Wallet(f"w{at}") for at in range(9)]
+    chain.build(*(atala_object([each.created.raw]) for each in wallets[:5]))
+    chain.build(*(atala_object([each.created.raw]) for each in wallets[5:8]))
+    chain.anchor(wallets[8].created)
+    commits: list[int] = []
+    processor = Processor(database, chain.log, depth=0, committed=lambda: commits.append(len(rows(database))))
+    assert processor.run() == 9
+    assert commits == [5, 8, 9]
+
+
+def test_pr_5_a_rewind_of_unprocessed_blocks_changes_no_table(database: Database, chain: Chain) -> None:
+    processor = Processor(database, chain.log, depth=2)
+    chain.anchor(Wallet("a").created)
+    chain.build()
+    chain.build()
+    processor.run()
+    before, position = dump(database), processor.position()
+    chain.back_to(1)  # the processed block is the last one now
+    assert processor.run() == 0
+    chain.anchor(Wallet("b").created)
+    assert processor.run() == 0
+    assert (dump(database), processor.position()) == (before, position)
+    chain.build()
+    chain.build()
+    assert processor.run() == 1
+    assert processor.position().epoch == 0
+
+
+def test_pr_5_a_deeper_rewind_restores_rows_and_state_and_raises_the_epoch(database: Database, chain: Chain) -> None:
+    wallet, processor = Wallet("a"), Processor(database, chain.log, depth=0)
+    batch = wallet.issue(bytes(32))
+    chain.anchor(wallet.created, batch.signed)
+    processor.run()
+    before = dump(database)
+    gone = wallet.update(add("x"))
+    chain.anchor(gone, wallet.revoke(batch, bytes(32)), wallet.update(add("y")))
+    processor.run()
+    chain.back_to(1)
+    wallet.last = wallet.created.hash
+    assert processor.run() == 0
+    assert dump(database) == before
+    assert (processor.position().epoch, processor.position().seq_no) == (1, 2)
+    chain.anchor(wallet.update(RemoveKey("issuing")), gone)
+    assert processor.run() == 2
+    assert [row[2:4] for row in rows(database)[2:]] == [("APPLIED", None), ("REJECTED", "WRONG_PREVIOUS_HASH")]
+    with database.transaction() as session:
+        assert session.run("SELECT epoch, last_seq_no FROM epochs") == [(1, 2)]
+
+
+def test_pr_5_a_rewind_while_the_node_was_away_is_noticed(database: Database, chain: Chain) -> None:
+    a, b = Wallet("a"), Wallet("b")
+    chain.anchor(a.created)
+    chain.anchor(b.created)
+    Processor(database, chain.log, depth=0).run()
+    chain.back_to(1)
+    chain.build()
+    chain.anchor(a.update(add("x")))
+    again = Processor(database, chain.log, depth=0)
+    assert again.run() == 1
+    assert [(row[0], row[4]) for row in rows(database)] == [(1, 1), (2, 3)]
+    assert again.position().epoch == 1
+
+
+def test_pr_23_a_rejected_operation_that_returns_makes_a_second_row_when_it_applies(
+    database: Database, chain: Chain
+) -> None:
+    wallet, processor = Wallet("a"), Processor(database, chain.log, depth=0)
+    first, second = wallet.update(add("1")), wallet.update(add("2"))
+    chain.anchor(wallet.created, second)
+    chain.anchor(second)
+    chain.anchor(first)
+    chain.anchor(second)
+    chain.anchor(second)
+    processor.run()
+    assert [row[1:] for row in rows(database)] == [
+        ("CREATE_DID", "APPLIED", None, 1),
+        ("UPDATE_DID", "REJECTED", "WRONG_PREVIOUS_HASH", 1),
+        ("UPDATE_DID", "APPLIED", None, 3),
+        ("UPDATE_DID", "APPLIED", None, 4),
+    ]
+    with database.transaction() as session:
+        assert session.run("SELECT count(*), min(block_number) FROM atala_objects") == [(3, 1)]
+
+
+class Crash(Exception):
+    """The process dies here."""
+
+
+class Mortal:
+    """A database whose writer dies at a drawn statement, as a killed process does: the transaction is lost."""
+
+    def __init__(self, real: Database, draw: Callable[[], bool]) -> None:
+        self._real = real
+        self._draw = draw
+        self.dialect = real.dialect
+        self.place = real.place
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[Session]:
+        with self._real.transaction(write=write) as session:
+            yield _MortalSession(session, self._draw) if write else session
+
+    def notify(self, session: Session, channel: str) -> None:
+        self._real.notify(session._real if isinstance(session, _MortalSession) else session, channel)
+
+    def wait(self, channel: str, timeout: float) -> None:
+        self._real.wait(channel, timeout)
+
+    def close(self) -> None:
+        pass
+
+
+class _MortalSession:
+    def __init__(self, real: Session, draw: Callable[[], bool]) -> None:
+        self._real = real
+        self._draw = draw
+
+    def run(self, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
+        if self._draw():
+            raise Crash
+        return self._real.run(sql, params)
+
+    def run_many(self, sql: str, listed: Any) -> None:
+        if self._draw():
+            raise Crash
+        self._real.run_many(sql, listed)
+
+
+def story(seed: int, database: Database) -> None:
+    """Blocks, rewinds and crashes; the tables are those of a fresh run over what the log has."""
+    draw = random.Random(seed)
+    chain = Chain(MemoryStore("net"))
+    wallets = [Wallet(name) for name in "abc"]
+    pool = [each.created for each in wallets]
+    for wallet in wallets:
+        batch = wallet.issue(wallet.created.hash)
+        pool += [wallet.update(add("1")), wallet.update(add("2")), batch.signed, wallet.revoke(batch)]
+        pool += [wallet.revoke(batch, bytes(32)), wallet.deactivate()]
+    mortal = Mortal(database, lambda: draw.random() < 0.03)
+    depth = draw.randrange(3)
+    processor: Processor | None = None
+    for _ in range(draw.randrange(5, 30)):
+        what = draw.random()
+        if what < 0.75:
+            objects = [[draw.choice(pool).raw for _ in range(draw.randrange(1, 4))] for _ in range(draw.randrange(3))]
+            chain.build(*map(atala_object, objects))
+        elif chain.number > 1:
+            chain.back_to(draw.randrange(1, chain.number))
+        if draw.random() < 0.6:
+            try:
+                processor = processor or Processor(mortal, chain.log, depth=depth)
+                processor.run()
+            except Crash:
+                processor = None
+    last = Processor(database, chain.log, depth=depth)
+    last.run()
+    _compare(database, chain, depth)
+
+
+def _compare(database: Database, chain: Chain, depth: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = open_database(str(Path(folder) / "fresh.db"))
+        Processor(fresh, chain.log, depth=depth).run()
+        mine, theirs = dump(database), dump(fresh)
+        fresh.close()
+    number = max((row[0] for row in theirs["processed_blocks"]), default=-1)
+    kept = [row for row in mine["processed_blocks"] if row[0] <= number]
+    assert kept == theirs["processed_blocks"]
+    if len(kept) == len(mine["processed_blocks"]):  # else what is processed lies less deep now, and stays (PR-5)
+        assert mine == theirs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pr_3_whatever_happens_the_tables_are_those_of_a_fresh_run(seed: int, database: Database) -> None:
+    story(seed, database)
+
+
+def test_pr_32_a_hash_that_is_listed_twice_or_is_short_is_held_once(database: Database, chain: Chain) -> None:
+    wallet = Wallet("a")
+    batch = wallet.issue(bytes(32))
+    chain.anchor(wallet.created, batch.signed, wallet.revoke(batch, b"x", bytes(32), b"x"))
+    Processor(database, chain.log, depth=0).run()
+    with database.transaction() as session:
+        found = session.run("SELECT credential_hash, seq_no FROM revoked_credentials ORDER BY credential_hash")
+    assert [(bytes(each), number) for each, number in found] == [(bytes(32), 3), (b"x", 3)]
+    assert rows(database)[2][3] == "MALFORMED_OPERATION"
+
+
+def test_pr_1_any_event_may_carry_the_bytes(database: Database) -> None:
+    source = Source("Some.Event", ("data", 1, "raw"))
+    body = '{"data":[0,{"raw":"0x0102"}]}'
+    row = Row(1, 1, None, 1, 0, "Some.Event", b"", 0, body)
+    assert source.bytes_of(row) == b"\1\2"
+    for other in ("{}", '{"data":[]}', '{"data":[0,{"raw":5}]}', '{"data":[0,{"raw":"0x0"}]}', '{"data":{"1":{}}}'):
+        assert source.bytes_of(row._replace(body=other)) == b""
+    log = MemoryStore("net")
+    Processor(database, log, source)
+    with pytest.raises(AnotherChain, match="other events"):
+        Processor(database, log)
+    with pytest.raises(AnotherChain, match="another log"):
+        Processor(database, MemoryStore("net"), source)
+
+
+def test_pr_35_the_second_migration_processes_the_log_again(database_place: str, chain: Chain) -> None:
+    a, b, c = Wallet("a"), Wallet("b"), Wallet("c")
+    chain.anchor(a.created, a.update(add("1")))
+    chain.anchor(a.update(add("2")))
+    waiting = atala_object([b.created.raw, c.created.raw])
+    database = open_database(database_place)
+    migrate(database, "prism", [list(FIRST)])
+    old = "INSERT INTO atala_objects VALUES (?, ?, ?)"
+    with database.transaction(write=True) as session:
+        done = atala_object([a.created.raw])
+        session.run(old, (sha256(done), done, "PROCESSED"))
+        session.run(old, (sha256(waiting), waiting, "PENDING"))
+        for each, object_, status in (
+            (a.created, done, "APPLIED"),
+            (b.created, waiting, "RECEIVED"),
+            (c.created, waiting, "CANCELLED"),
+        ):
+            session.run("INSERT INTO atala_operations VALUES (?, ?, ?, NULL)", (each.id, status, sha256(object_)))
+    Processor(database, chain.log, depth=0).run()
+    found = dump(database)
+    assert [(row[0], row[1]) for row in found["atala_operations"] if row[7] is None] == sorted(
+        [
+            (b.created.id, Status.RECEIVED.value),
+            (c.created.id, Status.CANCELLED.value),
+        ]
+    )
+    assert (sha256(waiting), waiting, "PENDING", None) in found["atala_objects"]
+    with database.transaction(write=True) as session:
+        session.run("DELETE FROM atala_operations WHERE atala_operation_seq_no IS NULL")
+        session.run("DELETE FROM atala_objects WHERE block_number IS NULL")
+    _compare(database, chain, 0)
+    database.close()
+
+
+def test_tables_of_something_else_are_left_alone(database: Database) -> None:
+    with database.transaction(write=True) as session:
+        session.run("CREATE TABLE subscriptions (name TEXT)")
+    with pytest.raises(StoreError, match="something else; name another place"):
+        prepare(database)
+
+
+def test_the_state_is_that_of_the_rows_however_little_is_kept_in_memory(database: Database, chain: Chain) -> None:
+    wallets = [Wallet(f"w{at}") for at in range(4)]
+    processor = Processor(database, chain.log, depth=0)
+    processor._kept = Kept(1)
+    chain.anchor(*(each.created for each in wallets))
+    for at in range(3):
+        chain.anchor(*(each.update(add(f"s{at}")) for each in wallets))
+    assert processor.run() == 16
+    assert {row[2] for row in rows(database)} == {"APPLIED"}
+    assert len(processor._kept.dids) == 1
+    with database.transaction() as session:
+        ledger = SqlLedger(session, Kept())
+        dids = [ledger.did(each.suffix) for each in wallets]
+    assert [None if each is None else len(each.services) for each in dids] == [3] * 4
+
+
+def test_a_log_in_a_database_does_as_well(database: Database, tmp_path: Any) -> None:
+    log = open_store(str(tmp_path / "log.db"), "net")
+    chain = Chain(log)
+    chain.anchor(Wallet("a").created)
+    processor = Processor(database, log, depth=0)
+    assert processor.run() == 1
+    chain.back_to(1)
+    assert processor.run() == 0
+    log.close()
