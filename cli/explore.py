@@ -1,17 +1,28 @@
-"""`pubsub explore`: a scenario to the page of its run."""
+"""`pubsub explore`: a run, a history, a session or a single block as a page."""
 
 from pathlib import Path
+from typing import Final
 
 from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.run import find_scenario
 from pubsub_emulator.cli.screen import files, stage
 from pubsub_emulator.explorer.run import explore
 
+MOST_BLOCKS: Final = 500
+"""Relay blocks of a history that are drawn unless told otherwise."""
 
-def write_explorer(name: str, out: Path) -> None:
-    """The command."""
-    scenario = find_scenario(name)
+
+def write_explorer(name: str, out: Path, network: str | None = None, blocks: int = MOST_BLOCKS) -> None:
+    """The command: a scenario is run, anything else is read."""
+    path = Path(name)
     out.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() or (path.is_file() and path.suffix != ".toml"):
+        from pubsub_emulator.cli.explore_sources import page_from
+
+        write_whole(out, page_from(path, network, blocks))
+        files("written:", ((out, f"the page of {path}, for a browser"),))
+        return
+    scenario = find_scenario(name)
     with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
         page = explore(scenario, advance)
     write_whole(out, page)

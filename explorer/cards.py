@@ -118,11 +118,11 @@ def step_card(step: Step) -> str:
     )
 
 
-def record_card(record: BlockRecord) -> str:
-    """A candidate with its verdict, its ledger, its proof and what it delivered."""
+def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
+    """A candidate with its verdict, its ledger, its proof as in `picture`, and what it delivered."""
     header = record.candidate.header
     outcome = record.outcome
-    picture = picture_of_block(record)
+    picture = picture or picture_of_block(record)
     return card(
         tag("p", tag("b", f"Chain {record.chain}, block {header.number:,} "), _verdict(record)),
         tag("p", f"judged in relay block {record.included_at}, hash {short(record.candidate.hash())}"),

@@ -12,7 +12,7 @@ played, which are all that `write` ever puts into one, and no more blocks than t
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,13 +88,16 @@ def _ensure_harmless(place: str, line: str) -> None:
         raise CommandError(f"{place}: {command.name!r} neither builds blocks nor changes the network: it is not played")
 
 
-def read(path: Path, into: list[Session]) -> Iterator[Shown]:
+def read(path: Path, into: list[Session], begun: Callable[[Session], None] = lambda _session: None) -> Iterator[Shown]:
     """Play a file's commands in a new session, which is added to `into` once it has come to the block it names.
+
+    `begun` is called with the session before the first command.
 
     Raises `CommandError`, and `ScenarioError` for the scenario inside.
     """
     content = read_document(path)
     session = Session(parse_document(content["scenario"], str(path)))
+    begun(session)
     for at, line in enumerate(content["commands"], start=1):
         try:
             for page in session.execute(line):

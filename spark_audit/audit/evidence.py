@@ -194,12 +194,38 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
     return _Executed(outcome, refusal, spec.para_id, collator)
 
 
-def _judge_block(reader: Reader) -> Judgement:
+@dataclass(frozen=True, slots=True)
+class BlockEvidence:
+    """What evidence about a block holds: the block, what it was judged by, and nodes of its parent's state."""
+
+    parent: Header
+    candidate: Candidate
+    relay: RelayContext
+    nodes: tuple[bytes, ...]
+
+
+def read_block_evidence(evidence: bytes) -> BlockEvidence | None:
+    """What evidence about a block holds, unjudged; `None` if it is about something else. Raises `EvidenceError`."""
+    try:
+        reader = Reader(evidence)
+        version, kind = reader.u8(), reader.bytes_()
+        return _read_block(reader) if (version, kind) == (_VERSION, b"block") else None
+    except ScaleError as error:
+        raise EvidenceError(f"evidence does not decode: {error}") from None
+
+
+def _read_block(reader: Reader) -> BlockEvidence:
     parent = _whole("the parent's header", Header.decode, reader.bytes_())
     candidate = _whole("the candidate", Candidate.decode, reader.bytes_())
     root = _root.read(reader)
     slot_now = Slot(reader.uint(8))
-    proof = _nodes.read(reader)
+    relay = RelayContext(candidate.inherent.relay_parent_number, None if root is None else Hash(root), slot_now)
+    return BlockEvidence(parent, candidate, relay, tuple(_nodes.read(reader)))
+
+
+def _judge_block(reader: Reader) -> Judgement:
+    read = _read_block(reader)
+    parent, candidate, relay, proof = read.parent, read.candidate, read.relay, read.nodes
     verdict = _verdict.read(reader)
     callbacks = _callbacks.read(reader)
     reader.end()
@@ -212,8 +238,6 @@ def _judge_block(reader: Reader) -> Judgement:
         asked[wanted] = None
         return nodes.get(Hash(wanted))
 
-    number = candidate.inherent.relay_parent_number
-    relay = RelayContext(number, None if root is None else Hash(root), slot_now)
     try:
         done = _execute(parent, candidate, relay, fetch)
     except MissingNode as missing:

@@ -1,0 +1,81 @@
+"""Blocks that are not of a run here: of a history, a fixture, a case or a finding, executed again to be drawn."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.explorer.block_tree import draw_block
+from pubsub_emulator.explorer.cards import Picture, record_card
+from pubsub_emulator.explorer.html import Html, join, tag
+from pubsub_emulator.explorer.recorder import walk_again
+from pubsub_emulator.explorer.words import Names
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+
+_STYLE: Final = (
+    ":root{color-scheme:light dark}body{font:15px/1.45 system-ui,sans-serif;margin:1rem auto;max-width:72rem;"
+    "padding:0 1rem;overflow-wrap:anywhere}.w{overflow-x:auto}h1{font-size:1.3rem}h2{font-size:1.05rem}"
+)
+
+
+def judge_again(  # noqa: PLR0917  # what a block is judged by
+    chain: int,
+    parent: Header,
+    state: State,
+    candidate: Candidate,
+    relay: RelayContext,
+    included_at: int | None = None,
+    segment: int = 0,
+    unpruned: tuple[tuple[ParaId, int], ...] = (),
+    strategy: str | None = None,
+) -> BlockRecord:
+    """The record of a block, executed on `state`; what is stored beside it is taken as it is."""
+    outcome: BlockOutcome | None = None
+    refusal: InvalidBlock | None = None
+    try:
+        outcome = validate_block(parent, state, candidate, relay)
+    except InvalidBlock as invalid:
+        refusal = invalid
+    at = relay.number if included_at is None else included_at
+    return BlockRecord(
+        ParaId(chain),
+        segment,
+        candidate,
+        RelayBlockNumber(at),
+        relay.slot_now,
+        relay.storage_root,
+        unpruned,
+        outcome,
+        refusal,
+        strategy,
+    )
+
+
+def block_card(record: BlockRecord, state: State, names: Names | None = None) -> str:
+    """A block's card, its proof drawn as a verifier walks it; as it came if not even that can be told of `state`."""
+    try:
+        walked = walk_again(record, state)
+    except PubsubError:
+        walked = None
+    drawn = draw_block(record, walked and walked.plan, names or Names(), walked and walked.start)
+    return record_card(record, Picture(drawn, f"proof of {len(record.candidate.inherent.proof)} nodes"))
+
+
+def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
+    """A page of cards, each with a heading; it needs nothing from elsewhere."""
+    head = join(
+        (
+            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+            tag("title", title),
+            tag("style", Html(_STYLE)),
+        )
+    )
+    opened = ((heading, card.replace("<details>", "<details open>", 1)) for heading, card in cards)
+    body = join(part for heading, card in opened for part in (tag("h2", heading), Html(card)))
+    page = tag("html", tag("head", head), tag("body", tag("h1", title), tag("p", said), body), lang="en")
+    return f"<!doctype html>\n{page}\n"
