@@ -21,6 +21,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 
 if TYPE_CHECKING:
+    from pubsub_emulator.eventplane.icrc72.stories import Plan
     from pubsub_emulator.spark_audit.history.manifest import FileEntry
 
 MOST_OUTCOMES: Final = 12
@@ -292,11 +293,10 @@ def _story_cases() -> Iterable[bytes]:
     yield json.dumps({**written(drawn(b"fuzz")), "rounds": 10, "cheat": 3}).encode()
 
 
-def _play(data: bytes) -> str:
-    """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
-    from pubsub_emulator.eventplane.icrc72.campaign import play_cheat, play_plan, read
+def _story(data: bytes) -> "int | Plan":
+    """A cheat by its number, or the plan of a story."""
+    from pubsub_emulator.eventplane.icrc72.campaign import read
     from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
-    from pubsub_emulator.eventplane.icrc72.stories import Surprise
 
     try:
         case = json.loads(data)
@@ -304,17 +304,36 @@ def _play(data: bytes) -> str:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise Icrc72Error(f"no case: {error}") from error
     if type(cheat) is int and 0 <= cheat < 1000:
-        missed = play_cheat(cheat)
+        return cheat
+    plan = read(case)
+    return replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
+
+
+def _play(data: bytes) -> str:
+    """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
+    from pubsub_emulator.eventplane.icrc72.campaign import play_cheat, play_plan
+    from pubsub_emulator.eventplane.icrc72.stories import Surprise
+
+    plan = _story(data)
+    if isinstance(plan, int):
+        missed = play_cheat(plan)
         if missed:
             raise Surprise(missed)
         return "found"
-    plan = read(case)
-    outcome = play_plan(
-        replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
-    )
+    outcome = play_plan(plan)
     if outcome.surprise:
         raise Surprise(outcome.surprise)
     return f"at rest after {outcome.rounds // 500 * 500} rounds or more"
+
+
+def _shrink_story(data: bytes) -> bytes:
+    from pubsub_emulator.eventplane.icrc72.campaign import shrink, written
+
+    plan = _story(data)
+    if isinstance(plan, int):
+        return data
+    smallest = shrink(plan)
+    return json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
 
 
 ALL: Final = (
@@ -335,6 +354,7 @@ ALL: Final = (
         _play,
         True,
         ("pubsub_emulator.eventplane.icrc72",),
+        _shrink_story,
     ),
     Target(
         "session",
@@ -426,6 +446,22 @@ def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | 
     documents = [_document(result) for result in found]
     surprises = sum(len(result.surprises) for result in found)
     return Result({"targets": documents, "surprising": surprises, "files": written}, FINDINGS if surprises else 0)
+
+
+def replay_targets(names: tuple[str, ...], path: Path) -> Result:
+    """Read one file as the named target does. Raises `UnknownTarget`, and `PubsubError` where the target refuses it."""
+    known = {target.name: target for target in ALL}
+    if len(names) != 1 or names[0] not in known:
+        raise UnknownTarget(f"--replay plays a file on one target; there are {', '.join(known)}")
+    try:
+        outcome = known[names[0]].read(path.read_bytes())
+    except PubsubError:
+        raise
+    except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is the surprise
+        say(f"{names[0]}: {type(failure).__name__}: {failure}")
+        return Result({"target": names[0], "surprise": f"{type(failure).__name__}: {failure}"}, FINDINGS)
+    say(f"{names[0]}: {outcome}")
+    return Result({"target": names[0], "surprise": "", "outcome": outcome}, 0)
 
 
 def list_targets() -> Result:

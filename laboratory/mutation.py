@@ -82,7 +82,7 @@ class Target:
     """A reader of files. `read` says what it made of the bytes; `seeds` are files that it takes.
 
     `text` says that a file is JSON, whose values are changed as well as its bytes. `modules` are the parts of the
-    project whose lines are noted.
+    project whose lines are noted. `shrink` makes an input that surprises smaller.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Target:
     read: Callable[[bytes], str]
     text: bool = False
     modules: tuple[str, ...] = ()
+    shrink: Callable[[bytes], bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,8 @@ class _Run:
         except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is what is looked for
             outcome = f"!{type(failure).__name__}: {failure}"[:200]
             if all(known.what != outcome for known in self.result.surprises):
-                self.result.surprises.append(Surprise(self.target.name, data, outcome))
+                small = data if self.target.shrink is None else self.target.shrink(data)
+                self.result.surprises.append(Surprise(self.target.name, small, outcome))
         new = outcome not in self.result.outcomes or any(line not in self.lines for line in seen)
         self.lines.update(seen)
         self.result.lines = len(self.lines)

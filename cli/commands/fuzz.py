@@ -18,6 +18,8 @@ from pubsub_emulator.cli.result import Result, tells
     "  pubsub fuzz --minutes 600 --corpus out/corpus\n"
     "  pubsub fuzz --target fixture --target candidate --minutes 10 --out out/mutations\n"
     "  pubsub fuzz --target all --cases 100000\n"
+    "  pubsub fuzz --target icrc --cases 200 --out out/stories\n"
+    "  pubsub fuzz --target icrc --replay out/stories/icrc-0123456789ab\n"
     "  pubsub fuzz --cases 2000 --verifier 'interop/rust/target/release/replay --verify-proofs'\n"
     "\n\b\nExit codes:\n  0 every verdict was the one due, 1 surprises\n",
 )
@@ -58,6 +60,12 @@ from pubsub_emulator.cli.result import Result, tells
     "the last one ended.",
 )
 @click.option(
+    "--replay",
+    "again",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With one --target: read this file, for instance a surprise, instead of mutating.",
+)
+@click.option(
     "--verifier",
     metavar="CMD",
     default=None,
@@ -73,6 +81,7 @@ def command(  # noqa: PLR0917  # its options
     master: str | None,
     targets: tuple[str, ...],
     minutes: float | None,
+    again: Path | None,
     corpus: Path | None,
     verifier: str | None,
     *,
@@ -87,6 +96,10 @@ def command(  # noqa: PLR0917  # its options
     With --target, files that a stranger may have made are mutated: every reader must take one or refuse it in its own
     words. Inputs that show something new are kept in the folder `corpus` of --out, and the next campaign starts there.
     """
+    if again is not None:
+        from pubsub_emulator.cli.fuzz_targets import replay_targets
+
+        return replay_targets(targets, again)
     if targets:
         from pubsub_emulator.cli.fuzz_targets import list_targets, run_targets
 

@@ -40,6 +40,8 @@ _ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
 _PATIENCE: Final = 200
 """Rounds after which a publisher without a report is silent (RP-13a)."""
 
+_REPLAY_ID: Final = keys.REPLAY_ID.encode()
+
 _OWN_ALERTS: Final = frozenset([keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE])
 
 
@@ -75,6 +77,8 @@ class Audit:
         self._due: dict[tuple[Principal, int], int] = {}
         self._came: dict[tuple[Principal, Principal, int], int] = {}
         self._confirmers: set[Principal] = set()
+        self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
+        self._known: set[tuple[Principal, int, int]] = set()
         self._now = 0
 
     # Listening
@@ -89,10 +93,23 @@ class Audit:
             self._respond(happening)
         elif kind == "send" and happening.sender == self.orchestrator:
             self._told(happening)
+        elif kind == "send" and happening.method == "icrc72_publish" and _REPLAY_ID in happening.data:
+            self._replays_again(happening)
+        elif kind == "answer" and happening.method == "icrc72_publish":
+            # a publisher that has heard that its event was taken has no reason to send it again
+            self._known.update(self._taken.pop(happening.number, ()) if not happening.code else ())
         elif kind == "trap" and b"unreadable" in happening.data:
             self._find("Bombs", happening.sender, happening.round, happening.data.decode(errors="replace")[:120])
         elif kind in {"stop", "uninstall", "upgrade"}:
             self._unsteady.add(happening.receiver)
+
+    def _replays_again(self, happening: Happening) -> None:
+        (events,) = codec("icrc72_publish").args.decode(happening.data)
+        for event in events:
+            replay = as_nat(first(event.headers, keys.REPLAY_ID)) or 0
+            if (happening.sender, replay, event.eventId) in self._known:
+                what = f"event {event.eventId} of replay {replay}, which was known to be taken"
+                self._find("ReplaysTwice", happening.sender, happening.round, what)
 
     def _find(self, cheat: str, actor: Principal, round_: int, evidence: str) -> None:
         """One finding per cheat and actor: the first."""
@@ -257,6 +274,7 @@ class Audit:
                         self._claimed[call.receiver, number] = (call.round, replay)
                     if call.sender == event.source:
                         self._replay_taken(event, replay)
+                        self._taken.setdefault(call.number, []).append((call.sender, replay, event.eventId))
                     continue
                 key = (event.namespace, event.source, event.eventId)
                 self._accepted.setdefault((call.receiver, key), (call.round, event))

@@ -520,6 +520,13 @@ def _more(self: Any, ctx: Context, number: int, each: Any) -> None:
     Publisher._report(self, ctx, number, each)  # noqa: SLF001
 
 
+def _again(self: Any, ctx: Context, number: int, each: Any) -> None:
+    """When it is done, it begins once more."""
+    if each.state == "completed" and not each.text:
+        each.state, each.text, each.place, each.count = "running", "twice", each.start, 0
+    Publisher._report(self, ctx, number, each)  # noqa: SLF001
+
+
 def _unasked(stage: Stage) -> None:
     stage.emit(3)
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(77)))
@@ -609,6 +616,7 @@ CHEATS: Final = (
     Cheat("ReplaysInvented", "publisher", _replays, teller=_telling(_marked=_marked(_new_id))),
     Cheat("SkipsInReplay", "publisher", _replays, teller=_telling(_rows=_fewer)),
     Cheat("Overcharges", "publisher", _replays, teller=_telling(_report=_more)),
+    Cheat("ReplaysTwice", "publisher", _replays, teller=_telling(_report=_again)),
     Cheat("ReplaysUnasked", "publisher", _unasked),
     Cheat("Rewrites", "archive", _rewrites),
     Cheat("ReplaysToAll", "broadcaster", _crowd, broker=_accepting("_deliver", _to_all)),

@@ -75,19 +75,21 @@ def deploy(
     settings: Settings = DEFAULTS,
     may_publish: Hook | None = None,
     make: Brokers = Broadcaster,
+    valid: tuple[Principal, str] | None = None,
 ) -> PubSub:
     """An orchestrator on subnet 0, and a broadcaster on each subnet that is named, once per naming.
 
-    With kind `broadcaster` one canister is both, for all subnets. Kind `direct` is made by `deploy_direct`.
+    `valid` is a list canister and its list: whoever asks for valid broadcasters is sent there (IC-35e). With kind
+    `broadcaster` one canister is both, for all subnets. Kind `direct` is made by `deploy_direct`.
     """
     if kind not in {"broadcaster", "orchestrator"}:
         raise Icrc72Error(f"{kind!r} is not `broadcaster` or `orchestrator`")
     me = network.next_id(0)
     if kind == "broadcaster":
-        core = Orchestrator([me], settings, may_publish=may_publish, everywhere=True)
+        core = Orchestrator([me], settings, may_publish=may_publish, everywhere=True, valid=valid)
         network.create(0, RoleCanister([core, make(me, settings)]))
         return PubSub(network, kind, me, settings, [me])
-    network.create(0, RoleCanister([Orchestrator([], settings, may_publish=may_publish)]))
+    network.create(0, RoleCanister([Orchestrator([], settings, may_publish=may_publish, valid=valid)]))
     made = PubSub(network, kind, me, settings)
     for subnet in broadcasters:
         made.add_broadcaster(subnet, make)

@@ -34,6 +34,10 @@ class InboxState:
     """What an inbox remembers."""
 
     valid: dict[Principal, None] = field(default_factory=dict)
+    valid_list: tuple[Principal, str] | None = None
+    """The list canister, and its list, that says who is valid; `None` where the orchestrator lists them."""
+    unknown: dict[Principal, None] = field(default_factory=dict)
+    """Callers of whom the list canister is to be asked."""
     ask_next: int = 0
     """The round from which on it may ask again who is valid."""
     asks: int = 0
@@ -137,8 +141,10 @@ class Inbox:
 
         self.role.ask(ctx, self.orchestrator, "icrc72_register_subscription", (item,), then=got, kind=GUARANTEED)
 
-    def _ask_valid(self, ctx: Context) -> None:
+    def _ask_valid(self, ctx: Context, caller: Principal | None = None) -> None:
         self.state.curious = True
+        if caller is not None and len(self.state.unknown) < self.settings.confirmations:
+            self.state.unknown[caller] = None
         if self._waiting or ctx.now < self.state.ask_next:
             return
         self.state.ask_next = ctx.now + min(1 << min(self.state.asks, 20), self.settings.publisher_wait)
@@ -147,12 +153,41 @@ class Inbox:
 
         def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
             self._waiting = False
-            if values is not None and values[0].tag == "list":
-                self.state.curious = False
-                self.state.asks, self.state.ask_next = 0, ctx.now + 1
+            if values is None:
+                return
+            self._answered(ctx)
+            if values[0].tag == "list":
+                self.state.unknown.clear()
                 self.state.valid.update(dict.fromkeys(values[0].value))
+            else:
+                self.state.valid_list = (values[0].value[0], values[0].value[1])
+                self.state.curious = bool(self.state.unknown)
 
+        if self.state.valid_list is not None and self.state.unknown:
+            self._ask_members(ctx, *self.state.valid_list)
+            return
         self.role.ask(ctx, self.orchestrator, "icrc72_get_valid_broadcasters", then=got, kind=BOUNDED)
+
+    def _answered(self, ctx: Context) -> None:
+        self.state.curious = False
+        self.state.asks, self.state.ask_next = 0, ctx.now + 1
+
+    def _ask_members(self, ctx: Context, canister: Principal, name: str) -> None:
+        """Ask the list canister of everybody who called and is not known (IC-35e)."""
+        who = tuple(self.state.unknown)
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._waiting = False
+            if values is None or len(values[0]) != len(who):
+                return
+            self._answered(ctx)
+            for each, member in zip(who, values[0], strict=True):
+                self.state.unknown.pop(each, None)
+                if member:
+                    self.state.valid[each] = None
+
+        items = tuple((Variant("Identity", each), ((name,),)) for each in who)
+        self.role.ask(ctx, canister, "icrc75_is_member", items, then=got, kind=BOUNDED)
 
     # Receiving
 
@@ -175,11 +210,11 @@ class Inbox:
         if caller == self.orchestrator and caller not in self.state.valid:
             system = [each for each in mine if each.namespace in own]
             if len(system) < len(mine):
-                self._ask_valid(ctx)
+                self._ask_valid(ctx, caller)
             mine = system
         elif caller not in self.state.valid:
             self.count("refused_callers")
-            self._ask_valid(ctx)
+            self._ask_valid(ctx, caller)
             return 0
         to_confirm = self.state.confirm.setdefault(caller, {})
         confirmed = 0

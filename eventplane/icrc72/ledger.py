@@ -1,13 +1,18 @@
 """An emulated token ledger: the part of ICRC-1 and ICRC-2 that payments for replays use. It takes no fee (RP-4)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
 from pubsub_emulator.eventplane.icrc72.messages import Account, ApproveArgs, TransferArg, TransferFromArgs
 from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+
+SUBACCOUNT_BYTES: Final = 32
+
+stable(Account)
 
 
 class Ledger:
@@ -17,7 +22,11 @@ class Ledger:
 
     def __init__(self, balances: Mapping[Principal, int]) -> None:
         self.balances: dict[Principal, int] = dict(balances)
-        self.allowances: dict[tuple[Principal, Principal], int] = {}
+        """Of the default accounts."""
+        self.others: dict[tuple[Principal, bytes], int] = {}
+        """Of the accounts with a subaccount that is not all zeros."""
+        self.allowances: dict[tuple[Account, Account], tuple[int, int | None]] = {}
+        """Of each account and spender: the amount, and the time (ns) until which it holds."""
         self.blocks = 0
 
     def attach(self, role: RoleCanister) -> None:
@@ -35,7 +44,7 @@ class Ledger:
         """Queries by name."""
         return {
             "icrc1_fee": lambda _caller, _time: 0,
-            "icrc1_balance_of": lambda _caller, _time, account: self.balances.get(account.owner, 0),
+            "icrc1_balance_of": lambda _caller, _time, account: self.balance(account),
             "icrc2_allowance": self._allowance,
         }
 
@@ -51,54 +60,97 @@ class Ledger:
 
     def saved(self) -> Any:
         """Balances and allowances."""
-        return self.balances, self.allowances, self.blocks
+        return self.balances, self.others, self.allowances, self.blocks
 
     def resume(self, state: Any) -> None:
         """Go on."""
-        self.balances, self.allowances, self.blocks = state
+        self.balances, self.others, self.allowances, self.blocks = state
 
     def total(self) -> int:
         """All tokens: no method here changes it."""
-        return sum(self.balances.values())
+        return sum(self.balances.values()) + sum(self.others.values())
+
+    def balance(self, account: Account) -> int:
+        """The tokens of an account."""
+        owner, inside = _account(account)
+        return self.balances.get(owner, 0) if inside is None else self.others.get((owner, inside), 0)
+
+    def _put(self, account: Account, amount: int) -> None:
+        owner, inside = _account(account)
+        if inside is None:
+            self.balances[owner] = amount
+        else:
+            self.others[owner, inside] = amount
 
     def _block(self) -> Variant:
         self.blocks += 1
         return Variant("Ok", self.blocks)
 
-    def _move(self, source: Principal, to: Account, amount: int, fee: int | None) -> Variant | None:
-        """The error, or `None` when the amount was moved. Subaccounts are not kept apart: only the default is used."""
+    def _move(self, source: Account, to: Account, amount: int, fee: int | None) -> Variant | None:
+        """The error, or `None` when the amount was moved."""
         if fee:
             return Variant("BadFee", (0,))
-        balance = self.balances.get(source, 0)
+        if not _is_account(source) or not _is_account(to):
+            return Variant("GenericError", (1, "a subaccount has 32 bytes"))
+        balance = self.balance(source)
         if balance < amount:
             return Variant("InsufficientFunds", (balance,))
-        self.balances[source] = balance - amount
-        self.balances[to.owner] = self.balances.get(to.owner, 0) + amount
+        self._put(source, balance - amount)
+        self._put(to, self.balance(to) + amount)
         return None
 
     def _transfer(self, ctx: Context, order: TransferArg) -> None:
-        wrong = self._move(ctx.caller, order.to, order.amount, order.fee)
+        wrong = self._move(Account(ctx.caller, order.from_subaccount), order.to, order.amount, order.fee)
         reply(ctx, "icrc1_transfer", self._block() if wrong is None else Variant("Err", wrong))
 
     def _approve(self, ctx: Context, order: ApproveArgs) -> None:
-        self.allowances[ctx.caller, order.spender.owner] = order.amount
-        reply(ctx, "icrc2_approve", self._block())
+        reply(ctx, "icrc2_approve", self._approved(ctx, order))
+
+    def _approved(self, ctx: Context, order: ApproveArgs) -> Variant:
+        source = Account(ctx.caller, order.from_subaccount)
+        if not _is_account(source) or not _is_account(order.spender):
+            return Variant("Err", Variant("GenericError", (1, "a subaccount has 32 bytes")))
+        key = _account(source), _account(order.spender)
+        allowed = self._allowed(key, ctx.time)
+        if order.fee:
+            return Variant("Err", Variant("BadFee", (0,)))
+        if order.expected_allowance is not None and order.expected_allowance != allowed:
+            return Variant("Err", Variant("AllowanceChanged", (allowed,)))
+        if order.expires_at is not None and order.expires_at <= ctx.time:
+            return Variant("Err", Variant("Expired", (ctx.time,)))
+        self.allowances[key] = order.amount, order.expires_at
+        return self._block()
 
     def _transfer_from(self, ctx: Context, order: TransferFromArgs) -> None:
-        key = (order.source.owner, ctx.caller)
-        allowed = self.allowances.get(key, 0)
+        key = _account(order.source), _account(Account(ctx.caller, order.spender_subaccount))
+        allowed = self._allowed(key, ctx.time)
         wrong: Variant | None
         if allowed < order.amount:
             wrong = Variant("InsufficientAllowance", (allowed,))
         else:
-            wrong = self._move(order.source.owner, order.to, order.amount, order.fee)
+            wrong = self._move(order.source, order.to, order.amount, order.fee)
         if wrong is None:
-            self.allowances[key] = allowed - order.amount
+            self.allowances[key] = allowed - order.amount, self.allowances[key][1] if key in self.allowances else None
         reply(ctx, "icrc2_transfer_from", self._block() if wrong is None else Variant("Err", wrong))
 
-    def _allowance(self, _caller: Principal, _time: int, arg: Any) -> Any:
-        account, spender = arg
-        return self.allowances.get((account.owner, spender.owner), 0), None
+    def _allowed(self, key: tuple[Account, Account], time: int) -> int:
+        amount, until = self.allowances.get(key, (0, None))
+        return 0 if until is not None and until <= time else amount
+
+    def _allowance(self, _caller: Principal, time: int, arg: Any) -> Any:
+        key = _account(arg[0]), _account(arg[1])
+        amount = self._allowed(key, time)
+        return amount, self.allowances[key][1] if amount else None
+
+
+def _is_account(account: Account) -> bool:
+    return account.subaccount is None or len(account.subaccount) == SUBACCOUNT_BYTES
+
+
+def _account(account: Account) -> Account:
+    """An account as it is known: no subaccount and one of zeros are the same (ICRC-1)."""
+    zeros = account.subaccount is not None and not any(account.subaccount)
+    return Account(account.owner) if zeros else Account(*account)
 
 
 __all__ = ["Ledger"]

@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from pubsub_emulator.cli.exits import FINDINGS, USAGE
 from pubsub_emulator.cli.fuzz_targets import ALL
 from pubsub_emulator.cli.main import main
 from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.eventplane.icrc72 import campaign
+from pubsub_emulator.eventplane.icrc72.stories import Plan
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_bytes, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -147,3 +150,33 @@ def test_the_command_writes_what_surprises(
     (written,) = tmp_path.glob("toy-*")
     with pytest.raises(ZeroDivisionError):
         reader(written.read_bytes())
+
+
+def test_a_surprise_is_shrunk_and_read_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    smaller = replace(TOY, shrink=lambda _data: b"[255]")
+    monkeypatch.setattr("pubsub_emulator.cli.fuzz_targets.ALL", (smaller,))
+    assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path) == FINDINGS
+    (written,) = tmp_path.glob("toy-*")
+    assert written.read_bytes() == b"[255]"
+    assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--replay", written) == FINDINGS
+    assert "ZeroDivisionError: too much" in capsys.readouterr().out
+    written.write_bytes(b"[1]")
+    assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--replay", written) == 0
+    assert pubsub(monkeypatch, "fuzz", "--replay", written) == USAGE
+    assert "--replay plays a file on one target" in capsys.readouterr().err
+
+
+def test_a_story_that_surprises_is_shrunk_and_a_cheat_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def played(plan: Plan) -> campaign.Outcome:
+        return campaign.Outcome(plan, 1, "lost" if plan.upgrades else "")
+
+    monkeypatch.setattr(campaign, "play_plan", played)
+    (target,) = (each for each in ALL if each.name == "icrc")
+    case = json.dumps({**campaign.written(Plan(b"x", upgrades=2, deaths=1, churn=True)), "cheat": -1}).encode()
+    assert target.shrink is not None
+    smallest = json.loads(target.shrink(case))
+    assert (smallest["deaths"], smallest["upgrades"], smallest["churn"], smallest["cheat"]) == (0, 2, False, -1)
+    cheat = json.dumps({"cheat": 3}).encode()
+    assert target.shrink(cheat) == cheat

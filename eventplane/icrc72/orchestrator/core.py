@@ -78,8 +78,10 @@ class Orchestrator:
         *,
         may_publish: Hook | None = None,
         everywhere: bool = False,
+        valid: tuple[Principal, str] | None = None,
     ) -> None:
         self.state = Registry()
+        self._valid_list = valid
         self.settings = settings
         self._listed = tuple(broadcasters)
         self._may_publish = may_publish or (lambda _caller, _namespace: True)
@@ -529,6 +531,9 @@ class Orchestrator:
 
     def _valid(self, method: str) -> Callable[[Context], None]:
         def run(ctx: Context) -> None:
+            if self._valid_list is not None:
+                reply(ctx, method, Variant("icrc75", self._valid_list))
+                return
             subnet = subnet_of(ctx.caller)
             valid = tuple(
                 each.id
@@ -568,15 +573,16 @@ class Orchestrator:
                     and not self.state.brokers[each].stats.get(name, 0)
                     for each in entries
                 )
-                if fresh and publication.heard.pop(("drained", who), None) is not None:
+                if fresh and who in publication.empty:
                     self._drained(publication, who)
                 else:
-                    publication.heard["drained", who] = ctx.now
+                    publication.empty[who] = None
                     for each in dict.fromkeys(entries):
                         self.asked.ask_stats(ctx, self.role, self.state.brokers[each])
 
     def _drained(self, publication: Publication, who: Principal) -> None:
         old = publication.draining.pop(who)
+        publication.empty.pop(who, None)
         if not publication.publishers.get(who):
             return
         chosen = [self.planner.choose(subnet_of(who), old)] * publication.config.partitions

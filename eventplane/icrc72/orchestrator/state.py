@@ -47,6 +47,8 @@ class Publication:
     version: int = 0
     draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """Of each publisher that is being moved, the entries that must be empty first."""
+    empty: dict[Principal, None] = field(default_factory=dict)
+    """Of these, those whose entries are to be asked a last time."""
     unserved: dict[Principal, None] = field(default_factory=dict)
     """Subscribers whose exit may not yet serve them; whoever is not listed is served."""
 

@@ -8,9 +8,11 @@ import pytest
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.network import Network
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.deployment import deploy
 from pubsub_emulator.eventplane.icrc72.messages import (
     ByPrincipal,
     Event,
@@ -629,6 +631,23 @@ def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> No
     emit(lab, source, 3)
     lab.step(200)
     assert 3 in lab.app(reader).data
+
+
+def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
+    network = Network(2)
+    lists = network.create(1, Lists(network.next_id(0)))
+    system = deploy(network, broadcasters=(0, 1), valid=(lists, "valid"))
+    source = network.create(0, Source(system.orchestrator, publications={NAME: {}}, subscriptions={}))
+    reader = network.create(1, Sink(system.orchestrator, publications={}, subscriptions={NAME: {}}))
+    network.step(60)
+    network.submit(ANONYMOUS, source, NAME, b"1")
+    network.step(60)
+    assert system.app(reader).data == []
+    assert system.app(reader).inbox.state.counts["refused_callers"] > 0
+    system.app(lists).data["members"] += system.broadcasters
+    network.step(300)
+    assert system.app(reader).data == [1]
+    assert list(system.app(reader).inbox.state.valid) == [system.broadcasters[1]]
 
 
 def test_ic_35_who_is_listed_satisfies_every_slice() -> None:
