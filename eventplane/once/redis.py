@@ -14,7 +14,7 @@ from threading import RLock
 from typing import Any, Final
 
 import redis
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError
 
 from pubsub_emulator.eventplane.once.transaction import DueRow, Place, Row, Step, StoreError, T, Transaction
 
@@ -94,6 +94,10 @@ return found
 """.replace("LANES", str(LANES)).replace("LANE", str(_LANE))
 
 
+_NAMES: Final = {each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)}
+"""Scripts by text, as the server names them."""
+
+
 class RedisStore:
     """SETs have the set's own name; everything else has keys below `prefix`. One database, not a cluster."""
 
@@ -104,11 +108,11 @@ class RedisStore:
         self._offset: int | None = None
         self._believed: OrderedDict[Place, str | None] = OrderedDict()
         try:
-            self._redis = redis.Redis.from_url(url, decode_responses=True, socket_timeout=10, socket_connect_timeout=5)
-        except ValueError as error:
+            self._redis = redis.Redis.from_url(
+                url, decode_responses=True, socket_timeout=10, socket_connect_timeout=5, single_connection_client=True
+            )
+        except (ValueError, RedisError) as error:
             raise StoreError(f"Redis: {error}") from error
-        self._apply = self._redis.register_script(_APPLY)
-        self._due = self._redis.register_script(_DUE)
         self._check()
 
     def _check(self) -> None:
@@ -156,10 +160,18 @@ class RedisStore:
         text = json.dumps(asked, ensure_ascii=False, separators=(",", ":"))
         self._trips += 1
         try:
-            return self._apply(args=[text])
+            return self._run(_APPLY, text)
         except RedisError as error:
             self._believed.clear()
             raise StoreError(f"Redis: {error}") from error
+
+    def _run(self, script: str, *arguments: str | int) -> Any:
+        """Run a script without keys; one that the server does not know is sent whole."""
+        name = _NAMES[script]
+        try:
+            return self._redis.execute_command("EVALSHA", name, 0, *arguments)  # type: ignore[no-untyped-call]
+        except NoScriptError:
+            return self._redis.execute_command("EVAL", script, 0, *arguments)  # type: ignore[no-untyped-call]
 
     def _believe(self, place: Place) -> str | None:
         return self._believed.get(place)
@@ -185,7 +197,8 @@ class RedisStore:
         """One command; the client types replies as maybe awaitable, so this does not use its methods."""
         self._trips += 1
         try:
-            return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
+            with self._lock:
+                return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
         except RedisError as error:
             raise StoreError(f"Redis: {error}") from error
 
@@ -200,7 +213,8 @@ class RedisStore:
         """Rows whose time has come."""
         self._trips += 1
         try:
-            found: list[str] = self._due(args=[self._prefix, limit])
+            with self._lock:
+                found: list[str] = self._run(_DUE, self._prefix, limit)
         except RedisError as error:
             raise StoreError(f"Redis: {error}") from error
         return [DueRow(*member.split("\0", 1)) for member in found]

@@ -1,6 +1,7 @@
 """From `dataLocation` to the global id of an event, or to the reason why there is none (ID-20, ID-21)."""
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -28,6 +29,12 @@ def global_id(location: object) -> str:
         raise NoGlobalIdError("not-a-string")
     if len(location) > MOST_URL:
         raise NoGlobalIdError("too-long")
+    return _found(location)
+
+
+@lru_cache(1024)
+def _found(location: str) -> str:
+    """The id of a text that is short enough; an event is read several times, once from each network."""
     match = _URL.fullmatch(location)
     if match is None or int((match[2] or ":0")[1:]) > MOST_PORT:
         raise NoGlobalIdError("not-a-url")

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -100,7 +100,43 @@ class _Waiting:
 
     told: Input | None
     step: Callable[[Transaction], Any]
-    done: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    look: Callable[[Transaction], Any] | None = None
+    """What is read in the same transaction after the step; the result is then a pair."""
+    done: "asyncio.Future[Any] | None" = None
+    """Who waits for the result; nobody where this is the end of an effect, which is told again if the store is down."""
+    left: int = 0
+    """How often it is told again."""
+
+    def take(self, tx: Transaction) -> tuple[Any, Any]:
+        """The results of the step and of the look."""
+        result = self.step(tx)
+        return result, None if self.look is None else self.look(tx)
+
+
+class _Waiter:
+    """Clients that wait until something was told of an event by each of some networks."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self._told: set[str] = set()
+        self._waiting: list[tuple[set[str], asyncio.Event]] = []
+
+    def told(self, network: str) -> None:
+        """Something was told."""
+        self._told.add(network)
+        for networks, event in self._waiting:
+            if networks <= self._told:
+                event.set()
+
+    async def wait(self, networks: set[str], seconds: float) -> None:
+        """Return once all of them told something, or after so many seconds."""
+        if not networks <= self._told:
+            entry = (networks, asyncio.Event())
+            self._waiting.append(entry)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(entry[1].wait(), seconds)
+            self._waiting.remove(entry)
+        self._told -= networks
 
 
 class Engine:
@@ -121,7 +157,7 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
         self._limit = asyncio.Semaphore(self._settings.concurrency)
-        self._waiters: dict[str, asyncio.Event] = {}
+        self._waiters: dict[str, _Waiter] = {}
         self._offset = 0
         self._stopping = False
 
@@ -150,8 +186,11 @@ class Engine:
     async def stop(self) -> None:
         """Begin nothing new, let what is under way end for a while, and let go of the store."""
         self._stopping = True
+        end = time.monotonic() + self._settings.grace
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace)
+        with contextlib.suppress(StoreError, asyncio.TimeoutError):  # what was told before this is stored after it
+            await asyncio.wait_for(self.look(_nothing), max(end - time.monotonic(), STORE_SECONDS))
         for task in [*self._tasks, *self._loops]:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._loops, return_exceptions=True)
@@ -168,6 +207,7 @@ class Engine:
         return cast("Effects", await self._wait(_Waiting(told, partial(step, self.rules, told=told))))
 
     async def _wait(self, waiting: _Waiting) -> Any:
+        waiting.done = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(waiting)
         return await waiting.done
 
@@ -180,9 +220,9 @@ class Engine:
 
     async def _take_in(self, waiting: list[_Waiting]) -> None:
         try:
-            found = await self._in_thread(self.store.transact, lambda tx: [each.step(tx) for each in waiting])
+            found = await self._in_thread(self.store.transact, lambda tx: [each.take(tx) for each in waiting])
         except StoreError as error:
-            _fail(waiting, error)
+            self._fail(waiting, error)
         except Exception as error:  # one input is a defect's: the others must not suffer
             if len(waiting) > 1:
                 for each in waiting:
@@ -191,25 +231,26 @@ class Engine:
             log.exception("a defect", extra={"fields": {"input": type(waiting[0].told).__name__}})
             if isinstance(waiting[0].told, Due):
                 await self._postpone(waiting[0].told)
-            _fail(waiting, error)
+            self._fail(waiting, error)
         else:
             self.metrics.count("inputs", len(waiting))
-            for each, result in zip(waiting, found, strict=True):
+            for each, (result, seen) in zip(waiting, found, strict=True):
                 for effect in result if each.told is not None else ():
                     self._begin_effect(effect)
-                if not each.done.done():
-                    each.done.set_result(result)
-                self._wake(each.told)
+                if each.done is not None and not each.done.done():
+                    each.done.set_result(result if each.look is None else (result, seen))
+                if self._waiters:
+                    self._wake(each.told)
 
     def _wake(self, told: Input | None) -> None:
-        """Wake the clients that wait for an event about which something was told."""
+        """Wake the clients that wait for an event once something was told of every network they wait for."""
         if isinstance(told, Answered | Probed):
             event_id: str | None = told.id
         else:
             event_id = told.notice.id if isinstance(told, Noticed) else None
         waiter = None if event_id is None else self._waiters.get(event_id)
-        if waiter is not None:
-            waiter.set()
+        if waiter is not None and isinstance(told, Answered | Probed | Noticed):
+            waiter.told(told.network)
 
     async def _postpone(self, told: Due) -> None:
         """A due row that a step cannot take is looked at again later, not at once and for ever."""
@@ -222,15 +263,15 @@ class Engine:
         with contextlib.suppress(StoreError):
             await self._in_thread(self.store.transact, postpone)
 
-    async def _retell(self, told: Input) -> None:
-        """The end of an effect; where the store is down for long, leases bring it back."""
-        for _ in range(RETELL):
-            try:
-                await self.tell(told)
-            except StoreError:
-                await asyncio.sleep(STORE_SECONDS)
-            else:
-                return
+    def _fail(self, waiting: list[_Waiting], error: Exception) -> None:
+        """Tell who waits; the end of an effect is told again for a while, and after that leases bring it back."""
+        for each in waiting:
+            if each.done is not None:
+                if not each.done.done():
+                    each.done.set_exception(error)
+            elif each.left and isinstance(error, StoreError):
+                again = replace(each, left=each.left - 1)
+                asyncio.get_running_loop().call_later(STORE_SECONDS, self._queue.put_nowait, again)
 
     async def _poll(self) -> None:
         while not self._stopping:
@@ -270,7 +311,7 @@ class Engine:
         async with self._limit:
             told = await self._end_of(effect)
         if told is not None:
-            await self._retell(told)
+            self._queue.put_nowait(_Waiting(told, partial(step, self.rules, told=told), left=RETELL))
 
     async def _end_of(self, effect: Effect) -> Input | None:
         match effect:
@@ -346,7 +387,7 @@ class Engine:
 
     async def where(self, event_id: str) -> Whereabouts:
         """Where an event is. Raises `StoreError`."""
-        return await self.look(lambda tx: whereabouts(self.rules, tx, event_id))
+        return await self.look(partial(self._whereabouts, event_id))
 
     async def look(self, function: Callable[[Transaction], T]) -> T:
         """The result of a function that only reads, together with whatever waits. Raises `StoreError`."""
@@ -360,22 +401,28 @@ class Engine:
     async def publish(self, event_id: str, event: Event) -> tuple[Reply, Whereabouts | None]:
         """Publish and wait until all adapters have answered, at most 30 s. Raises `StoreError`."""
         end = time.monotonic() + ANSWER_SECONDS
-        effects = await self.tell(Publish(event_id, event))
-        reply = reply_of(effects)
-        if reply.code:
-            return reply, None
-        waiter = self._waiters.setdefault(event_id, asyncio.Event())
+        waiter = self._waiters.setdefault(event_id, _Waiter())
+        waiter.users += 1
         try:
-            while True:
-                waiter.clear()
-                found = await self.where(event_id)
+            told, look = partial(step, self.rules, told=Publish(event_id, event)), partial(self._whereabouts, event_id)
+            effects, found = await self._wait(_Waiting(Publish(event_id, event), told, look))
+            reply = reply_of(effects)
+            if reply.code:
+                return reply, None
+            while any(each.waiting for each in found.networks):
                 left = end - time.monotonic()
-                if left <= 0 or not any(each.waiting for each in found.networks):
-                    return reply, found
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(waiter.wait(), min(left, LOOK_SECONDS))
+                if left <= 0:
+                    break
+                await waiter.wait({each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS))
+                found = await self.where(event_id)
+            return reply, found
         finally:
-            self._waiters.pop(event_id, None)
+            waiter.users -= 1
+            if not waiter.users:
+                del self._waiters[event_id]
+
+    def _whereabouts(self, event_id: str, tx: Transaction) -> Whereabouts:
+        return whereabouts(self.rules, tx, event_id)
 
     async def subscribe(self, asked: Subscribe) -> Reply:
         """Store a subscription; the adapters' part of it is under way when this returns. Raises `StoreError`."""
@@ -395,15 +442,13 @@ class Engine:
         return await self._in_thread(function, *arguments)
 
 
+def _nothing(_tx: Transaction) -> None:
+    """Look at nothing."""
+
+
 def reply_of(effects: Effects) -> Reply:
     """The reply among effects."""
     return next(effect for effect in effects if isinstance(effect, Reply))
-
-
-def _fail(waiting: list[_Waiting], error: Exception) -> None:
-    for each in waiting:
-        if not each.done.done():
-            each.done.set_exception(error)
 
 
 def _monotonic() -> int:

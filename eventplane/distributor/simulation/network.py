@@ -1,6 +1,7 @@
 """Emulated networks with their adapters, and emulated subscribers: what stands around a distributor."""
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -43,16 +44,24 @@ class Network:
     hooks_made: int = 0
     branch: int = 0
     """How often the log was taken back."""
+    _counts: Counter[str] = field(default_factory=Counter, repr=False)
+    _counted: int = 0
     distributors: list["World"] = field(default_factory=list, repr=False)
     """Who hears of what enters the log."""
 
     def has(self, event_id: str) -> bool:
         """Whether the log has the id."""
-        return any(notice.id == event_id for notice in self.log)
+        return self.count(event_id) > 0
 
     def count(self, event_id: str) -> int:
         """How often it has the id."""
-        return sum(notice.id == event_id for notice in self.log)
+        if len(self.log) < self._counted:
+            self._counted = 0
+            self._counts.clear()
+        if len(self.log) > self._counted:
+            self._counts.update(notice.id for notice in self.log[self._counted :] if notice.id)
+            self._counted = len(self.log)
+        return self._counts[event_id]
 
     def append(self, event: Event, now: int) -> Notice | None:
         """Write an event into the log; `None` where the network has its id and takes each only once."""
@@ -78,6 +87,7 @@ class Network:
     def cut(self, to: int) -> None:
         """Take the log back; what follows is on another branch."""
         del self.log[to:]
+        self._counted = len(self.log) + 1  # counted anew
         self.branch += 1
 
     def page(self, after: int, limit: int, since: int) -> tuple[tuple[Notice, ...], bool]:
