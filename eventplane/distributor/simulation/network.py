@@ -87,7 +87,8 @@ class Network:
     def cut(self, to: int) -> None:
         """Take the log back; what follows is on another branch."""
         del self.log[to:]
-        self._counted = len(self.log) + 1  # counted anew
+        self._counts.clear()
+        self._counted = 0
         self.branch += 1
 
     def page(self, after: int, limit: int, since: int) -> tuple[tuple[Notice, ...], bool]:
