@@ -1,0 +1,1818 @@
+"""A subscriber's verifier in one file, written from docs/verifier.md; it shares no code with the emulator.
+
+    python verifier.py                  cases on standard input, one answer per line: `pubsub fuzz --verifier`
+    python verifier.py FILE…            fixtures: judged, and compared with what each expects
+    python verifier.py --explain FILE…  the same, with each step of the walk
+
+Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, checks, walk, caches, execution,
+root calls.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from Crypto.Signature import eddsa
+
+Z = bytes(32)
+EMPTY_ROOT = bytes.fromhex("03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314")
+VERDICTS = (
+    "BadSeal",
+    "BadParent",
+    "RelayParentDecreased",
+    "MessagesMisreported",
+    "DuplicateNode",
+    "UnsortedProof",
+    "RootMismatch",
+    "OmittedBelowBudget",
+    "UnusedNodes",
+    "BadExtrinsic",
+    "StateRootMismatch",
+)
+ROW = 160
+MINIMUM = 1_048_576
+ALLOWANCE = 40_960
+NODES, NONE, SLOTS = 0, 1, 2
+
+
+# SCALE
+
+
+class Undecodable(Exception):
+    """Bytes that are not what they should be."""
+
+
+def u32(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def compact(value: int) -> bytes:
+    if value < 1 << 6:
+        return bytes((value << 2,))
+    if value < 1 << 14:
+        return (value << 2 | 1).to_bytes(2, "little")
+    if value < 1 << 30:
+        return (value << 2 | 2).to_bytes(4, "little")
+    size = max(4, (value.bit_length() + 7) // 8)
+    return bytes(((size - 4) << 2 | 3,)) + value.to_bytes(size, "little")
+
+
+def vec(data: bytes) -> bytes:
+    return compact(len(data)) + data
+
+
+def cost(length: int) -> int:
+    return length + len(compact(length))
+
+
+class Reader:
+    """Strict decoding: whatever is not as the page says raises `Undecodable`."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, count: int) -> bytes:
+        if count > len(self.data) - self.at:
+            raise Undecodable("the data ends early")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def uint(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+    def flag(self) -> bool:
+        value = self.uint(1)
+        if value > 1:
+            raise Undecodable(f"a flag is {value}")
+        return value == 1
+
+    def compact(self) -> int:
+        start = self.at
+        first = self.uint(1)
+        mode = first & 3
+        value = self.uint((first >> 2) + 4) if mode == 3 else (self.uint((0, 1, 3)[mode]) << 8 | first) >> 2
+        if compact(value) != self.data[start : self.at] or value >= 1 << 32:
+            raise Undecodable("a compact integer is not in its shortest form, or too large")
+        return value
+
+    def count(self) -> int:
+        value = self.compact()
+        if value > len(self.data) - self.at:
+            raise Undecodable("more elements than bytes are left")
+        return value
+
+    def bytes(self) -> bytes:
+        return self.take(self.count())
+
+    def end(self) -> None:
+        if self.at != len(self.data):
+            raise Undecodable("bytes are left over")
+
+    def map(self, value: Callable[[], Any]) -> dict[int, Any]:
+        out: dict[int, Any] = {}
+        last = -1
+        for _ in range(self.count()):
+            key = self.uint(4)
+            if key <= last:
+                raise Undecodable("map keys do not ascend")
+            out[key] = value()
+            last = key
+        return out
+
+
+def decoded(data: bytes, read: Callable[[Reader], Any]) -> Any:
+    reader = Reader(data)
+    value = read(reader)
+    reader.end()
+    return value
+
+
+# Hashes and storage keys
+
+
+def hash32(data: bytes) -> bytes:
+    return blake2b(data, digest_size=32).digest()
+
+
+_M = (1 << 64) - 1
+_P = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+
+
+def _rotl(value: int, bits: int) -> int:
+    return (value << bits | value >> (64 - bits)) & _M
+
+
+def _round(lane: int, word: int) -> int:
+    return _rotl((lane + word * _P[1]) & _M, 31) * _P[0] & _M
+
+
+def xxh64(data: bytes, seed: int) -> int:
+    at = 0
+    if len(data) >= 32:
+        lanes = [(seed + _P[0] + _P[1]) & _M, (seed + _P[1]) & _M, seed, (seed - _P[0]) & _M]
+        while at + 32 <= len(data):
+            for lane in range(4):
+                word = data[at + 8 * lane : at + 8 * lane + 8]
+                lanes[lane] = _round(lanes[lane], int.from_bytes(word, "little"))
+            at += 32
+        value = sum(_rotl(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _M
+        for lane in lanes:
+            value = ((value ^ _round(0, lane)) * _P[0] + _P[3]) & _M
+    else:
+        value = (seed + _P[4]) & _M
+    value = (value + len(data)) & _M
+    while at + 8 <= len(data):
+        value ^= _round(0, int.from_bytes(data[at : at + 8], "little"))
+        value = (_rotl(value, 27) * _P[0] + _P[3]) & _M
+        at += 8
+    if at + 4 <= len(data):
+        value ^= int.from_bytes(data[at : at + 4], "little") * _P[0] & _M
+        value = (_rotl(value, 23) * _P[1] + _P[2]) & _M
+        at += 4
+    for byte in data[at:]:
+        value = _rotl(value ^ byte * _P[4] & _M, 11) * _P[0] & _M
+    value = (value ^ value >> 33) * _P[1] & _M
+    value = (value ^ value >> 29) * _P[2] & _M
+    return value ^ value >> 32
+
+
+@lru_cache(maxsize=4096)
+def twox64_concat(data: bytes) -> bytes:
+    return xxh64(data, 0).to_bytes(8, "little") + data
+
+
+def twox_128(text: str) -> bytes:
+    return b"".join(xxh64(text.encode(), seed).to_bytes(8, "little") for seed in (0, 1))
+
+
+@lru_cache(maxsize=256)
+def item(pallet: str, name: str) -> bytes:
+    return twox_128(pallet) + twox_128(name)
+
+
+def sub(name: str, para: int | None = None) -> bytes:
+    """A key, or prefix, of the pallet `Subscriber`."""
+    return item("Subscriber", name) + (b"" if para is None else twox64_concat(u32(para)))
+
+
+def generation_prefix(para: int, generation: int) -> bytes:
+    pair = u32(para) + u32(generation)
+    return sub("CachedTrieNodes") + blake2b(pair, digest_size=16).digest() + pair
+
+
+def set_hash(keys: Sequence[bytes]) -> bytes:
+    return hash32(compact(len(keys)) + b"".join(keys))
+
+
+# Tries
+
+ABSENT, VALUE, DETACHED, CHILD, INLINE = "absent", "value", "detached", "child", "inline"
+
+
+class BadNode(Exception):
+    """A node that no step goes through."""
+
+
+class Node(NamedTuple):
+    partial: str
+    value: tuple[str, bytes] | None
+    children: dict[int, bytes] | None
+
+
+@lru_cache(maxsize=1 << 16)
+def parse(data: bytes) -> Node | None:
+    """The parts of a node; `None` for the empty trie's. Raises `BadNode`."""
+    try:
+        return _parse(Reader(data))
+    except Undecodable as why:
+        raise BadNode(str(why)) from None
+
+
+def _parse(reader: Reader) -> Node | None:
+    head = reader.uint(1)
+    if head == 0:
+        return None
+    low = next((bits for floor, bits in ((0x40, 6), (0x20, 5), (0x10, 4)) if head >= floor), 0)
+    if not low:
+        raise Undecodable("a reserved header")
+    kind, count = head >> low << low, head & (1 << low) - 1
+    if count == (1 << low) - 1:
+        more = 255
+        while more == 255:
+            more = reader.uint(1)
+            count += more
+    digits = reader.take((count + 1) // 2).hex()
+    if count & 1:
+        if digits[0] != "0":
+            raise Undecodable("padding is not zero")
+        digits = digits[1:]
+    if kind in (0x40, 0x20):
+        return Node(digits, (VALUE, reader.bytes()) if kind == 0x40 else (DETACHED, reader.take(32)), None)
+    bitmap = reader.uint(2)
+    if not bitmap:
+        raise Undecodable("a branch without children")
+    value = None
+    if kind == 0xC0:
+        value = VALUE, reader.bytes()
+    elif kind == 0x10:
+        value = DETACHED, reader.take(32)
+    return Node(digits, value, {nibble: reader.bytes() for nibble in range(16) if bitmap >> nibble & 1})
+
+
+def step(data: bytes, key: str, depth: int) -> tuple[str, bytes, int]:
+    node = parse(data)
+    if node is None:
+        return ABSENT, b"", depth
+    rest = key[depth:]
+    if not rest.startswith(node.partial):
+        same = next((at for at, (a, b) in enumerate(zip(rest, node.partial, strict=False)) if a != b), len(rest))
+        return ABSENT, b"", depth + same
+    end = depth + len(node.partial)
+    if end == len(key):
+        return (ABSENT, b"", end) if node.value is None else (*node.value, end)
+    child = None if node.children is None else node.children.get(int(key[end], 16))
+    if child is None:
+        return ABSENT, b"", end
+    return (CHILD if len(child) == 32 else INLINE), child, end + 1
+
+
+def head(kind: int, low: int, count: int) -> bytes:
+    most = (1 << low) - 1
+    if count < most:
+        return bytes((kind | count,))
+    more, last = divmod(count - most, 255)
+    return bytes((kind | most,)) + b"\xff" * more + bytes((last,))
+
+
+def packed(digits: str) -> bytes:
+    return bytes.fromhex("0" * (len(digits) & 1) + digits)
+
+
+def build(entries: dict[bytes, bytes], layout: int, nodes: dict[bytes, bytes] | None = None) -> bytes:
+    """The root of a trie; `nodes` gets its nodes and detached values by hash."""
+    nodes = {} if nodes is None else nodes
+    rows = sorted((key.hex(), value) for key, value in entries.items())
+    root = _node(rows, 0, layout, nodes) if rows else b"\x00"
+    nodes[hash32(root)] = root
+    return hash32(root)
+
+
+def _node(rows: list[tuple[str, bytes]], depth: int, layout: int, nodes: dict[bytes, bytes]) -> bytes:
+    first, last = rows[0][0], rows[-1][0]
+    shared = depth
+    while shared < len(first) and shared < len(last) and first[shared] == last[shared]:
+        shared += 1
+    partial = first[depth:shared]
+    value, detached = None, False
+    if len(first) == shared:
+        value = rows[0][1]
+        detached = layout == 1 and len(value) > 32
+        if detached:
+            nodes[hash32(value)] = value
+            value = hash32(value)
+        else:
+            value = vec(value)
+    if len(rows) == 1:
+        kind = (0x20, 5) if detached else (0x40, 6)
+        return head(*kind, len(partial)) + packed(partial) + (value or b"")
+    kind = (0x80, 6) if value is None else (0x10, 4) if detached else (0xC0, 6)
+    bitmap, references = 0, b""
+    start = 0 if value is None else 1
+    while start < len(rows):
+        nibble = rows[start][0][shared]
+        end = start
+        while end < len(rows) and rows[end][0][shared] == nibble:
+            end += 1
+        child = _node(rows[start:end], shared + 1, layout, nodes)
+        if len(child) >= 32:
+            nodes[hash32(child)] = child
+            child = hash32(child)
+        bitmap |= 1 << int(nibble, 16)
+        references += vec(child)
+        start = end
+    return head(*kind, len(partial)) + packed(partial) + bitmap.to_bytes(2, "little") + (value or b"") + references
+
+
+def path(nodes: dict[bytes, bytes], root: bytes, key: bytes) -> Iterator[bytes]:
+    """The hashes of the nodes, and of the detached value, on the path of a key."""
+    digits, name, node, depth = key.hex(), root, nodes[root], 0
+    yield name
+    while True:
+        kind, payload, depth = step(node, digits, depth)
+        if kind == CHILD:
+            yield payload
+            node = nodes[payload]
+        elif kind == INLINE:
+            node = payload
+        else:
+            if kind == DETACHED:
+                yield payload
+            return
+
+
+# Header, candidate, inherent
+
+
+class Header(NamedTuple):
+    parent_hash: bytes
+    number: int
+    state_root: bytes
+    extrinsics_root: bytes
+    digest: list[tuple[int, bytes, bytes]]
+
+    def encode(self, *, sealed: bool = True) -> bytes:
+        return (
+            self.parent_hash
+            + compact(self.number)
+            + self.state_root
+            + self.extrinsics_root
+            + encode_digest([entry for entry in self.digest if sealed or entry[0] != 5])
+        )
+
+    def slot(self) -> int | None:
+        found = [data for kind, engine, data in self.digest if (kind, engine) == (6, b"aura")]
+        return int.from_bytes(found[0], "little") if len(found) == 1 and len(found[0]) == 8 else None
+
+
+def encode_digest(digest: list[tuple[int, bytes, bytes]]) -> bytes:
+    return compact(len(digest)) + b"".join(bytes((kind,)) + engine + vec(data) for kind, engine, data in digest)
+
+
+def read_header(reader: Reader) -> Header:
+    parent, number, state, extrinsics = reader.take(32), reader.compact(), reader.take(32), reader.take(32)
+    count = reader.count()
+    if count > 256:
+        raise Undecodable("too many digest items")
+    digest = []
+    for _ in range(count):
+        kind = reader.uint(1)
+        if kind not in (0, 4, 5, 6):
+            raise Undecodable(f"digest item {kind}")
+        digest.append((kind, reader.take(4 if kind else 0), reader.bytes()))
+    return Header(parent, number, state, extrinsics, digest)
+
+
+Messages = list[tuple[int, bytes]]
+
+
+class Candidate(NamedTuple):
+    header: Header
+    body: list[bytes]
+    relay_number: int
+    relay_root: bytes
+    proof: list[bytes]
+    downward: Messages
+    horizontal: dict[int, Messages]
+    messages_used: int
+    weight: int
+
+    def extrinsics_root(self) -> bytes:
+        return build({compact(at): raw for at, raw in enumerate(self.body)}, layout=0)
+
+
+def read_candidate(raw: bytes) -> Candidate:
+    if len(raw) > 16_777_216:
+        raise Undecodable("too long")
+    reader = Reader(raw)
+    header = read_header(reader)
+    body = [vec(reader.bytes()) for _ in range(reader.count())]
+    reader.end()
+    if not body:
+        raise Undecodable("no inherent")
+    inherent = Reader(decoded(body[0], Reader.bytes))
+    if inherent.data[:3] != b"\x05\x01\x00":
+        raise Undecodable("the first extrinsic is no bare set_validation_data")
+    inherent.at = 3
+    number, root = inherent.uint(4), inherent.take(32)
+    nodes = inherent.count()
+    if nodes > 508_400:
+        raise Undecodable("too many nodes")
+    proof = [inherent.bytes() for _ in range(nodes)]
+    start = inherent.at
+    downward = read_messages(inherent, 262_144)
+    senders = inherent.at
+    if inherent.count() > 262_144:
+        raise Undecodable("too many senders")
+    inherent.at = senders
+    horizontal = inherent.map(lambda: read_messages(inherent))
+    weight = inherent.at - start
+    used = inherent.uint(4)
+    inherent.end()
+    return Candidate(header, body, number, root, proof, downward, horizontal, used, weight)
+
+
+def read_messages(reader: Reader, most: int = 1 << 32) -> Messages:
+    count = reader.count()
+    if count > most:
+        raise Undecodable("too many messages")
+    return [(reader.uint(4), reader.bytes()) for _ in range(count)]
+
+
+# RuntimeSpec
+
+
+class Spec(NamedTuple):
+    para: int
+    version: int
+    subscriptions: dict[int, tuple[bytes, ...]]
+    max_pov_size: int
+    reserve_minimum: bool
+    cache: int
+    metered: bool
+    max_cache_bytes: int
+    max_depth: int | None
+    max_value_length: int
+    max_stored_keys: int
+    handler: str
+    ref_time: int
+    proof_size: int
+    accounts: bool
+
+    def allowed(self) -> int:
+        share = self.max_pov_size * 85 // 100
+        return max(share - MINIMUM, 0) if self.reserve_minimum else share
+
+    def max_item(self) -> int:
+        value = self.max_value_length
+        return max(600, cost(len(compact(value)) + value + 8), 640 if self.cache == SLOTS else 0)
+
+
+@lru_cache(maxsize=256)
+def read_spec(code: bytes) -> Spec:
+    return decoded(code, _read_spec)  # type: ignore[no-any-return]
+
+
+def _read_spec(reader: Reader) -> Spec:
+    para, version = reader.uint(4), reader.uint(4)
+    subscriptions = reader.map(lambda: tuple(reader.take(32) for _ in range(reader.count())))
+    max_pov, reserve, cache = reader.uint(4), reader.flag(), reader.uint(1)
+    if cache > 2:
+        raise Undecodable("an unknown policy")
+    metered, max_cache = reader.flag(), reader.uint(4)
+    depth = reader.uint(4) if reader.flag() else None
+    value, keys = reader.uint(4), reader.uint(4)
+    try:
+        handler = reader.bytes().decode()
+    except UnicodeDecodeError:
+        raise Undecodable("a name is not UTF-8") from None
+    ref_time, proof_size = reader.uint(8), reader.uint(8)
+    accounts = reader.at < len(reader.data)
+    if accounts and reader.uint(1) != 1:
+        raise Undecodable("only 01 may follow")
+    return Spec(
+        para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value, keys, handler,
+        ref_time, proof_size, accounts,
+    )  # fmt: skip
+
+
+def possible(before: Spec, after: Spec) -> bool:
+    """Whether a runtime may follow another."""
+    if (after.para, after.accounts) != (before.para, before.accounts) or after.handler not in ("observe", "store"):
+        return False
+    share = after.max_pov_size * 85 // 100
+    if share <= MINIMUM if after.reserve_minimum else after.max_pov_size - share < MINIMUM + 65_536:
+        return False
+    if not all(keys and list(keys) == sorted(set(keys)) for keys in after.subscriptions.values()):
+        return False
+    k = after.max_stored_keys
+    structure = 33 * max(2 * k - 2, 0) + 70 * k + 8 * max(k - 1, 0)
+    if after.cache == NODES and after.max_cache_bytes < structure:
+        return False
+    c = 160 if after.cache == NODES and after.metered else 0
+    rows = -(-k // 16) * 800 + 72 * k if after.cache == SLOTS else 160 * k
+    paths = (after.max_depth or 65) * (564 + c)
+    maps = 2 * (165 + 36 * len(after.subscriptions))
+    return structure + (2 * k - 1) * c + rows + 16 * 564 + maps + paths + after.max_item() + 160 <= MINIMUM
+
+
+# State
+
+
+class State:
+    """The parachain's entries: what was before the block, and what the block wrote."""
+
+    def __init__(self, entries: dict[bytes, bytes]) -> None:
+        self.now = dict(entries)
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.now.get(key)
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        if value is None:
+            self.now.pop(key, None)
+        else:
+            self.now[key] = value
+
+    def under(self, prefix: bytes) -> list[bytes]:
+        return sorted(key for key in self.now if key.startswith(prefix))
+
+
+Row = tuple[bytes, int, int]
+"""What was last delivered: entry hash, ttl, when_inserted."""
+
+
+def read_roots(data: bytes | None) -> dict[int, bytes]:
+    if data is None:
+        return {}
+    reader = Reader(data)
+    out = reader.map(lambda: reader.take(32))
+    reader.end()
+    return out
+
+
+def encode_roots(roots: dict[int, bytes]) -> bytes:
+    return compact(len(roots)) + b"".join(u32(para) + roots[para] for para in sorted(roots))
+
+
+def read_info(data: bytes | None) -> tuple[int, int, int]:
+    reader = Reader(data or bytes(12))
+    return reader.uint(4), reader.uint(4), reader.uint(4)
+
+
+def encode_info(info: tuple[int, int, int]) -> bytes:
+    return b"".join(map(u32, info))
+
+
+def read_stale(data: bytes | None) -> list[tuple[int, int]]:
+    if data is None:
+        return []
+    read: Callable[[Reader], list[tuple[int, int]]] = lambda reader: [  # noqa: E731
+        (reader.uint(4), reader.uint(4)) for _ in range(reader.count())
+    ]
+    return decoded(data, read)  # type: ignore[no-any-return]
+
+
+def encode_stale(waiting: list[tuple[int, int]]) -> bytes | None:
+    if not waiting:
+        return None
+    return compact(len(waiting)) + b"".join(u32(para) + u32(generation) for para, generation in waiting)
+
+
+def read_row(data: bytes | None) -> Row | None:
+    if not data:
+        return None
+    reader = Reader(data)
+    return reader.take(32), reader.uint(4), reader.uint(4)
+
+
+def encode_row(row: Row) -> bytes:
+    return row[0] + u32(row[1]) + u32(row[2])
+
+
+def pack_key(para: int, keys: tuple[bytes, ...], number: int) -> bytes:
+    return sub("LastDeliveredPacked", para) + set_hash(keys)[:8] + u32(number)
+
+
+def cell(row: bytes | None, at: int) -> Row | None:
+    part = (row or b"")[at % 16 * 40 :][:40]
+    return read_row(part) if any(part) else None
+
+
+def get_delivered(get: Callable[[bytes], bytes | None], spec: Spec, para: int, key: bytes) -> Row | None:
+    if spec.cache != SLOTS:
+        return read_row(get(sub("LastDelivered", para) + key))
+    keys = spec.subscriptions[para]
+    at = keys.index(key)
+    return cell(get(pack_key(para, keys, at // 16)), at)
+
+
+def put_delivered(state: State, spec: Spec, para: int, key: bytes, row: Row | None) -> None:
+    data = None if row is None else encode_row(row)
+    if spec.cache != SLOTS:
+        state.put(sub("LastDelivered", para) + key, data)
+        return
+    keys = spec.subscriptions[para]
+    number, place = divmod(keys.index(key), 16)
+    full = pack_key(para, keys, number)
+    rows = bytearray(state.get(full) or bytes(40 * len(keys[16 * number : 16 * number + 16])))
+    rows[40 * place : 40 * place + 40] = data or bytes(40)
+    state.put(full, bytes(rows) if any(rows) else None)
+
+
+def clear_delivered(state: State, para: int, keys: tuple[bytes, ...]) -> None:
+    for key in keys:
+        state.put(sub("LastDelivered", para) + key, None)
+    for number in range(-(-len(keys) // 16)):
+        state.put(pack_key(para, keys, number), None)
+
+
+# Static keys
+
+
+@dataclass
+class Statics:
+    dmq_head: bytes = Z
+    hrmp_heads: dict[int, bytes] = field(default_factory=dict)
+    complete: bool = False
+
+
+def paras(data: bytes | None) -> list[int]:
+    try:
+        return [] if data is None else decoded(data, lambda reader: [reader.uint(4) for _ in range(reader.count())])
+    except Undecodable:
+        return []
+
+
+def channel_head(data: bytes | None) -> bytes:
+    if data is None or len(data) <= 52:
+        return Z
+    try:
+        return decoded(data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z)  # type: ignore[no-any-return]
+    except Undecodable:
+        return Z
+
+
+def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
+    me = twox64_concat(u32(para))
+    out = Statics()
+    read(item("Configuration", "ActiveConfig"))
+    read(item("Babe", "CurrentSlot"))
+    downward = read(item("Dmp", "DownwardMessageQueueHeads") + me)
+    out.dmq_head = downward if downward is not None and len(downward) == 32 else Z
+    read(b":relay_dispatch_queue_remaining_capacity" + u32(para))
+    senders = paras(read(item("Hrmp", "HrmpIngressChannelsIndex") + me))
+    recipients = paras(read(item("Hrmp", "HrmpEgressChannelsIndex") + me))
+    read(item("Paras", "UpgradeGoAheadSignal") + me)
+    read(item("Paras", "UpgradeRestrictionSignal") + me)
+    channels = item("Hrmp", "HrmpChannels")
+    for sender in senders:
+        out.hrmp_heads[sender] = channel_head(read(channels + twox64_concat(u32(sender) + u32(para))))
+    for recipient in recipients:
+        read(channels + twox64_concat(u32(para) + u32(recipient)))
+    out.complete = True
+    return out
+
+
+# The walk
+
+
+class Stopped(Exception):
+    """The stop rule fired."""
+
+
+class Missing(Exception):
+    """A needed node is not in the proof."""
+
+
+class Disabled(Exception):
+    """The publisher cannot be read."""
+
+
+class Change(NamedTuple):
+    para: int
+    key: bytes
+    entry_hash: bytes
+    entry: tuple[bytes, int, int] | None
+
+
+@dataclass
+class Publisher:
+    """A publisher that the walk met."""
+
+    para: int
+    keys: tuple[bytes, ...]
+    trusted: bool
+    root: bytes | None = None
+    unchanged: bool = False
+    disabled: int | None = None
+    entered: bool = False
+    resolved: int = 0
+    walked: dict[bytes, bytes] = field(default_factory=dict)
+    charges: int = 0
+    high: int = 0
+    packs: dict[int, bytes] = field(default_factory=dict)
+    row_of: tuple[int, Row | None] = (-1, None)
+    # policy nodes
+    info: tuple[int, int, int] | None = None
+    hits: set[bytes] = field(default_factory=set)
+    gone: dict[bytes, bytes] | None = None
+    # policy slots
+    rows: dict[int, bytes] = field(default_factory=dict)
+    seen: dict[int, bytes] = field(default_factory=dict)
+    covered: dict[int, int] = field(default_factory=dict)
+    done: list[int] = field(default_factory=list)
+
+    def settled(self) -> bool:
+        return self.unchanged or self.disabled is not None
+
+    def complete(self) -> bool:
+        return not self.settled() and self.resolved == len(self.keys)
+
+    def exact(self) -> bool:
+        return self.complete() or (not self.settled() and self.root == EMPTY_ROOT)
+
+
+class Slot(NamedTuple):
+    depth: int
+    above: int
+    row: int
+    place: int
+    low: int
+    high: int
+
+
+class Layout(NamedTuple):
+    slots: list[Slot]
+    rows: list[tuple[bytes, int]]
+    paths: list[dict[int, int]]
+    alone: list[int]
+
+
+def same_nibbles(a: str, b: str) -> int:
+    return next((at for at, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
+
+
+@lru_cache(maxsize=256)
+def layout_of(keys: tuple[bytes, ...]) -> Layout:
+    texts = [key.hex() for key in keys]
+    out = Layout([], [], [{} for _ in keys], [])
+    for at, text in enumerate(texts):
+        near = [texts[other] for other in (at - 1, at + 1) if 0 <= other < len(texts)]
+        out.alone.append(max((same_nibbles(text, other) + 1 for other in near), default=0))
+    ranges = [(0, len(keys))]
+    while ranges:
+        low, high = ranges.pop()
+        if high - low < 6:
+            continue
+        split = same_nibbles(texts[low], texts[high - 1])
+        above = max(out.paths[low].values(), default=-1)
+        row, place, start = len(out.rows), 0, low
+        while start < high:
+            end = start
+            while end < high and texts[end][split] == texts[start][split]:
+                end += 1
+            for at in range(start, end):
+                out.paths[at][split + 1] = len(out.slots)
+            out.slots.append(Slot(split + 1, above, row, place, start, end))
+            ranges.append((start, end))
+            place, start = place + 1, end
+        shared = texts[low][:split]
+        out.rows.append((bytes((split,)) + bytes.fromhex(shared + "0" * (split & 1)), place))
+    return out
+
+
+class Walk:
+    """One walk over the relay state; after `run`, what it found."""
+
+    def __init__(self, before: State, spec: Spec, relay_root: bytes, proof: list[bytes], weight: int) -> None:
+        self.before = before
+        self.spec = spec
+        self.relay_root = relay_root
+        self.source = {hash32(node): node for node in proof}
+        self.taken: dict[bytes, bytes] = {}
+        self.used = 0
+        self.charged = 0
+        self.budget = max(spec.allowed() - weight, MINIMUM)
+        self.last_start = self.budget - spec.max_item() - ROW
+        self.item: tuple[int, bytes] | None = None
+        self.cursor: tuple[int, bytes] | None = None
+        self.missing: tuple[bytes, bytes] | None = None
+        self.statics = Statics()
+        self.changed: list[int] = []
+        self.stale: tuple[list[bytes], int] = ([], 0)
+        self.calls_run = 0
+        self.publishers: dict[int, Publisher] = {}
+        self.changes: list[Change] = []
+        self.steps: list[str] = []
+        self._record: dict[bytes, bytes | None] = {}
+        self._settled = 0
+        self._own_nodes: dict[bytes, bytes] = {}
+        self._own_root = build(before.now, 1, self._own_nodes)
+        self._own: dict[bytes, int] = {}
+
+    # Operations
+
+    def check(self) -> None:
+        if self.used > self.last_start:
+            self.note("stop: more is used than the last start")
+            raise Stopped
+
+    def room(self, more: int = 0) -> bool:
+        return self.used + more <= self.last_start
+
+    def take(self, name: bytes, key: bytes, what: str) -> bytes:
+        if name not in self.taken:
+            if name not in self.source:
+                self.missing = name, key
+                self.note(f"missing {name.hex()}")
+                raise Missing
+            self.taken[name] = self.source[name]
+            self.note(f"take {what} {name.hex()}, {len(self.taken[name])} bytes")
+        return self.taken[name]
+
+    def read(self, name: bytes, key: bytes, what: str) -> bytes:
+        if name not in self.taken:
+            self.check()
+            node = self.take(name, key, what)
+            self.charge(cost(len(node)), what)
+        return self.taken[name]
+
+    def row(self, key: bytes) -> bytes | None:
+        value = self.before.get(key)
+        self._record.setdefault(key, value)
+        return value
+
+    def charge(self, amount: int, what: str) -> None:
+        self.used += amount
+        self.note(f"charge {amount} for {what}: {self.used} used")
+
+    def settle(self) -> None:
+        if not self.spec.metered or len(self._record) == self._settled:
+            return
+        for key in list(self._record)[self._settled :]:
+            if key != b":code":
+                for name in path(self._own_nodes, self._own_root, key):
+                    self._own[name] = cost(len(self._own_nodes[name]))
+        self._settled = len(self._record)
+        beyond = sum(self._own.values()) - ALLOWANCE - self.charged
+        if beyond > 0:
+            self.charged += beyond
+            self.charge(beyond, "own state")
+
+    def note(self, text: str) -> None:
+        self.steps.append(text)
+
+    # Steps
+
+    def run(self, messages: Messages) -> None:
+        try:
+            self.statics = read_statics(self.spec.para, self.static)
+            self.pre_state(messages)
+            for para, low, high in self.rotation():
+                self.range(para, low, high)
+        except Stopped:
+            self.cursor = self.item
+        except Missing:
+            return
+
+    def static(self, key: bytes) -> bytes | None:
+        try:
+            kind, payload, _ = self.follow(key, lambda name: self.take(name, key, "static node"))
+        except BadNode:
+            return None
+        if kind == DETACHED:
+            return self.take(payload, key, "static value")
+        return payload if kind == VALUE else None
+
+    def follow(self, key: bytes, get: Callable[[bytes], bytes]) -> tuple[str, bytes, int]:
+        node, depth, digits = get(self.relay_root), 0, key.hex()
+        while True:
+            kind, payload, depth = step(node, digits, depth)
+            if kind == CHILD:
+                node = get(payload)
+            elif kind == INLINE:
+                node = payload
+            else:
+                return kind, payload, depth
+
+    def pre_state(self, messages: Messages) -> None:
+        roots, hashes = self.row(sub("ProcessedRoots")), self.row(sub("SubscriptionHash"))
+        self.charge(len(roots or b"") + len(hashes or b"") + 2 * ROW, "the two maps")
+        self.charged = self.used
+        self.roots = read_roots(roots)
+        known = read_roots(hashes)
+        mine = {para: set_hash(keys) for para, keys in self.spec.subscriptions.items()}
+        self.changed = [para for para in sorted({*known, *mine}) if known.get(para) != mine.get(para)]
+        keys: list[bytes] = []
+        finished = 0
+        for para, generation in read_stale(self.row(sub("StaleCaches"))):
+            left = 100 - len(keys)
+            found = self.before.under(generation_prefix(para, generation))[:left]
+            for key in found:
+                self.row(key)
+            keys += found
+            if len(found) == left:
+                break
+            self.row(sub("CacheInfo", para))
+            finished += 1
+        self.stale = keys, finished
+        for para in self.changed:
+            self.row(sub("CacheInfo", para))
+        for rows, read in planned_calls(self.spec, messages):
+            self.settle()
+            if not self.room(rows * ROW):
+                break
+            known_rows = len(self._record)
+            read(self)
+            more = sum(ROW + len(value or b"") for value in list(self._record.values())[known_rows:])
+            self.charge(more, "a root call")
+            self.charged += more
+            self.calls_run += 1
+
+    def rotation(self) -> Iterator[tuple[int, int, int]]:
+        enabled = [p for p in self.spec.subscriptions if self.row(sub("DisabledPublishers", p)) is None]
+        self.settle()
+        stored = self.row(sub("ProcessingCursor"))
+        para, key = (0, b"") if stored is None else (int.from_bytes(stored[:4], "little"), stored[4:])
+        first = sum(each < para for each in enabled)
+        keys = self.spec.subscriptions
+        split = 0
+        if first < len(enabled) and enabled[first] == para:
+            split = sum(each < key for each in keys[para])
+        order = enabled[first:] + enabled[:first]
+        for at, each in enumerate(order):
+            yield each, split if at == 0 and first < len(enabled) else 0, len(keys[each])
+        if split:
+            yield para, 0, split
+
+    def range(self, para: int, low: int, high: int) -> None:
+        if low == high:
+            return
+        keys = self.spec.subscriptions[para]
+        self.item = para, keys[low]
+        try:
+            if para not in self.publishers:
+                self.publishers[para] = Publisher(para, keys, para not in self.changed)
+                self.top_path(self.publishers[para])
+            publisher = self.publishers[para]
+            if not publisher.settled():
+                self.items(publisher, low, high)
+        except BadNode:
+            self.publishers[para].disabled = 1
+        except Disabled as why:
+            self.publishers[para].disabled = why.args[0]
+        finally:
+            publisher = self.publishers[para]
+            if publisher.exact() and self.room():
+                self.foresee(publisher)
+            self.settle()
+
+    def top_path(self, publisher: Publisher) -> None:
+        key = b":child_storage:default:pubsub" + u32(publisher.para)
+        kind, payload, _ = self.follow(key, lambda name: self.read(name, key, "top path"))
+        if kind == ABSENT:
+            publisher.root = EMPTY_ROOT
+        elif kind == VALUE and len(payload) == 32:
+            publisher.root = payload
+        else:
+            raise Disabled(1)
+        publisher.unchanged = publisher.trusted and self.roots.get(publisher.para) == publisher.root
+
+    def items(self, publisher: Publisher, low: int, high: int) -> None:
+        publisher.high = high
+        if self.spec.cache == NODES and self.room():
+            self.row(sub("CacheInfo", publisher.para))
+        before = publisher.charges
+        try:
+            if not publisher.entered:
+                if publisher.root != EMPTY_ROOT:
+                    self.fetch(publisher, low, publisher.root or Z, 0, 0, None)
+                publisher.entered = True
+            while low < high:
+                self.item = publisher.para, publisher.keys[low]
+                low += self.resolve(publisher, low)
+        finally:
+            self.charged += publisher.charges - before
+
+    def resolve(self, publisher: Publisher, at: int) -> int:
+        """How many keys this settles."""
+        key, slots = publisher.keys[at], self.spec.cache == SLOTS
+        digits = key.hex()
+        rule = SlotRule(self, publisher, at) if slots else None
+        node: bytes = b"\x00" if publisher.root == EMPTY_ROOT else publisher.walked[publisher.root or Z]
+        depth, above = 0, 1
+        while True:
+            kind, payload, depth = step(node, digits, depth)
+            if kind == INLINE:
+                if self.spec.max_depth is not None and above >= self.spec.max_depth:
+                    raise Disabled(0)
+                if rule is not None and rule.covered(hash32(payload), depth):
+                    break
+                node = payload
+            elif kind == CHILD:
+                found = self.fetch(publisher, at, payload, depth, above, rule)
+                if found is None:
+                    break
+                node = found
+            else:
+                break
+            above += 1
+        if rule is not None:
+            if kind == ABSENT:
+                rule.absent(depth)
+            if rule.known:
+                publisher.resolved += rule.known
+                return rule.known
+        self.compare(publisher, at, kind, payload)
+        if slots:
+            publisher.done.append(at)
+        publisher.resolved += 1
+        return 1
+
+    def compare(self, publisher: Publisher, at: int, kind: str, payload: bytes) -> None:
+        """The entry beside what was last delivered."""
+        key = publisher.keys[at]
+        row = self.delivered(publisher, at)
+        if kind == ABSENT:
+            if row is not None:
+                self.changes.append(Change(publisher.para, key, row[0], None))
+            return
+        entry_hash = payload if kind == DETACHED else hash32(payload)
+        if row is not None and row[0] == entry_hash:
+            return
+        data = payload if kind == VALUE else self.read(entry_hash, key, "value")
+        try:
+            entry = decoded(data, lambda reader: (reader.bytes(), reader.uint(4), reader.uint(4)))
+        except Undecodable:
+            raise Disabled(1) from None
+        self.changes.append(Change(publisher.para, key, entry_hash, entry))
+
+    def fetch(  # noqa: PLR0917  # the page's five inputs
+        self, publisher: Publisher, at: int, name: bytes, depth: int, above: int, rule: "SlotRule | None"
+    ) -> bytes | None:
+        """The child node; `None` if nothing changed below it."""
+        if self.spec.max_depth is not None and above >= self.spec.max_depth:
+            raise Disabled(0)
+        if rule is not None and (rule.covered(name, depth) or rule.alone(name, depth)):
+            return None
+        node = self.taken.get(name)
+        if node is None and self.spec.cache == NODES:
+            node = publisher.walked.get(name)
+            if node is None:
+                self.check()
+                node = self.look_up(publisher, name)
+        if node is None:
+            node = self.read(name, publisher.keys[at], "child node")
+        publisher.walked[name] = node
+        return node
+
+    def delivered(self, publisher: Publisher, at: int) -> Row | None:
+        if publisher.row_of[0] == at:
+            return publisher.row_of[1]
+        if self.spec.cache == SLOTS:
+            number = at // 16
+            if number not in publisher.packs:
+                self.check()
+                stored = self.row(pack_key(publisher.para, publisher.keys, number)) or b""
+                self.charge_rows(publisher, ROW + len(stored), "a packed row")
+                publisher.packs[number] = stored
+            row = cell(publisher.packs[number], at)
+        else:
+            self.check()
+            self.charge_rows(publisher, ROW, "a delivered row")
+            row = read_row(self.row(sub("LastDelivered", publisher.para) + publisher.keys[at]))
+        publisher.row_of = at, row
+        return row
+
+    def charge_rows(self, publisher: Publisher, amount: int, what: str) -> None:
+        publisher.charges += amount
+        self.charge(amount, what)
+
+    def charge_cache(self, publisher: Publisher, amount: int, what: str) -> None:
+        if self.spec.metered:
+            self.charge_rows(publisher, amount, what)
+
+    # Policy nodes
+
+    def look_up(self, publisher: Publisher, name: bytes) -> bytes | None:
+        if not publisher.trusted:
+            return None
+        if publisher.info is None:
+            publisher.info = read_info(self.row(sub("CacheInfo", publisher.para)))
+            self.charge_cache(publisher, 12 + ROW, "the cache's count")
+            self.check()
+        if not publisher.info[1]:
+            return None
+        node = self.row(generation_prefix(publisher.para, publisher.info[0]) + name)
+        if node is not None:
+            self.charge_cache(publisher, cost(len(node)) + ROW, "a cached node")
+            publisher.hits.add(name)
+        return node
+
+    def foresee(self, publisher: Publisher) -> None:
+        if self.spec.cache != NODES:
+            return
+        info = read_info(self.row(sub("CacheInfo", publisher.para)))
+        if publisher.trusted and info[1] != len(publisher.hits):
+            publisher.gone = self.left(publisher, generation_prefix(publisher.para, info[0]))
+
+    def left(self, publisher: Publisher, prefix: bytes) -> dict[bytes, bytes] | None:
+        """The nodes that left the publisher's paths; `None` if that is not known."""
+        most = len(publisher.walked) - len(publisher.hits) + 16
+        found: dict[bytes, bytes] = {}
+        root = self.roots.get(publisher.para)
+        stack = [] if root is None else [(root, 0, 0, len(publisher.keys))]
+        while stack:
+            name, depth, low, high = stack.pop()
+            if name in publisher.walked or name in found:
+                continue
+            if len(found) > most or not self.room():
+                return None
+            node = self.row(prefix + name)
+            if node is None:
+                continue
+            found[name] = node
+            last = None
+            for at in range(low, high):
+                kind, payload, end = step(node, publisher.keys[at].hex(), depth)
+                child = (payload, end) if kind == CHILD else None
+                if child is not None:
+                    if child == last:
+                        stack[-1] = (*child, stack[-1][2], at + 1)
+                    else:
+                        stack.append((*child, at, at + 1))
+                last = child
+        return found
+
+    # Policy slots
+
+    def covers(self, publisher: Publisher, at: int, index: int, name: bytes) -> int:
+        slot = layout_of(publisher.keys).slots[index]
+        if not publisher.trusted:
+            publisher.seen[index] = name
+            return 0
+        if slot.row not in publisher.rows:
+            suffix, width = layout_of(publisher.keys).rows[slot.row]
+            self.check()
+            stored = self.row(sub("CacheSlots", publisher.para) + suffix)
+            self.charge_cache(publisher, ROW + len(stored or b""), "a row of slots")
+            publisher.rows[slot.row] = stored or bytes(32 * width)
+        publisher.seen[index] = name
+        if publisher.rows[slot.row][32 * slot.place :][:32] != name:
+            return 0
+        count = min(slot.high, publisher.high) - at
+        publisher.covered[slot.above] = publisher.covered.get(slot.above, 0) + count
+        return count
+
+
+class SlotRule:
+    """What policy `slots` knows of the key at hand."""
+
+    def __init__(self, walk: Walk, publisher: Publisher, at: int) -> None:
+        self.walk, self.publisher, self.at = walk, publisher, at
+        self.places = layout_of(publisher.keys).paths[at]
+        self.alone_from: int | None = layout_of(publisher.keys).alone[at]
+        self.known = 0
+
+    def covered(self, name: bytes, depth: int) -> int:
+        if depth in self.places:
+            self.known = self.walk.covers(self.publisher, self.at, self.places[depth], name)
+        return self.known
+
+    def alone(self, name: bytes, depth: int) -> int:
+        if self.alone_from is None or depth < self.alone_from:
+            return 0
+        row = self.walk.delivered(self.publisher, self.at)
+        if row is None:
+            self.alone_from = None
+        elif hash32(leaf(self.publisher.keys[self.at].hex()[depth:], row[0])) == name:
+            self.publisher.done.append(self.at)
+            self.known = 1
+        return self.known
+
+    def absent(self, depth: int) -> None:
+        below = sorted(deep for deep in self.places if deep > depth)
+        for deep in below[1:]:
+            self.publisher.seen[self.places[deep]] = EMPTY_ROOT
+        if below:
+            self.known = self.walk.covers(self.publisher, self.at, self.places[below[0]], EMPTY_ROOT)
+
+
+def leaf(digits: str, entry_hash: bytes) -> bytes:
+    return head(0x20, 5, len(digits)) + packed(digits) + entry_hash
+
+
+# Root calls
+
+_TRANSACT = bytes.fromhex("05082f0000060200")
+
+
+def root_call(message: bytes) -> Spec | tuple[int, int] | None:
+    """The runtime that a message brings, or the call and its publisher."""
+    if not message.startswith(_TRANSACT):
+        return None
+    try:
+        call: bytes = decoded(message[len(_TRANSACT) :], Reader.bytes)
+        if call[:2] == b"\x00\x02":
+            return read_spec(decoded(call[2:], Reader.bytes))
+    except Undecodable:
+        return None
+    if len(call) == 6 and call[0] == 0x66 and call[1] < 3:
+        return call[1], int.from_bytes(call[2:], "little")
+    return None
+
+
+def stays(before: Spec, after: Spec, para: int) -> bool:
+    if SLOTS not in (before.cache, after.cache):
+        return True
+    return before.cache == after.cache and before.subscriptions.get(para) == after.subscriptions.get(para)
+
+
+def carried(before: Spec, after: Spec) -> list[tuple[int, bytes]]:
+    return [
+        (para, key)
+        for para, keys in before.subscriptions.items()
+        if not stays(before, after, para)
+        for key in keys
+        if key in after.subscriptions.get(para, ())
+    ]
+
+
+def planned_calls(spec: Spec, messages: Messages) -> Iterator[tuple[int, Callable[[Walk], None]]]:
+    """Of each root call: about how many rows it reads, and what reads them."""
+    for _, message in messages:
+        found = root_call(message)
+        if isinstance(found, Spec):
+            rows = carried(spec, found)
+            every = sorted({*spec.subscriptions, *found.subscriptions})
+            different = spec.cache != found.cache
+            gone = [p for p in every if different or spec.subscriptions.get(p) != found.subscriptions.get(p)]
+            yield len(rows) + len(gone), upgrade_reader(spec, rows, gone)
+            spec = found if possible(spec, found) else spec
+        elif found is not None:
+            yield 4, call_reader(found[1])
+
+
+def upgrade_reader(spec: Spec, rows: list[tuple[int, bytes]], gone: list[int]) -> Callable[[Walk], None]:
+    def read(walk: Walk) -> None:
+        for para, key in rows:
+            get_delivered(walk.row, spec, para, key)
+        for para in gone:
+            walk.row(sub("CacheInfo", para))
+
+    return read
+
+
+def call_reader(para: int) -> Callable[[Walk], None]:
+    def read(walk: Walk) -> None:
+        walk.row(sub("DisabledPublishers", para))
+        walk.row(sub("CacheInfo", para))
+        for key in walk.before.under(sub("CacheSlots", para))[:1]:
+            walk.row(key)
+
+    return read
+
+
+# Executing
+
+
+def chain(head_before: bytes, messages: Messages) -> bytes:
+    for sent_at, message in messages:
+        head_before = hash32(head_before + u32(sent_at) + hash32(message))
+    return head_before
+
+
+def leads_to(before: bytes, messages: Messages, target: bytes, last: int | None, relay_number: int) -> bytes:
+    found = chain(before, messages)
+    if found == target or before == Z:
+        return found
+    fresh = last is not None and relay_number > last and all(sent_at > last for sent_at, _ in messages)
+    return target if fresh and chain(Z, messages) == target else found
+
+
+def last_relay_parent(state: State) -> int | None:
+    data = state.get(sub("LastRelayParent"))
+    return None if data is None else int.from_bytes(data, "little")
+
+
+def downward_head(state: State, block: Candidate, statics: Statics) -> bytes:
+    before = state.get(item("ParachainSystem", "LastDmqMqcHead")) or Z
+    return leads_to(before, block.downward, statics.dmq_head, last_relay_parent(state), block.relay_number)
+
+
+def horizontal_heads(state: State, block: Candidate, statics: Statics) -> dict[int, bytes]:
+    before = read_roots(state.get(item("ParachainSystem", "LastHrmpMqcHeads")))
+    out = {}
+    for sender in {**before, **statics.hrmp_heads, **block.horizontal}:
+        messages, known = block.horizontal.get(sender, []), before.get(sender, Z)
+        target = statics.hrmp_heads.get(sender)
+        if target is None:
+            out[sender] = chain(known, messages)
+        else:
+            out[sender] = leads_to(known, messages, target, last_relay_parent(state), block.relay_number)
+    return out
+
+
+@dataclass
+class Delivery:
+    publisher: int
+    key: bytes
+    kind: str
+    entry_hash: bytes
+    ttl_state: bytes | None
+    failed: bool
+
+
+class Execution:
+    """What a block writes."""
+
+    def __init__(self, state: State, spec: Spec, parent: Header, block: Candidate, walk: Walk) -> None:
+        self.state = state
+        self.spec = spec
+        self.parent = parent
+        self.block = block
+        self.walk = walk
+        self.events: list[bytes] = []
+        self.deliveries: list[Delivery] = []
+
+    def run(self) -> bytes:
+        """The post-state root."""
+        self.system()
+        self.messages()
+        self.subscriber()
+        calls = [found for _, message in self.block.downward if (found := root_call(message)) is not None]
+        for found in calls[: self.walk.calls_run]:
+            if isinstance(found, Spec):
+                self.set_code(found)
+            else:
+                self.call(*found)
+        records = b"".join(b"\x00" + bytes(4) + b"\x66" + event + b"\x00" for event in self.events)
+        self.state.put(item("System", "Events"), compact(len(self.events)) + records)
+        self.state.put(item("System", "EventCount"), u32(len(self.events)))
+        oldest = self.block.header.number - 4097
+        if oldest > 0:
+            self.state.put(item("System", "BlockHash") + twox64_concat(u32(oldest)), None)
+        return build(self.state.now, 1)
+
+    def system(self) -> None:
+        header, parent = self.block.header, hash32(self.parent.encode())
+        self.state.put(item("System", "Number"), u32(header.number))
+        self.state.put(item("System", "Digest"), encode_digest([entry for entry in header.digest if entry[0] != 5]))
+        self.state.put(item("System", "ParentHash"), parent)
+        if header.number > 0:
+            self.state.put(item("System", "BlockHash") + twox64_concat(u32(header.number - 1)), parent)
+        self.state.put(item("System", "BlockWeight"), None)
+
+    def messages(self) -> None:
+        state, statics = self.state, self.walk.statics
+        key = item("ParachainSystem", "LastDmqMqcHead")
+        found = downward_head(state, self.block, statics)
+        if found != (state.get(key) or Z):
+            state.put(key, found)
+        key = item("ParachainSystem", "LastHrmpMqcHeads")
+        heads = {
+            sender: each
+            for sender, each in horizontal_heads(state, self.block, statics).items()
+            if sender in statics.hrmp_heads and each != Z
+        }
+        if heads != read_roots(state.get(key)):
+            state.put(key, encode_roots(heads))
+
+    def subscriber(self) -> None:
+        state, walk = self.state, self.walk
+        roots = read_roots(state.get(sub("ProcessedRoots")))
+        for para in walk.changed:
+            self.drop(para, self.spec.subscriptions.get(para, ()))
+            roots.pop(para, None)
+            if para not in self.spec.subscriptions:
+                state.put(sub("DisabledPublishers", para), None)
+        if walk.changed:
+            hashes = {para: set_hash(keys) for para, keys in self.spec.subscriptions.items()}
+            state.put(sub("SubscriptionHash"), encode_roots(hashes) if hashes else None)
+        for publisher in walk.publishers.values():
+            self.settle(publisher, roots)
+        state.put(sub("LastRelayParent"), u32(self.block.relay_number))
+        for change in walk.changes:
+            if walk.publishers[change.para].disabled is None:
+                self.deliver(change)
+        state.put(sub("ProcessedRoots"), encode_roots(roots) if roots else None)
+        cursor = walk.cursor
+        state.put(sub("ProcessingCursor"), None if cursor is None else u32(cursor[0]) + cursor[1])
+        self.remove_stale()
+
+    def settle(self, publisher: Publisher, roots: dict[int, bytes]) -> None:
+        para = publisher.para
+        if publisher.disabled is not None:
+            self.drop(para, publisher.keys)
+            roots.pop(para, None)
+            self.state.put(sub("DisabledPublishers", para), bytes((publisher.disabled,)))
+            self.events.append(b"\x03" + u32(para) + bytes((publisher.disabled,)))
+        elif publisher.root is not None and not publisher.unchanged:
+            kept = self.keep(publisher)
+            if publisher.complete() and kept:
+                roots[para] = publisher.root
+            else:
+                roots.pop(para, None)
+
+    def keep(self, publisher: Publisher) -> bool:
+        if self.spec.cache == NODES:
+            return self.keep_nodes(publisher)
+        if self.spec.cache == SLOTS:
+            self.keep_slots(publisher)
+        return True
+
+    def keep_nodes(self, publisher: Publisher) -> bool:
+        state, para = self.state, publisher.para
+        stored = info = read_info(state.get(sub("CacheInfo", para)))
+        hits = publisher.hits
+        if publisher.exact() and info[1] != len(hits):
+            gone = publisher.gone
+            if gone is not None and info[1] - len(gone) == len(hits):
+                for name in gone:
+                    state.put(generation_prefix(para, info[0]) + name, None)
+                info = info[0], info[1] - len(gone), info[2] - sum(cost(len(node)) for node in gone.values())
+            else:
+                info = self.abandon(para, info)
+                hits = set()
+        waiting = read_stale(state.get(sub("StaleCaches")))
+        if sum(other == para for other, _ in waiting) < 2:
+            for name, node in publisher.walked.items():
+                if name not in hits:
+                    state.put(generation_prefix(para, info[0]) + name, node)
+                    info = info[0], info[1] + 1, info[2] + cost(len(node))
+        if info != stored:
+            state.put(sub("CacheInfo", para), encode_info(info))
+        if info[2] > self.spec.max_cache_bytes:
+            self.drop(para, publisher.keys)
+            return False
+        return True
+
+    def keep_slots(self, publisher: Publisher) -> None:
+        layout = layout_of(publisher.keys)
+        done: dict[int, int] = {}
+        counts = dict(publisher.covered)
+        for at in publisher.done:
+            deepest = max(layout.paths[at].values(), default=-1)
+            counts[deepest] = counts.get(deepest, 0) + 1
+        for deepest, count in counts.items():
+            index = deepest
+            while index >= 0:
+                done[index] = done.get(index, 0) + count
+                index = layout.slots[index].above
+        rows: dict[int, bytearray] = {}
+        for index, count in done.items():
+            slot = layout.slots[index]
+            width = layout.rows[slot.row][1]
+            row = rows.setdefault(slot.row, bytearray(publisher.rows.get(slot.row, bytes(32 * width))))
+            seen = publisher.seen.get(index, Z) if count == slot.high - slot.low else Z
+            row[32 * slot.place : 32 * slot.place + 32] = seen
+        for number, row in rows.items():
+            if bytes(row) != publisher.rows.get(number):
+                key = sub("CacheSlots", publisher.para) + layout.rows[number][0]
+                self.state.put(key, bytes(row) if any(row) else None)
+
+    def abandon(self, para: int, info: tuple[int, int, int]) -> tuple[int, int, int]:
+        waiting = read_stale(self.state.get(sub("StaleCaches")))
+        self.state.put(sub("StaleCaches"), encode_stale([*waiting, (para, info[0])]))
+        return info[0] + 1, 0, 0
+
+    def drop(self, para: int, keys: tuple[bytes, ...]) -> None:
+        info = read_info(self.state.get(sub("CacheInfo", para)))
+        if info[1]:
+            self.state.put(sub("CacheInfo", para), encode_info(self.abandon(para, info)))
+        for suffix, _ in layout_of(keys).rows:
+            self.state.put(sub("CacheSlots", para) + suffix, None)
+
+    def deliver(self, change: Change) -> None:
+        para, key, entry = change.para, change.key, change.entry
+        ttl_state = None
+        if entry is None:
+            put_delivered(self.state, self.spec, para, key, None)
+        else:
+            left = entry[2] + entry[1] - self.block.relay_number
+            ttl_state = b"\x02" if left <= 0 else b"\x01" + u32(min(left, (1 << 32) - 1))
+            ttl_state = b"\x00" if entry[1] == 0 else ttl_state
+            put_delivered(self.state, self.spec, para, key, (change.entry_hash, entry[1], entry[2]))
+        failed = self.spec.handler == "store" and self.spec.ref_time < 25_000_000
+        if self.spec.handler == "store" and not failed:
+            full = item("Consumer", "Values") + twox64_concat(u32(para)) + twox64_concat(key)
+            self.state.put(full, None if entry is None else vec(entry[0]))
+        if failed:
+            self.events.append(b"\x02" + u32(para) + key)
+        elif entry is None:
+            self.events.append(b"\x01" + u32(para) + key)
+        else:
+            self.events.append(b"\x00" + u32(para) + key + u32(len(entry[0])))
+        kind = "removed" if entry is None else "updated"
+        self.deliveries.append(Delivery(para, key, kind, change.entry_hash, ttl_state, failed))
+
+    def remove_stale(self) -> None:
+        keys, finished = self.walk.stale
+        for key in keys:
+            self.state.put(key, None)
+        waiting = read_stale(self.state.get(sub("StaleCaches")))
+        for _ in range(finished):
+            (para, _), *waiting = waiting
+            info = sub("CacheInfo", para)
+            if all(other != para for other, _ in waiting) and not read_info(self.state.get(info))[1]:
+                self.state.put(info, None)
+        self.state.put(sub("StaleCaches"), encode_stale(waiting))
+
+    # Root calls
+
+    def forget(self, para: int, keys: tuple[bytes, ...]) -> None:
+        roots = read_roots(self.state.get(sub("ProcessedRoots")))
+        roots.pop(para, None)
+        self.state.put(sub("ProcessedRoots"), encode_roots(roots) if roots else None)
+        self.drop(para, keys)
+
+    def call(self, index: int, para: int) -> None:
+        state = self.state
+        keys = read_spec(state.get(b":code") or b"").subscriptions.get(para, ())
+        if index == 2:
+            if state.get(sub("DisabledPublishers", para)) is not None:
+                state.put(sub("DisabledPublishers", para), None)
+                self.events.append(b"\x04" + u32(para))
+            return
+        if index == 1:
+            self.forget(para, keys)
+            clear_delivered(state, para, keys)
+            self.events.append(b"\x06" + u32(para))
+            return
+        cached = read_info(state.get(sub("CacheInfo", para)))[1] or state.under(sub("CacheSlots", para))
+        if cached or para in read_roots(state.get(sub("ProcessedRoots"))):
+            self.forget(para, keys)
+            self.events.append(b"\x05" + u32(para))
+
+    def set_code(self, after: Spec) -> None:
+        state = self.state
+        before = read_spec(state.get(b":code") or b"")
+        if not possible(before, after):
+            return
+        rows = [(para, key, get_delivered(state.get, before, para, key)) for para, key in carried(before, after)]
+        for para, keys in before.subscriptions.items():
+            if not stays(before, after, para):
+                clear_delivered(state, para, keys)
+            else:
+                for key in keys:
+                    if key not in after.subscriptions.get(para, ()):
+                        state.put(sub("LastDelivered", para) + key, None)
+        for para, key, row in rows:
+            if row is not None:
+                put_delivered(state, after, para, key, row)
+        for para in sorted({*read_roots(state.get(sub("SubscriptionHash"))), *before.subscriptions}):
+            keys = before.subscriptions.get(para, ())
+            if before.cache != after.cache:
+                self.drop(para, keys)
+            if before.subscriptions.get(para) != after.subscriptions.get(para):
+                self.forget(para, keys)
+        state.put(b":code", encode_spec(after))
+
+
+def encode_spec(spec: Spec) -> bytes:
+    rows = b"".join(
+        u32(para) + compact(len(keys)) + b"".join(keys) for para, keys in sorted(spec.subscriptions.items())
+    )
+    depth = b"\x00" if spec.max_depth is None else b"\x01" + u32(spec.max_depth)
+    return b"".join(
+        (
+            u32(spec.para), u32(spec.version), compact(len(spec.subscriptions)), rows, u32(spec.max_pov_size),
+            bytes((spec.reserve_minimum, spec.cache, spec.metered)), u32(spec.max_cache_bytes), depth,
+            u32(spec.max_value_length), u32(spec.max_stored_keys), vec(spec.handler.encode()),
+            spec.ref_time.to_bytes(8, "little"), spec.proof_size.to_bytes(8, "little"), b"\x01" * spec.accounts,
+        )
+    )  # fmt: skip
+
+
+# The checks
+
+
+class Offence(NamedTuple):
+    verdict: str
+    subject: list[bytes]
+
+
+@dataclass
+class Outcome:
+    """What is to be said of a candidate that decodes."""
+
+    offences: list[Offence]
+    pre_state_root: bytes
+    post_state_root: bytes | None
+    deliveries: list[Delivery]
+    walk: Walk | None
+
+
+def signed(key: bytes, message: bytes, signature: bytes) -> bool:
+    try:
+        eddsa.new(eddsa.import_public_key(key), "rfc8032").verify(message, signature)
+    except ValueError:
+        return False
+    return True
+
+
+def seal_offences(authorities: list[bytes], parent: Header, block: Candidate, slot_now: int) -> Iterator[Offence]:
+    header, slot = block.header, block.header.slot()
+    if slot is None or [entry[:2] for entry in header.digest] != [(6, b"aura"), (5, b"aura")]:
+        yield Offence("BadSeal", [])
+        return
+    seal, message = header.digest[1][2], hash32(header.encode(sealed=False))
+    if not signed(authorities[slot % len(authorities)], message, seal):
+        signer = next((key for key in authorities if signed(key, message, seal)), seal)
+        yield Offence("BadSeal", [signer])
+    before = parent.slot()
+    if slot > slot_now or (before is not None and slot <= before):
+        yield Offence("BadSeal", [])
+    if header.extrinsics_root != block.extrinsics_root():
+        yield Offence("BadSeal", [header.extrinsics_root])
+
+
+def header_offences(state: State, spec: Spec, parent: Header, block: Candidate) -> Iterator[Offence]:
+    header, parent_hash = block.header, hash32(parent.encode())
+    if header.parent_hash != parent_hash or header.number != parent.number + 1:
+        yield Offence("BadParent", [header.parent_hash, parent_hash])
+    last = last_relay_parent(state)
+    if last is not None and block.relay_number < last:
+        yield Offence("RelayParentDecreased", [])
+    if block.messages_used != block.weight:
+        yield Offence("MessagesMisreported", [])
+    if block.weight > spec.allowed():
+        yield Offence("MessagesMisreported", [])
+    if not all(block.horizontal.values()):
+        yield Offence("MessagesMisreported", [])
+    ordered = sorted(block.proof)
+    twice = sorted({node for at, node in enumerate(ordered) if at and node == ordered[at - 1]})
+    if twice:
+        yield Offence("DuplicateNode", twice)
+    smaller = [node for at, node in enumerate(block.proof) if at and node < block.proof[at - 1]]
+    if smaller:
+        yield Offence("UnsortedProof", smaller[:1])
+
+
+def message_offences(state: State, block: Candidate, statics: Statics) -> Iterator[Offence]:
+    found = downward_head(state, block, statics)
+    if found != statics.dmq_head:
+        yield Offence("MessagesMisreported", [found, statics.dmq_head])
+    heads = horizontal_heads(state, block, statics)
+    if any(sender not in statics.hrmp_heads for sender in block.horizontal):
+        yield Offence("MessagesMisreported", [])
+    for sender, target in statics.hrmp_heads.items():
+        if heads[sender] != target:
+            yield Offence("MessagesMisreported", [heads[sender], target])
+
+
+def judge(
+    parent: Header, entries: dict[bytes, bytes], block: Candidate, relay_root: bytes | None, slot_now: int
+) -> Outcome:
+    """All offences of a candidate, in order, and what executing it gives."""
+    state, before = State(entries), State(entries)
+    spec = read_spec(entries[b":code"])
+    authorities = decoded(
+        entries[item("Aura", "Authorities")], lambda reader: [reader.take(32) for _ in range(reader.count())]
+    )
+    offences = [
+        *seal_offences(authorities, parent, block, slot_now),
+        *header_offences(before, spec, parent, block),
+    ]
+    walk, execution, post = None, None, None
+    if relay_root is None:
+        offences.append(Offence("RootMismatch", []))
+    else:
+        if block.relay_root != relay_root:
+            offences.append(Offence("RootMismatch", [block.relay_root, relay_root]))
+        walk = Walk(before, spec, relay_root, block.proof, block.weight)
+        walk.run(block.downward)
+        if walk.statics.complete:
+            offences += message_offences(before, block, walk.statics)
+        if walk.missing is not None:
+            name, key = walk.missing
+            root_missing = name == relay_root
+            offences.append(
+                Offence("RootMismatch", [name]) if root_missing else Offence("OmittedBelowBudget", [name, key])
+            )
+        else:
+            unused = [name for name in walk.source if name not in walk.taken]
+            if unused:
+                offences.append(Offence("UnusedNodes", unused))
+            if len(block.body) > 1:
+                offences.append(Offence("BadExtrinsic", [block.body[1]]))
+            else:
+                execution = Execution(state, spec, parent, block, walk)
+                post = execution.run()
+                if post != block.header.state_root:
+                    offences.append(Offence("StateRootMismatch", [block.header.state_root, post]))
+    offences.sort(key=lambda offence: VERDICTS.index(offence.verdict))
+    deliveries = [] if execution is None else execution.deliveries
+    return Outcome(offences, build(entries, 1), post, deliveries, walk)
+
+
+# Cases and fixtures
+
+
+def raw(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def hexed(data: bytes) -> str:
+    return "0x" + data.hex()
+
+
+def judged(case: dict[str, Any]) -> Outcome:
+    """The outcome of a case or fixture. Raises `Undecodable` for the candidate."""
+    block = read_candidate(raw(case["candidate"]))
+    parent: Header = decoded(raw(case["parent_header"]), read_header)
+    entries = {raw(key): raw(value) for key, value in case["pre_state"]}
+    root = case["relay"]["storage_root"]
+    return judge(parent, entries, block, None if root is None else raw(root), case["relay"]["slot_now"])
+
+
+def answer(case: dict[str, Any]) -> dict[str, Any]:
+    """The line that `pubsub fuzz --verifier` reads."""
+    try:
+        outcome = judged(case)
+    except Undecodable as why:
+        return {"id": case["id"], "undecodable": str(why)}
+    out = {"id": case["id"], "judged": VERDICTS, "offences": [offence.verdict for offence in outcome.offences]}
+    if not outcome.offences and outcome.post_state_root is not None:
+        out["post_state_root"] = hexed(outcome.post_state_root)
+    return out
+
+
+def expected(outcome: Outcome) -> dict[str, Any]:
+    """The field `expected` of a fixture."""
+    refused = bool(outcome.offences)
+    root = outcome.pre_state_root if refused or outcome.post_state_root is None else outcome.post_state_root
+    walk = outcome.walk
+    cursor = None if refused or walk is None else walk.cursor
+    return {
+        "verdict": outcome.offences[0].verdict if refused else None,
+        "evidence": [
+            {"verdict": offence.verdict, "subject": [hexed(part) for part in offence.subject]}
+            for offence in outcome.offences
+        ],
+        "post_state_root": hexed(root),
+        "deliveries": []
+        if refused
+        else [
+            {
+                "publisher": each.publisher,
+                "key": hexed(each.key),
+                "kind": each.kind,
+                "entry_hash": hexed(each.entry_hash),
+                "ttl_state": None if each.ttl_state is None else hexed(each.ttl_state),
+                "failed": each.failed,
+            }
+            for each in outcome.deliveries
+        ],
+        "used": None if refused or walk is None else walk.used,
+        "cursor": None if cursor is None else [cursor[0], hexed(cursor[1])],
+    }
+
+
+def check_fixture(file: Path, *, explain: bool) -> bool:
+    """Judge a fixture and print what differs."""
+    fixture = json.loads(file.read_text(encoding="utf-8"))
+    outcome = judged(fixture)
+    if explain and outcome.walk is not None:
+        print(f"{fixture['name']}: budget {outcome.walk.budget}, last start {outcome.walk.last_start}")
+        print("\n".join(f"  {line}" for line in outcome.walk.steps))
+    found = expected(outcome)
+    if outcome.pre_state_root != decoded(raw(fixture["parent_header"]), read_header).state_root:
+        found["post_state_root"] = "the pre-state is not the parent's"
+    wrong = [name for name, value in fixture["expected"].items() if found[name] != value]
+    for name in wrong:
+        print(f"{file.name}: {name}: expected {fixture['expected'][name]}, found {found[name]}")
+    return not wrong
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    explain = words[:1] == ["--explain"]
+    files = words[explain:]
+    if not files:
+        for line in sys.stdin:
+            print(json.dumps(answer(json.loads(line))), flush=True)
+        return 0
+    good = sum(check_fixture(Path(file), explain=explain) for file in files)
+    print(f"{len(files)} judged, {len(files) - good} differ")
+    return int(good < len(files))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
