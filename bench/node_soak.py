@@ -53,10 +53,10 @@ async def client(http: aiohttp.ClientSession, url: str, number: int) -> None:
             socket._response.close()  # noqa: SLF001  # as above
 
 
-async def soak(minutes: float, clients: int) -> int:
+async def soak(minutes: float, clients: int, interval: int) -> int:
     """Run it; returns the exit code."""
     live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
-    options = Options(port=0, dev=True, build=Build.INTERVAL, interval=50, history=128)
+    options = Options(port=0, dev=True, build=Build.INTERVAL, interval=interval, history=128)
     server = Server(live, options)
     seen: list[float] = []
     async with server.serving() as places, aiohttp.ClientSession() as http:
@@ -65,7 +65,8 @@ async def soak(minutes: float, clients: int) -> int:
         for _ in range(max(round(minutes * 60 / EVERY), 4)):
             await asyncio.sleep(EVERY)
             seen.append(resident())
-            print(f"{live.network.number:7,} blocks  {len(server.connections):3} connections  {seen[-1]:7.1f} MiB")
+            line = f"{live.network.number:7,} blocks  {len(server.connections):3} connections  {seen[-1]:7.1f} MiB"
+            print(line, flush=True)
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
@@ -80,5 +81,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--interval", type=int, default=50, help="milliseconds from one block to the next")
     given = parser.parse_args()
-    sys.exit(asyncio.run(soak(given.minutes, given.clients)))
+    sys.exit(asyncio.run(soak(given.minutes, given.clients, given.interval)))

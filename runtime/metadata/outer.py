@@ -37,6 +37,7 @@ ERROR: Final = Named("RuntimeError")
 ORIGIN: Final = Named("OriginCaller")
 
 _CALL_PARAMETER: Final = (Parameter("T"),)
+_BOXED_CALL: Final = "Box<<T as Config>::RuntimeCall>"
 
 
 def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
@@ -57,8 +58,11 @@ def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
 
 
 def _field(info: TypeInfo, name: str) -> Field:
-    """A field with its type as text, without which some clients build no call."""
-    return Field(info, name, type_info.rust_name(info))
+    """A field with its type as text, without which some clients build no call.
+
+    A call within a call is boxed: by that text subxt knows what would be infinitely large otherwise.
+    """
+    return Field(info, name, _BOXED_CALL if info == CALL else type_info.rust_name(info))
 
 
 def event_enum(pallet: PalletDefinition) -> TypeInfo | None:

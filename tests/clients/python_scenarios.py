@@ -53,6 +53,25 @@ def connects(client: str, url: str) -> None:
         assert chain.get_block_hash(0) == chain.rpc_request("chain_getBlockHash", [0])["result"]
 
 
+def encodes(client: str, url: str) -> None:
+    """6: metadata, read and written again, is the same to the byte."""
+    from scalecodec.base import ScaleBytes
+
+    for path in CHAINS:
+        chain = connect(client, url + path)
+        texts = [chain.rpc_request("state_getMetadata", [])["result"]]
+        if client == "asi":
+            found = bytes.fromhex(
+                chain.rpc_request("state_call", ["Metadata_metadata_at_version", "0x0f000000"])["result"][2:]
+            )
+            texts.append(f"0x{found[1 + (1, 2, 4)[found[1] & 3] :].hex()}")  # Option, and the length of the bytes
+        for text in texts:
+            read = chain.runtime_config.create_scale_object("MetadataVersioned", ScaleBytes(text))
+            read.decode()
+            written = chain.runtime_config.create_scale_object("MetadataVersioned").encode(read.value)
+            assert written.to_hex() == text
+
+
 def reads(client: str, url: str) -> None:
     """9: value, map in pages, default, absent key."""
     for path in CHAINS:
@@ -94,8 +113,8 @@ def follows(client: str, url: str) -> None:
 
 
 SCENARIOS = {
-    "si": {"connects": connects, "reads": reads, "transfers": transfers, "follows": follows},
-    "asi": {"connects": connects, "reads": reads},
+    "si": {"connects": connects, "encodes": encodes, "reads": reads, "transfers": transfers, "follows": follows},
+    "asi": {"connects": connects, "encodes": encodes, "reads": reads},
 }
 
 

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import install  # noqa: E402  # of this folder
 
-PATIENCE = 240
+PATIENCE = 600
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(PATIENCE + 60)]
 
 
@@ -31,10 +31,10 @@ def _names(path: Path, pattern: str) -> list[str]:
 
 _JS = r"^  async (\w+)\(url\)"
 SCENARIOS = {
-    "pjs": _names(HERE / "js" / "pjs.mjs", _JS),
-    "papi": _names(HERE / "js" / "papi.mjs", _JS),
-    "si": ["connects", "reads", "transfers", "follows"],
-    "asi": ["connects", "reads"],
+    **{name: _names(HERE / "js" / f"{name}.mjs", _JS) for name in ("pjs", "pjs_further", "papi", "papi_further")},
+    "si": ["connects", "encodes", "reads", "transfers", "follows"],
+    "asi": ["connects", "encodes", "reads"],
+    "subxt": _names(HERE / "rust" / "src" / "main.rs", r'^    told\("(\w+)"'),
 }
 
 
@@ -54,6 +54,8 @@ async def _run(command: list[str | Path], place: Path) -> tuple[str, str]:
 async def _against_a_node(client: str) -> tuple[str, str]:
     async with serving(build=Build.INSTANT) as node:
         url = node.urls[None].rstrip("/")
+        if client == "subxt":
+            return await _run([install.subxt(), url], HERE)
         if client in install.PYTHONS:
             return await _run([install.python(client), HERE / "python_scenarios.py", client, url], HERE)
         place = install.folder("js")
@@ -73,6 +75,8 @@ def results() -> dict[str, Any]:
     ("client", "scenario"), [(client, name) for client, names in SCENARIOS.items() for name in names]
 )
 def test_a_scenario_holds(client: str, scenario: str, results: dict[str, Any]) -> None:
+    if client == "subxt" and install.CARGO is None:
+        pytest.skip("subxt is built by cargo, which is not here")
     if client not in results:
         out, err = asyncio.run(_against_a_node(client))
         lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]

@@ -3,6 +3,8 @@
 // A client that is left while it still asks for something throws where nobody can catch it; the scenario has ended then.
 process.on('uncaughtException', (error) => console.error(String(error)));
 
+const PATIENCE = 180_000;
+
 export async function run(scenarios, url, only) {
   for (const [name, scenario] of Object.entries(scenarios)) {
     if (only.length && !only.includes(name)) continue;
@@ -10,7 +12,7 @@ export async function run(scenarios, url, only) {
     let ok = true;
     let detail = null;
     try {
-      detail = (await withTimeout(scenario(url), 60_000)) ?? null;
+      detail = (await withTimeout(scenario(url), PATIENCE)) ?? null;
     } catch (error) {
       ok = false;
       detail = String(error?.stack ?? error).slice(0, 2000);
