@@ -9,7 +9,7 @@ from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
-from pubsub_emulator.eventplane.icrc72.cheats import CHEATS
+from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run, load
 from pubsub_emulator.eventplane.icrc72.sequence import as_svg, as_text, way

@@ -30,10 +30,10 @@ from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
 from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification
-from pubsub_emulator.eventplane.icrc72.publisher import Publisher
+from pubsub_emulator.eventplane.icrc72.publisher.core import Publisher
 from pubsub_emulator.eventplane.icrc72.role import ROLE_METHODS, Core, Handler, Query, RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.subscriber import HANDLE, Subscriber
+from pubsub_emulator.eventplane.icrc72.subscriber.core import HANDLE, Subscriber
 from pubsub_emulator.eventplane.icrc72.values import Pairs, of, plain
 
 Config = Mapping[str, Any]

@@ -23,7 +23,7 @@ from pubsub_emulator.eventplane.icrc72.keys import STOPPED as STOPPED_KEY
 from pubsub_emulator.eventplane.icrc72.messages import SubscriptionUpdate
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.subscriber import Subscriber
+from pubsub_emulator.eventplane.icrc72.subscriber.core import Subscriber
 from pubsub_emulator.eventplane.icrc72.values import of, plain
 
 NAMESPACES: Final = ("story.p", "story.q")

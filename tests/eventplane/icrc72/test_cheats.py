@@ -4,7 +4,8 @@ import pytest
 
 from pubsub_emulator.eventplane.ic.principal import canister_id
 from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.cheats import CHEATS, Cheat, run
+from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS
+from pubsub_emulator.eventplane.icrc72.cheats.stage import Cheat, run
 
 HONEST = {canister_id(0, 1), canister_id(1, 0)}
 """The broadcasters of the stage."""

@@ -1,135 +1,26 @@
-"""The role of a publisher: its log, publishing with one batch under way, replaying (IC-39, IC-48, RP-7)."""
+"""The role of a publisher: its log, and publishing with one batch under way (IC-39, IC-48)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.canister import Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN, own_id, to_text
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.messages import (
-    ByText,
-    Event,
-    OrchestrationFilter,
-    PublicationRegistration,
-    ReplayStatusUpdate,
-)
+from pubsub_emulator.eventplane.icrc72.messages import ByText, Event, OrchestrationFilter, PublicationRegistration
+from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
+from pubsub_emulator.eventplane.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
+from pubsub_emulator.eventplane.icrc72.registering import Registering
 from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
 from pubsub_emulator.eventplane.icrc72.services import type_codec
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.icrc72.values import Pairs, array, as_nat, as_principal, as_text, boolean, first, nat
+from pubsub_emulator.eventplane.icrc72.values import Pairs, array, as_nat, as_principal, as_text, first, nat
 from pubsub_emulator.primitives.hashing import blake2_256
-
-_STATES: Final = ("running", "completed", "errored")
-
-
-@stable
-@dataclass(slots=True)
-class Logged:
-    """A row of the publisher's log: the event, the hash of its data, the round in which it was made."""
-
-    event: Event
-    hash: bytes
-    round: int
-    index: int
-    size: int
-    """Bytes of Candid."""
-
-
-@stable
-@dataclass(slots=True)
-class LogBlock:
-    """All events of one round, appended whole in a later round (EV-2)."""
-
-    round: int
-    first: int
-    count: int
-    hash: bytes
-
-
-@stable
-@dataclass(slots=True)
-class Sender:
-    """Events of one namespace and partition on their way to its entry."""
-
-    entry: Principal | None = None
-    next: int = 0
-    """Which of its events goes next."""
-    tries: int = 0
-    wait: int = 0
-    busy: int = 0
-    """The number of the batch under way; 0 when none is."""
-    events: list[int] = field(default_factory=list)
-    """Rows of the log, in order."""
-
-
-@stable
-@dataclass(slots=True)
-class Mine:
-    """A publication as its publisher knows it."""
-
-    namespace: str
-    config: Pairs
-    id: int | None = None
-    creator: Principal | None = None
-    mode: str = "fifo"
-    partitions: int = 1
-    last: int = 0
-    """The number of the last event."""
-    lasts: dict[int, int] = field(default_factory=dict)
-    """Of each partition the last id."""
-    senders: dict[int, Sender] = field(default_factory=dict)
-    entries: tuple[Principal, ...] = ()
-    waiting: list[tuple[Variant, Pairs, int | None, int, int]] = field(default_factory=list)
-    """Events made before ids could be given: data, headers, a number of one's own, time, round."""
-    error: str = ""
-
-
-@stable
-@dataclass(slots=True)
-class Replaying:
-    """A replay that this publisher works on."""
-
-    namespace: str
-    start: int
-    end: int | None
-    entry: Principal
-    place: int = 0
-    """The id behind the last that the entry took."""
-    last: int | None = None
-    """The id of the last event that it will send; -1 when there is none."""
-    head: int | None = None
-    busy: bool = False
-    tries: int = 0
-    wait: int = 0
-    state: str = "running"
-    text: str = ""
-    count: int = 0
-    told: str = ""
-    report: int = 0
-    reporting: bool = False
-    since: int = 0
-
-
-@stable
-@dataclass(slots=True)
-class PublisherState:
-    """Everything a publisher remembers."""
-
-    mine: dict[str, Mine] = field(default_factory=dict)
-    log: list[Logged] = field(default_factory=list)
-    blocks: list[LogBlock] = field(default_factory=list)
-    replays: dict[int, Replaying] = field(default_factory=dict)
-    canceled: dict[int, int] = field(default_factory=dict)
-    batches: int = 0
-    errors: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 class TooLarge(Icrc72Error):
@@ -156,7 +47,8 @@ class Publisher:
         self.settings = settings
         self.with_hashes = with_hashes
         inbox.told["publisher"] = self._told
-        self._asking: dict[str, None] = {}
+        self._asking = Registering()
+        self.replays = Replays(orchestrator, settings, self)
 
     def attach(self, role: RoleCanister) -> None:
         """Learn of the canister it is part of."""
@@ -180,7 +72,7 @@ class Publisher:
     def resume(self, state: Any) -> None:
         """Go on where it was; calls under way have ended before the upgrade."""
         self.state = state
-        self._asking.clear()
+        self._asking.under_way.clear()
         for each in self.state.replays.values():
             each.busy = each.reporting = False
         for mine in self.state.mine.values():
@@ -263,7 +155,7 @@ class Publisher:
         for mine in self.state.mine.values():
             for sender in mine.senders.values():
                 self._send(ctx, sender)
-        self._replay(ctx)
+        self.replays.wake(ctx)
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
@@ -271,56 +163,41 @@ class Publisher:
             return None
         found: list[int] = []
         for mine in self.state.mine.values():
-            if (mine.id is None or mine.creator is None) and mine.namespace not in self._asking and not mine.error:
+            if (
+                (mine.id is None or mine.creator is None)
+                and mine.namespace not in self._asking.under_way
+                and not mine.error
+            ):
                 found.append(now + 5)
             for sender in mine.senders.values():
                 waits = sender.entry is not None and not sender.busy and sender.next < len(sender.events)
                 found += [max(sender.wait, now + 1)] if waits else []
-        for each in self.state.replays.values():
-            if not each.busy:
-                found.append(max(each.wait, now + 1) if each.state == "running" else max(each.report, now + 1))
-            elif not each.reporting:
-                found.append(max(each.report, now + 1))
-        if self.state.canceled:
-            found.append(now + 1)
-        return min(found, default=None)
+        due = self.replays.due(now)
+        return min([*found, *([] if due is None else [due])], default=None)
 
     def _register(self, ctx: Context) -> None:
-        new = [each for each in self.state.mine.values() if each.id is None and each.namespace not in self._asking]
+        asking = self._asking.under_way
+        new = [each for each in self.state.mine.values() if each.id is None and each.namespace not in asking]
         batch = [each for each in new if not each.error][: self.settings.batch_items]
         if batch:
-            self._register_batch(ctx, [each.namespace for each in batch])
+            items = {each.namespace: PublicationRegistration(each.namespace, each.config) for each in batch}
+            method = "icrc72_register_publication"
+            self._asking.register(ctx, self.role, self.orchestrator, method, items, self._registered, self.wake)
         for each in self.state.mine.values():
-            if each.id is not None and each.creator is None and each.namespace not in self._asking:
+            if each.id is not None and each.creator is None and each.namespace not in asking:
                 self._look_up(ctx, each)
 
-    def _register_batch(self, ctx: Context, names: list[str]) -> None:
-        self._asking.update(dict.fromkeys(names))
-        items = tuple(PublicationRegistration(name, self.state.mine[name].config) for name in names)
-
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            results = () if values is None else values[0]
-            for at, name in enumerate(names):
-                self._asking.pop(name, None)
-                result = results[at] if at < len(results) else None
-                if result is None:
-                    continue
-                if result.tag == "Ok":
-                    self.state.mine[name].id = result.value
-                else:
-                    self.state.mine[name].error = repr(tuple(result.value))
-            self.wake(ctx)
-
-        self.role.ask(ctx, self.orchestrator, "icrc72_register_publication", items, then=got, kind=GUARANTEED)
+    def _registered(self, name: str, number: int | None, error: str) -> None:
+        self.state.mine[name].id, self.state.mine[name].error = number, error
 
     def _look_up(self, ctx: Context, mine: Mine) -> None:
         """Who created the publication, and how it is ordered: needed to give ids."""
-        self._asking[mine.namespace] = None
+        self._asking.under_way[mine.namespace] = None
         slices = (Variant("ByNamespace", mine.namespace),)
         page = ByText(None, 1, OrchestrationFilter(Variant("None"), slices))
 
         def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            self._asking.pop(mine.namespace, None)
+            self._asking.under_way.pop(mine.namespace, None)
             for info in () if values is None else values[0]:
                 if info.namespace == mine.namespace:
                     mine.creator = as_principal(first(info.config, keys.CREATOR)) or ctx.me
@@ -355,7 +232,7 @@ class Publisher:
     def _send(self, ctx: Context, sender: Sender) -> None:
         if sender.entry is None or sender.busy or ctx.now < sender.wait:
             return
-        batch = self._batch(sender.events[sender.next : sender.next + self.settings.batch_notifications])
+        batch = self.batch(sender.events[sender.next : sender.next + self.settings.batch_notifications])
         if not batch:
             return
         self.state.batches += 1
@@ -378,7 +255,8 @@ class Publisher:
 
         self.role.ask(ctx, sender.entry, "icrc72_publish", tuple(batch), then=got)
 
-    def _batch(self, rows: list[int]) -> list[Event]:
+    def batch(self, rows: list[int]) -> list[Event]:
+        """The events of the first of these rows that are in blocks and fit into one call."""
         batch: list[Event] = []
         size = 0
         for row in rows:
@@ -417,105 +295,6 @@ class Publisher:
             entry = self._entry(mine, partition)
             if entry != sender.entry:
                 sender.entry, sender.busy, sender.wait, sender.tries = entry, 0, 0, 0
-
-    # How events are replayed: RP-7
-
-    def _replay(self, ctx: Context) -> None:
-        for number, each in list(self.state.replays.items()):
-            if each.last is None:
-                self._fix_end(each)
-            if each.state == "running" and each.last is not None and each.place > each.last:
-                each.state = "completed"
-            if each.state == "running" and ctx.now - each.since > self.settings.replay_stalled:
-                each.state, each.text = "errored", "stalled"
-            self._report(ctx, number, each)
-            if each.state == "running" and each.told and not each.busy and ctx.now >= each.wait:
-                self._send_replayed(ctx, number, each)
-        for number, count in list(self.state.canceled.items()):
-            del self.state.canceled[number]
-            update = ReplayStatusUpdate(number, Variant("canceled", count))
-            self.role.ask(ctx, self.orchestrator, "icrc77_replay_status", (update,), kind=GUARANTEED)
-
-    def _rows(self, each: Replaying) -> list[int]:
-        """Rows of the log in the rest of the range, in the order of ids."""
-        mine = self.state.mine.get(each.namespace)
-        if mine is None:
-            return []
-        found: list[int] = []
-        for sender in mine.senders.values():
-            found += [row for row in sender.events if row < self.appended() and self._in_range(each, row)]
-        return sorted(found, key=lambda row: self.state.log[row].event.eventId)
-
-    def _in_range(self, each: Replaying, row: int) -> bool:
-        identifier = self.state.log[row].event.eventId
-        end = each.end if each.last is None else each.last + 1
-        return each.place <= identifier and (end is None or identifier < end)
-
-    def _fix_end(self, each: Replaying) -> None:
-        rows = self._rows(each)
-        if each.end is None:
-            mine = self.state.mine.get(each.namespace)
-            said = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
-            rows = rows[: said or self.settings.max_range]
-        each.last = self.state.log[rows[-1]].event.eventId if rows else -1
-        each.head = self.state.log[rows[0]].event.eventId if rows else None
-
-    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
-        due = each.told != each.state or ctx.now >= each.report
-        if each.reporting or not due or (each.told != each.state and ctx.now < each.report and each.told):
-            return
-        state = each.state if each.told else "running"
-        inside: Any = {"completed": each.count, "errored": each.text}.get(state)
-        each.reporting = True
-
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            each.reporting = False
-            if values is None:
-                each.report = ctx.now + 1
-                return
-            each.told = state
-            each.report = ctx.now + (self.settings.replay_report if each.state == state else 0)
-            self.wake(ctx)
-
-        update = ReplayStatusUpdate(number, Variant(state, inside))
-        self.role.ask(ctx, self.orchestrator, "icrc77_replay_status", (update,), then=got)
-
-    def _send_replayed(self, ctx: Context, number: int, each: Replaying) -> None:
-        rows = self._rows(each)[: self.settings.replay_events]
-        batch: list[Event] = []
-        for row, event in zip(rows, self._batch(rows), strict=False):
-            if value_hash(event.data) != self.state.log[row].hash:
-                each.state, each.text = "errored", f"hash mismatch at {event.eventId}"
-                break
-            batch.append(self._marked(event, number, each))
-        if not batch:
-            self._report(ctx, number, each)
-            return
-        each.busy = True
-
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            each.busy = False
-            for event, result in zip(batch, () if values is None else values[0], strict=False):
-                if result is None or result.tag != "Ok":
-                    break
-                each.place = event.eventId + 1
-                each.count += 1
-                each.tries, each.since = 0, ctx.now
-            else:
-                if values is not None:
-                    each.wait = ctx.now
-                    return
-            each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
-            each.tries += 1
-
-        self.role.ask(ctx, each.entry, "icrc72_publish", tuple(batch), then=got)
-
-    @staticmethod
-    def _marked(event: Event, number: int, each: Replaying) -> Event:
-        marks = [(keys.REPLAYED, boolean(True)), (keys.REPLAY_ID, nat(number))]
-        if event.eventId in {each.head, each.last} and each.last is not None:
-            marks.append((keys.REPLAY_END, nat(each.last)))
-        return event._replace(headers=(*(event.headers or ()), *marks))
 
 
 __all__ = ["Publisher", "TooLarge"]

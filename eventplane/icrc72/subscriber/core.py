@@ -1,38 +1,25 @@
-"""The role of a subscriber: order, gaps, the handler, and asking for replays (IC-49, RP-10)."""
+"""The role of a subscriber: order, gaps and the handler (IC-49)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, STOPPING, Answer, Context
+from pubsub_emulator.eventplane.ic.canister import STOPPING, Answer, Context
 from pubsub_emulator.eventplane.ic.errors import Trap
 from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.messages import (
-    ByNat,
-    EventNotification,
-    OrchestrationFilter,
-    ReplayRegistration,
-    SubscriptionRegistration,
-    SubscriptionUpdate,
-)
-from pubsub_emulator.eventplane.icrc72.namespaces import matches
-from pubsub_emulator.eventplane.icrc72.ranges import Ranges
+from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
+from pubsub_emulator.eventplane.icrc72.registering import Registering
 from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, boolean, first, nat
-
-ChainKey = tuple[str, Principal, int]
+from pubsub_emulator.eventplane.icrc72.subscriber.repairs import Repairs
+from pubsub_emulator.eventplane.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
+from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, first, nat
 
 HANDLE: Final = "handle_event"
 """The method by which a subscriber calls itself."""
-
-stable(EventNotification)
 
 
 class EventHandler(Protocol):
@@ -46,100 +33,6 @@ class EventHandler(Protocol):
 
     def restore(self, snapshot: Any) -> None:
         """Undo what was done since `snapshot`."""
-
-
-@stable
-@dataclass(slots=True)
-class Wanted:
-    """A subscription as its subscriber knows it."""
-
-    pattern: str
-    config: Pairs
-    id: int | None = None
-    error: str = ""
-
-    def plain(self) -> bool:
-        """True without filter and skip."""
-        return all(keys.canonical(key) not in {keys.FILTER, keys.SKIP} for key, _ in self.config)
-
-
-@stable
-@dataclass(slots=True)
-class HeldBack:
-    """An event that waits for those before it."""
-
-    notification: EventNotification
-    since: int
-
-
-@stable
-@dataclass(slots=True)
-class Followed:
-    """A chain as its subscriber sees it."""
-
-    handled: Ranges = field(default_factory=Ranges)
-    held: dict[int, HeldBack] = field(default_factory=dict)
-    moved: bool = False
-    """The exit has changed since the first event."""
-
-
-@stable
-@dataclass(slots=True)
-class Gap:
-    """Events that are missing: after `low`, below `high`; without end where `high` is None."""
-
-    namespace: str
-    source: Principal | None
-    low: int | None
-    high: int | None
-    start: int
-    """The id from which on they are asked for."""
-    tries: int = 0
-
-
-@stable
-@dataclass(slots=True)
-class Asked:
-    """The replay by which a gap is to be closed."""
-
-    gap: Gap
-    start: int
-    end: int | None
-    top: int
-    sign: int
-    id: int | None = None
-    over: bool = False
-    asking: bool = False
-    check: int = 0
-
-
-@stable
-@dataclass(slots=True)
-class SubscriberState:
-    """Everything a subscriber remembers."""
-
-    wanted: dict[str, Wanted] = field(default_factory=dict)
-    chains: dict[ChainKey, Followed] = field(default_factory=dict)
-    exit: Principal | None = None
-    moved: bool = False
-    """The exit has changed."""
-    waiting: dict[int, EventNotification] = field(default_factory=dict)
-    """Events that wait for the handler, by number."""
-    called: dict[int, None] = field(default_factory=dict)
-    """Of these, those for which a call to itself is under way."""
-    run: dict[int, None] = field(default_factory=dict)
-    """Of these, those that were handled and whose answer is not yet known."""
-    last: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    current: Asked | None = None
-    own: dict[int, None] = field(default_factory=dict)
-    announced: dict[int, None] = field(default_factory=dict)
-    over: dict[int, None] = field(default_factory=dict)
-    ever_asked: bool = False
-    resuming: dict[int, None] = field(default_factory=dict)
-    wait: int = 0
-    errors: list[tuple[int, int, str, int | None]] = field(default_factory=list)
-    replayed: dict[int, int] = field(default_factory=dict)
 
 
 class Subscriber:
@@ -162,10 +55,10 @@ class Subscriber:
         self.inbox = inbox
         self.handler = handler
         self.settings = settings
-        self.repairs = repairs
+        self.repairs = Repairs(orchestrator, settings, self, asks=repairs)
         inbox.told["subscriber"] = self._told
         inbox.taker = self
-        self._asking: dict[str, None] = {}
+        self._asking = Registering()
 
     def attach(self, role: RoleCanister) -> None:
         """Learn of the canister it is part of."""
@@ -190,13 +83,9 @@ class Subscriber:
     def resume(self, state: Any) -> None:
         """Go on; what waits for the handler is handed over again."""
         self.state = state
-        self._asking.clear()
+        self._asking.under_way.clear()
         self.state.called.clear()
-        self.state.resuming.clear()
-        if self.state.current is not None:
-            self.state.current.asking = False
-            if self.state.current.id is None:
-                self.state.current = None
+        self.repairs.resume()
 
     # Waking
 
@@ -206,29 +95,23 @@ class Subscriber:
             self._register(ctx)
         self._notice(ctx)
         self._hand_over(ctx)
-        self._repair(ctx)
+        self.repairs.wake(ctx)
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
         state = self.state
         found: list[int] = []
         if self.inbox.ready("subscriber") and any(
-            each.id is None and not each.error and each.pattern not in self._asking for each in state.wanted.values()
+            each.id is None and not each.error and each.pattern not in self._asking.under_way
+            for each in state.wanted.values()
         ):
             found.append(now + 5)
         if len(state.waiting) > len(state.called):
             found.append(now + 1)
         for chain in state.chains.values():
             found += [each.since + self.settings.gap_wait for each in chain.held.values()]
-        current = state.current
-        if current is not None:
-            if current.id is not None:
-                found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
-        elif state.gaps and self.repairs and not state.resuming:
-            found.append(max(state.wait, now + 1))
-        if any(f"resume {number}" not in self._asking for number in state.resuming):
-            found.append(max(state.wait, now + 1))
-        return min(found, default=None)
+        due = self.repairs.due(now)
+        return min([*found, *([] if due is None else [due])], default=None)
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
         """Have another subscription."""
@@ -237,26 +120,16 @@ class Subscriber:
             self.wake(ctx)
 
     def _register(self, ctx: Context) -> None:
+        asking = self._asking.under_way
         new = [each for each in self.state.wanted.values() if each.id is None and not each.error]
-        names = [each.pattern for each in new if each.pattern not in self._asking][: self.settings.batch_items]
-        if not names:
-            return
-        self._asking.update(dict.fromkeys(names))
-        items = tuple(SubscriptionRegistration(name, self.state.wanted[name].config) for name in names)
+        batch = [each for each in new if each.pattern not in asking][: self.settings.batch_items]
+        if batch:
+            items = {each.pattern: SubscriptionRegistration(each.pattern, each.config) for each in batch}
+            method = "icrc72_register_subscription"
+            self._asking.register(ctx, self.role, self.orchestrator, method, items, self._registered, lambda _ctx: None)
 
-        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            results = () if values is None else values[0]
-            for at, name in enumerate(names):
-                self._asking.pop(name, None)
-                result = results[at] if at < len(results) else None
-                if result is None:
-                    continue
-                if result.tag == "Ok":
-                    self.state.wanted[name].id = result.value
-                else:
-                    self.state.wanted[name].error = repr(tuple(result.value))
-
-        self.role.ask(ctx, self.orchestrator, "icrc72_register_subscription", items, then=got, kind=GUARANTEED)
+    def _registered(self, name: str, number: int | None, error: str) -> None:
+        self.state.wanted[name].id, self.state.wanted[name].error = number, error
 
     # Taking events (IC-49)
 
@@ -321,10 +194,7 @@ class Subscriber:
         if prev in chain.handled:
             return True
         former = as_nat(first(notification.headers, keys.PREV))
-        return former is not None and former in chain.handled and not self._plain(notification.namespace)
-
-    def _plain(self, namespace: str) -> bool:
-        return all(each.plain() for each in self.state.wanted.values() if matches(each.pattern, namespace))
+        return former is not None and former in chain.handled and not self.state.plain(notification.namespace)
 
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
         state = self.state
@@ -453,125 +323,6 @@ class Subscriber:
             if key[0] == namespace and highest is not None and highest // OWN == missed // OWN:
                 source, low = key[1], chain.handled.below(missed)
         self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))
-
-    # How gaps are closed: RP-10
-
-    def _repair(self, ctx: Context) -> None:
-        state = self.state
-        for number in list(state.resuming):
-            if f"resume {number}" not in self._asking and ctx.now >= state.wait:
-                self._resume(ctx, number)
-        current = state.current
-        if current is not None:
-            self._watch(ctx, current)
-        elif self.repairs and state.gaps and not state.resuming and ctx.now >= state.wait:
-            self._ask(ctx)
-
-    def _resume(self, ctx: Context, number: int) -> None:
-        """End a suspension: set `stopped` to false (IC-45f)."""
-        name = f"resume {number}"
-        self._asking[name] = None
-
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            self._asking.pop(name, None)
-            if values is not None:
-                self.state.resuming.pop(number, None)
-            self.state.wait = ctx.now + 5
-
-        update = SubscriptionUpdate(Variant("id", number), (keys.STOPPED, boolean(False)))
-        self.role.ask(ctx, self.orchestrator, "icrc72_update_subscription", (update,), then=got, kind=GUARANTEED)
-
-    def _closed(self, gap: Gap) -> bool:
-        if gap.low is None or gap.high is None or not self._plain(gap.namespace):
-            return False
-        return any(
-            chain.handled.joins(gap.low, gap.high)
-            for key, chain in self.state.chains.items()
-            if key[:2] == (gap.namespace, gap.source)
-        )
-
-    def _ask(self, ctx: Context) -> None:
-        state = self.state
-        gap = state.gaps[0]
-        if self._closed(gap) or (gap.high is not None and gap.start >= gap.high):
-            state.gaps.pop(0)
-            self._repair(ctx)
-            return
-        narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range
-        end = gap.high if narrow else None
-        current = state.current = Asked(gap, gap.start, end, gap.start - 1, ctx.now)
-        state.ever_asked = True
-
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            if state is not self.state or state.current is not current:
-                return
-            result = values[0][0] if values is not None and values[0] else None
-            if result is not None and result.tag == "Ok":
-                current.id = result.value
-                current.sign = ctx.now
-                state.own[result.value] = None
-                current.over = result.value in state.over
-                return
-            state.current = None
-            state.wait = ctx.now + 20
-            hopeless = result is not None and not self._may_come(result.value)
-            gap.tries += hopeless
-            if gap.tries >= self.settings.replay_tries and gap in state.gaps:
-                state.gaps.remove(gap)
-
-        item = ReplayRegistration(gap.namespace, (gap.start, end), ())
-        self.role.ask(ctx, self.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
-
-    @staticmethod
-    def _may_come(error: Variant) -> bool:
-        """A quota passes; other refusals stay."""
-        return bool(error.tag == "GenericError" and error.value.error_code == keys.QUOTA)
-
-    def _watch(self, ctx: Context, current: Asked) -> None:
-        if current.id is None or current.asking:
-            return
-        quiet = ctx.now - current.sign >= self.settings.replay_sign
-        if not quiet and not (current.over and ctx.now >= current.check):
-            return
-        current.asking = True
-        current.check = ctx.now + 20
-        page = ByNat(current.id - 1, 1, OrchestrationFilter(Variant("None"), ()))
-
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            current.asking = False
-            if values is None or self.state.current is not current:
-                return
-            current.sign = ctx.now if quiet else current.sign
-            found = [each for each in values[0] if each is not None and each.replayId == current.id]
-            tag = found[0].status.tag if found else "forgotten"
-            if tag in {"pending", "running"}:
-                return
-            if tag == "completed" and current.over:
-                self._ended(current)
-            else:
-                self._again(current)
-
-        self.role.ask(ctx, self.orchestrator, "icrc77_get_replays", page, then=got)
-
-    def _again(self, current: Asked) -> None:
-        """It ended otherwise, or its end was lost: ask again, a few times (RP-10d)."""
-        state, gap = self.state, current.gap
-        state.current = None
-        gap.tries += 1
-        if gap.tries > self.settings.replay_tries and gap in state.gaps:
-            state.gaps.remove(gap)
-
-    def _ended(self, current: Asked) -> None:
-        state, gap = self.state, current.gap
-        state.current = None
-        came = current.top >= current.start
-        if current.end is None and came and (gap.high is None or current.top < gap.high - 1):
-            gap.start, gap.tries = current.top + 1, 0
-            return
-        gap.tries += 1
-        plain = self._plain(gap.namespace) and gap.high is not None and gap.low is not None
-        if (not plain or self._closed(gap) or gap.tries > self.settings.replay_tries) and gap in state.gaps:
-            state.gaps.remove(gap)
 
     # Statistics
 

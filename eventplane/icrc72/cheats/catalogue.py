@@ -1,0 +1,9 @@
+"""Every cheat that the audit must name."""
+
+from typing import Final
+
+from pubsub_emulator.eventplane.icrc72.cheats import broadcasters, callers, replays
+
+CHEATS: Final = (*broadcasters.CHEATS, *callers.CHEATS, *replays.CHEATS)
+
+__all__ = ["CHEATS"]

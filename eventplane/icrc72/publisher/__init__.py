@@ -1,0 +1,1 @@
+"""The role of a publisher: its log, publishing, replaying."""

@@ -1,0 +1,151 @@
+"""How a publisher replays events: the range of its log in the order of ids, a batch at a time (RP-7)."""
+
+from typing import Any, Protocol
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayStatusUpdate
+from pubsub_emulator.eventplane.icrc72.publisher.state import PublisherState, Replaying
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
+from pubsub_emulator.eventplane.icrc72.values import as_nat, boolean, first, nat
+
+
+class Log(Protocol):
+    """The publisher, as its replays see it."""
+
+    state: PublisherState
+    role: RoleCanister
+
+    def wake(self, ctx: Context) -> None:
+        """Do what is due now."""
+
+    def appended(self) -> int:
+        """How many rows of the log are in blocks."""
+
+    def batch(self, rows: list[int]) -> list[Event]:
+        """The events of the first of these rows that fit into one call."""
+
+
+class Replays:
+    """The replays that a publisher works on."""
+
+    def __init__(self, orchestrator: Principal, settings: Settings, publisher: Log) -> None:
+        self.orchestrator = orchestrator
+        self.settings = settings
+        self.publisher = publisher
+
+    def due(self, now: int) -> int | None:
+        """The next round in which there is something to do."""
+        state = self.publisher.state
+        found: list[int] = [now + 1] if state.canceled else []
+        for each in state.replays.values():
+            if not each.busy:
+                found.append(max(each.wait, now + 1) if each.state == "running" else max(each.report, now + 1))
+            elif not each.reporting:
+                found.append(max(each.report, now + 1))
+        return min(found, default=None)
+
+    def wake(self, ctx: Context) -> None:
+        """Fix ends, report, send what is due."""
+        for number, each in list(self.publisher.state.replays.items()):
+            if each.last is None:
+                self._fix_end(each)
+            if each.state == "running" and each.last is not None and each.place > each.last:
+                each.state = "completed"
+            if each.state == "running" and ctx.now - each.since > self.settings.replay_stalled:
+                each.state, each.text = "errored", "stalled"
+            self._report(ctx, number, each)
+            if each.state == "running" and each.told and not each.busy and ctx.now >= each.wait:
+                self._send_replayed(ctx, number, each)
+        for number, count in list(self.publisher.state.canceled.items()):
+            del self.publisher.state.canceled[number]
+            update = ReplayStatusUpdate(number, Variant("canceled", count))
+            self.publisher.role.ask(ctx, self.orchestrator, "icrc77_replay_status", (update,), kind=GUARANTEED)
+
+    def _rows(self, each: Replaying) -> list[int]:
+        """Rows of the log in the rest of the range, in the order of ids."""
+        mine = self.publisher.state.mine.get(each.namespace)
+        if mine is None:
+            return []
+        found: list[int] = []
+        for sender in mine.senders.values():
+            found += [row for row in sender.events if row < self.publisher.appended() and self._in_range(each, row)]
+        return sorted(found, key=lambda row: self.publisher.state.log[row].event.eventId)
+
+    def _in_range(self, each: Replaying, row: int) -> bool:
+        identifier = self.publisher.state.log[row].event.eventId
+        end = each.end if each.last is None else each.last + 1
+        return each.place <= identifier and (end is None or identifier < end)
+
+    def _fix_end(self, each: Replaying) -> None:
+        rows = self._rows(each)
+        if each.end is None:
+            mine = self.publisher.state.mine.get(each.namespace)
+            said = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
+            rows = rows[: said or self.settings.max_range]
+        each.last = self.publisher.state.log[rows[-1]].event.eventId if rows else -1
+        each.head = self.publisher.state.log[rows[0]].event.eventId if rows else None
+
+    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        due = each.told != each.state or ctx.now >= each.report
+        if each.reporting or not due or (each.told != each.state and ctx.now < each.report and each.told):
+            return
+        state = each.state if each.told else "running"
+        inside: Any = {"completed": each.count, "errored": each.text}.get(state)
+        each.reporting = True
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            each.reporting = False
+            if values is None:
+                each.report = ctx.now + 1
+                return
+            each.told = state
+            each.report = ctx.now + (self.settings.replay_report if each.state == state else 0)
+            self.publisher.wake(ctx)
+
+        update = ReplayStatusUpdate(number, Variant(state, inside))
+        self.publisher.role.ask(ctx, self.orchestrator, "icrc77_replay_status", (update,), then=got)
+
+    def _send_replayed(self, ctx: Context, number: int, each: Replaying) -> None:
+        rows = self._rows(each)[: self.settings.replay_events]
+        batch: list[Event] = []
+        for row, event in zip(rows, self.publisher.batch(rows), strict=False):
+            if value_hash(event.data) != self.publisher.state.log[row].hash:
+                each.state, each.text = "errored", f"hash mismatch at {event.eventId}"
+                break
+            batch.append(self._marked(event, number, each))
+        if not batch:
+            self._report(ctx, number, each)
+            return
+        each.busy = True
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            each.busy = False
+            for event, result in zip(batch, () if values is None else values[0], strict=False):
+                if result is None or result.tag != "Ok":
+                    break
+                each.place = event.eventId + 1
+                each.count += 1
+                each.tries, each.since = 0, ctx.now
+            else:
+                if values is not None:
+                    each.wait = ctx.now
+                    return
+            each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
+            each.tries += 1
+
+        self.publisher.role.ask(ctx, each.entry, "icrc72_publish", tuple(batch), then=got)
+
+    @staticmethod
+    def _marked(event: Event, number: int, each: Replaying) -> Event:
+        marks = [(keys.REPLAYED, boolean(True)), (keys.REPLAY_ID, nat(number))]
+        if event.eventId in {each.head, each.last} and each.last is not None:
+            marks.append((keys.REPLAY_END, nat(each.last)))
+        return event._replace(headers=(*(event.headers or ()), *marks))
+
+
+__all__ = ["Replays"]

@@ -1,0 +1,116 @@
+"""What a publisher remembers: its log, its publications, its replays."""
+
+from dataclasses import dataclass, field
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72.messages import Event
+from pubsub_emulator.eventplane.icrc72.values import Pairs
+
+stable(Event)
+
+
+@stable
+@dataclass(slots=True)
+class Logged:
+    """A row of the publisher's log: the event, the hash of its data, the round in which it was made."""
+
+    event: Event
+    hash: bytes
+    round: int
+    index: int
+    size: int
+    """Bytes of Candid."""
+
+
+@stable
+@dataclass(slots=True)
+class LogBlock:
+    """All events of one round, appended whole in a later round (EV-2)."""
+
+    round: int
+    first: int
+    count: int
+    hash: bytes
+
+
+@stable
+@dataclass(slots=True)
+class Sender:
+    """Events of one namespace and partition on their way to its entry."""
+
+    entry: Principal | None = None
+    next: int = 0
+    """Which of its events goes next."""
+    tries: int = 0
+    wait: int = 0
+    busy: int = 0
+    """The number of the batch under way; 0 when none is."""
+    events: list[int] = field(default_factory=list)
+    """Rows of the log, in order."""
+
+
+@stable
+@dataclass(slots=True)
+class Mine:
+    """A publication as its publisher knows it."""
+
+    namespace: str
+    config: Pairs
+    id: int | None = None
+    creator: Principal | None = None
+    mode: str = "fifo"
+    partitions: int = 1
+    last: int = 0
+    """The number of the last event."""
+    lasts: dict[int, int] = field(default_factory=dict)
+    """Of each partition the last id."""
+    senders: dict[int, Sender] = field(default_factory=dict)
+    entries: tuple[Principal, ...] = ()
+    waiting: list[tuple[Variant, Pairs, int | None, int, int]] = field(default_factory=list)
+    """Events made before ids could be given: data, headers, a number of one's own, time, round."""
+    error: str = ""
+
+
+@stable
+@dataclass(slots=True)
+class Replaying:
+    """A replay that this publisher works on."""
+
+    namespace: str
+    start: int
+    end: int | None
+    entry: Principal
+    place: int = 0
+    """The id behind the last that the entry took."""
+    last: int | None = None
+    """The id of the last event that it will send; -1 when there is none."""
+    head: int | None = None
+    busy: bool = False
+    tries: int = 0
+    wait: int = 0
+    state: str = "running"
+    text: str = ""
+    count: int = 0
+    told: str = ""
+    report: int = 0
+    reporting: bool = False
+    since: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class PublisherState:
+    """Everything a publisher remembers."""
+
+    mine: dict[str, Mine] = field(default_factory=dict)
+    log: list[Logged] = field(default_factory=list)
+    blocks: list[LogBlock] = field(default_factory=list)
+    replays: dict[int, Replaying] = field(default_factory=dict)
+    canceled: dict[int, int] = field(default_factory=dict)
+    batches: int = 0
+    errors: list[tuple[int, int, str]] = field(default_factory=list)
+
+
+__all__ = ["LogBlock", "Logged", "Mine", "PublisherState", "Replaying", "Sender"]

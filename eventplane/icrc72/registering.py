@@ -1,0 +1,47 @@
+"""How publishers and subscribers register what they want: in batches, each name once at a time (IC-30, IC-39)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+
+Registered = Callable[[str, int | None, str], None]
+"""What is done with an answer: the name, and its id or why it was refused."""
+
+
+class Registering:
+    """What is being asked of the orchestrator, by name."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[str, None] = {}
+
+    def register(  # noqa: PLR0917 — who asks whom for what
+        self,
+        ctx: Context,
+        role: RoleCanister,
+        orchestrator: Principal,
+        method: str,
+        items: Mapping[str, Any],
+        registered: Registered,
+        after: Callable[[Context], None],
+    ) -> None:
+        """Register `items` by a guaranteed call; what is not answered may be asked again."""
+        self.under_way.update(dict.fromkeys(items))
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            results: tuple[Variant | None, ...] = () if values is None else values[0]
+            for at, name in enumerate(items):
+                self.under_way.pop(name, None)
+                result = results[at] if at < len(results) else None
+                if result is not None:
+                    done = result.tag == "Ok"
+                    registered(name, result.value if done else None, "" if done else repr(tuple(result.value)))
+            after(ctx)
+
+        role.ask(ctx, orchestrator, method, tuple(items.values()), then=got, kind=GUARANTEED)
+
+
+__all__ = ["Registering"]

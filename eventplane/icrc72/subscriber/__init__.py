@@ -1,0 +1,1 @@
+"""The role of a subscriber: order, gaps, the handler, and asking for replays."""

@@ -1,0 +1,183 @@
+"""How a subscriber closes gaps: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
+
+from typing import Any, Protocol
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.messages import (
+    ByNat,
+    OrchestrationFilter,
+    ReplayRegistration,
+    SubscriptionUpdate,
+)
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.eventplane.icrc72.subscriber.state import Asked, Gap, SubscriberState
+from pubsub_emulator.eventplane.icrc72.values import boolean
+
+
+class Follower(Protocol):
+    """The subscriber, as its repairs see it."""
+
+    state: SubscriberState
+    role: RoleCanister
+
+
+class Repairs:
+    """The gaps of a subscriber; without `asks` it only ends suspensions."""
+
+    def __init__(self, orchestrator: Principal, settings: Settings, subscriber: Follower, *, asks: bool) -> None:
+        self.orchestrator = orchestrator
+        self.settings = settings
+        self.subscriber = subscriber
+        self.asks = asks
+        self._asking: dict[str, None] = {}
+
+    def resume(self) -> None:
+        """After an upgrade: calls under way have ended."""
+        state = self.subscriber.state
+        self._asking.clear()
+        state.resuming.clear()
+        if state.current is not None:
+            state.current.asking = False
+            if state.current.id is None:
+                state.current = None
+
+    def due(self, now: int) -> int | None:
+        """The next round in which there is something to do."""
+        state = self.subscriber.state
+        found: list[int] = []
+        current = state.current
+        if current is not None:
+            if current.id is not None:
+                found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
+        elif state.gaps and self.asks and not state.resuming:
+            found.append(max(state.wait, now + 1))
+        if any(f"resume {number}" not in self._asking for number in state.resuming):
+            found.append(max(state.wait, now + 1))
+        return min(found, default=None)
+
+    def wake(self, ctx: Context) -> None:
+        """End suspensions, follow the replay that is asked for, or ask for the next gap."""
+        state = self.subscriber.state
+        for number in list(state.resuming):
+            if f"resume {number}" not in self._asking and ctx.now >= state.wait:
+                self._resume(ctx, number)
+        current = state.current
+        if current is not None:
+            self._watch(ctx, current)
+        elif self.asks and state.gaps and not state.resuming and ctx.now >= state.wait:
+            self._ask(ctx)
+
+    def _resume(self, ctx: Context, number: int) -> None:
+        """End a suspension: set `stopped` to false (IC-45f)."""
+        name = f"resume {number}"
+        self._asking[name] = None
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._asking.pop(name, None)
+            if values is not None:
+                self.subscriber.state.resuming.pop(number, None)
+            self.subscriber.state.wait = ctx.now + 5
+
+        update = SubscriptionUpdate(Variant("id", number), (keys.STOPPED, boolean(False)))
+        self.subscriber.role.ask(
+            ctx, self.orchestrator, "icrc72_update_subscription", (update,), then=got, kind=GUARANTEED
+        )
+
+    def _closed(self, gap: Gap) -> bool:
+        if gap.low is None or gap.high is None or not self.subscriber.state.plain(gap.namespace):
+            return False
+        return any(
+            chain.handled.joins(gap.low, gap.high)
+            for key, chain in self.subscriber.state.chains.items()
+            if key[:2] == (gap.namespace, gap.source)
+        )
+
+    def _ask(self, ctx: Context) -> None:
+        state = self.subscriber.state
+        gap = state.gaps[0]
+        if self._closed(gap) or (gap.high is not None and gap.start >= gap.high):
+            state.gaps.pop(0)
+            self.wake(ctx)
+            return
+        narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range
+        end = gap.high if narrow else None
+        current = state.current = Asked(gap, gap.start, end, gap.start - 1, ctx.now)
+        state.ever_asked = True
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            if state is not self.subscriber.state or state.current is not current:
+                return
+            result = values[0][0] if values is not None and values[0] else None
+            if result is not None and result.tag == "Ok":
+                current.id = result.value
+                current.sign = ctx.now
+                state.own[result.value] = None
+                current.over = result.value in state.over
+                return
+            state.current = None
+            state.wait = ctx.now + 20
+            hopeless = result is not None and not self._may_come(result.value)
+            gap.tries += hopeless
+            if gap.tries >= self.settings.replay_tries and gap in state.gaps:
+                state.gaps.remove(gap)
+
+        item = ReplayRegistration(gap.namespace, (gap.start, end), ())
+        self.subscriber.role.ask(ctx, self.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
+
+    @staticmethod
+    def _may_come(error: Variant) -> bool:
+        """A quota passes; other refusals stay."""
+        return bool(error.tag == "GenericError" and error.value.error_code == keys.QUOTA)
+
+    def _watch(self, ctx: Context, current: Asked) -> None:
+        if current.id is None or current.asking:
+            return
+        quiet = ctx.now - current.sign >= self.settings.replay_sign
+        if not quiet and not (current.over and ctx.now >= current.check):
+            return
+        current.asking = True
+        current.check = ctx.now + 20
+        page = ByNat(current.id - 1, 1, OrchestrationFilter(Variant("None"), ()))
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            current.asking = False
+            if values is None or self.subscriber.state.current is not current:
+                return
+            current.sign = ctx.now if quiet else current.sign
+            found = [each for each in values[0] if each is not None and each.replayId == current.id]
+            tag = found[0].status.tag if found else "forgotten"
+            if tag in {"pending", "running"}:
+                return
+            if tag == "completed" and current.over:
+                self._ended(current)
+            else:
+                self._again(current)
+
+        self.subscriber.role.ask(ctx, self.orchestrator, "icrc77_get_replays", page, then=got)
+
+    def _again(self, current: Asked) -> None:
+        """It ended otherwise, or its end was lost: ask again, a few times (RP-10d)."""
+        state, gap = self.subscriber.state, current.gap
+        state.current = None
+        gap.tries += 1
+        if gap.tries > self.settings.replay_tries and gap in state.gaps:
+            state.gaps.remove(gap)
+
+    def _ended(self, current: Asked) -> None:
+        state, gap = self.subscriber.state, current.gap
+        state.current = None
+        came = current.top >= current.start
+        if current.end is None and came and (gap.high is None or current.top < gap.high - 1):
+            gap.start, gap.tries = current.top + 1, 0
+            return
+        gap.tries += 1
+        plain = self.subscriber.state.plain(gap.namespace) and gap.high is not None and gap.low is not None
+        if (not plain or self._closed(gap) or gap.tries > self.settings.replay_tries) and gap in state.gaps:
+            state.gaps.remove(gap)
+
+
+__all__ = ["Repairs"]

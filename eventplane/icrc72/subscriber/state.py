@@ -1,0 +1,117 @@
+"""What a subscriber remembers: its subscriptions, chains, gaps, and what waits for its handler."""
+
+from dataclasses import dataclass, field
+
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.messages import EventNotification
+from pubsub_emulator.eventplane.icrc72.namespaces import matches
+from pubsub_emulator.eventplane.icrc72.ranges import Ranges
+from pubsub_emulator.eventplane.icrc72.values import Pairs
+
+ChainKey = tuple[str, Principal, int]
+"""Namespace, source and partition."""
+
+stable(EventNotification)
+
+
+@stable
+@dataclass(slots=True)
+class Wanted:
+    """A subscription as its subscriber knows it."""
+
+    pattern: str
+    config: Pairs
+    id: int | None = None
+    error: str = ""
+
+    def plain(self) -> bool:
+        """True without filter and skip."""
+        return all(keys.canonical(key) not in {keys.FILTER, keys.SKIP} for key, _ in self.config)
+
+
+@stable
+@dataclass(slots=True)
+class HeldBack:
+    """An event that waits for those before it."""
+
+    notification: EventNotification
+    since: int
+
+
+@stable
+@dataclass(slots=True)
+class Followed:
+    """A chain as its subscriber sees it."""
+
+    handled: Ranges = field(default_factory=Ranges)
+    held: dict[int, HeldBack] = field(default_factory=dict)
+    moved: bool = False
+    """The exit has changed since the first event."""
+
+
+@stable
+@dataclass(slots=True)
+class Gap:
+    """Events that are missing: after `low`, below `high`; without end where `high` is None."""
+
+    namespace: str
+    source: Principal | None
+    low: int | None
+    high: int | None
+    start: int
+    """The id from which on they are asked for."""
+    tries: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class Asked:
+    """The replay by which a gap is to be closed."""
+
+    gap: Gap
+    start: int
+    end: int | None
+    top: int
+    sign: int
+    id: int | None = None
+    over: bool = False
+    asking: bool = False
+    check: int = 0
+
+
+@stable
+@dataclass(slots=True)
+class SubscriberState:
+    """Everything a subscriber remembers."""
+
+    wanted: dict[str, Wanted] = field(default_factory=dict)
+    chains: dict[ChainKey, Followed] = field(default_factory=dict)
+    exit: Principal | None = None
+    moved: bool = False
+    """The exit has changed."""
+    waiting: dict[int, EventNotification] = field(default_factory=dict)
+    """Events that wait for the handler, by number."""
+    called: dict[int, None] = field(default_factory=dict)
+    """Of these, those for which a call to itself is under way."""
+    run: dict[int, None] = field(default_factory=dict)
+    """Of these, those that were handled and whose answer is not yet known."""
+    last: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    current: Asked | None = None
+    own: dict[int, None] = field(default_factory=dict)
+    announced: dict[int, None] = field(default_factory=dict)
+    over: dict[int, None] = field(default_factory=dict)
+    ever_asked: bool = False
+    resuming: dict[int, None] = field(default_factory=dict)
+    wait: int = 0
+    errors: list[tuple[int, int, str, int | None]] = field(default_factory=list)
+    replayed: dict[int, int] = field(default_factory=dict)
+
+    def plain(self, namespace: str) -> bool:
+        """True when no subscription that matches has a filter or skip."""
+        return all(each.plain() for each in self.wanted.values() if matches(each.pattern, namespace))
+
+
+__all__ = ["Asked", "ChainKey", "Followed", "Gap", "HeldBack", "SubscriberState", "Wanted"]
