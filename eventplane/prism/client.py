@@ -91,10 +91,9 @@ class PrismClient:
             request = pb.GetSubscriptionEventsStreamRequest(subscription_token=at.token)
             if at.cursor:
                 request.cursor = at.cursor
+            call = self._stream("GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString)
             try:
-                async for found in self._stream(
-                    "GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString
-                ):
+                async for found in call:
                     at = replace(at, cursor=found.cursor)
                     yield Message(found.events, at, found.live)
             except grpc.aio.AioRpcError as error:
@@ -102,6 +101,8 @@ class PrismClient:
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 raise _error(error, at) from None
+            finally:
+                call.cancel()
 
     async def cancel(self, subscription: Subscription) -> None:
         """Forget a subscription."""
@@ -122,12 +123,14 @@ class PrismClient:
     async def statuses(self, operation_id: bytes) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
         """The status of an operation, then its changes, until a final one."""
         request = pb.GetOperationStatusStreamRequest(operation_id=operation_id)
-        decode = pb.OperationStatusUpdate.FromString
+        call = self._stream("GetOperationStatusStream", request, pb.OperationStatusUpdate.FromString)
         try:
-            async for update in self._stream("GetOperationStatusStream", request, decode):
+            async for update in call:
                 yield update
         except grpc.aio.AioRpcError as error:
             raise _error(error, Subscription("", "")) from None
+        finally:
+            call.cancel()
 
     def _stream(self, method: str, request: Any, decode: Callable[[bytes], Any]) -> Any:
         call: Any = self._channel.unary_stream(f"/{NAME}/{method}", type(request).SerializeToString, decode)

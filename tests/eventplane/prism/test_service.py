@@ -1,0 +1,508 @@
+"""PR-50 to PR-54, PR-60 to PR-63: every answer of the service, over gRPC."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from support.prism import Wallet
+from support.prism_chain import Branches, Running, running, until
+
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+from pubsub_emulator.eventplane.prism.client import NodeError, Subscription, TakenBack
+from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType, matches
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
+from pubsub_emulator.eventplane.prism.core.process import Outcome, Status
+from pubsub_emulator.eventplane.prism.make import Signed, atala_object
+from pubsub_emulator.eventplane.prism.service.rpc import NAME
+from pubsub_emulator.eventplane.prism.service.service import Limits, _Open
+from pubsub_emulator.eventplane.prism.tables import processor as module
+from pubsub_emulator.eventplane.prism.tables.events import Subscriptions
+from pubsub_emulator.eventplane.prism.tables.processor import Processor
+from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, encode_cursor, log_tag
+
+A, HASH = "a" * 64, bytes(32)
+ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
+Story = Callable[[Running], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def log(database_place: str) -> Iterator[SqlStore]:
+    made = open_store(database_place, "net")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def file_log(tmp_path: Path) -> Iterator[SqlStore]:
+    made = open_store(str(tmp_path / "prism.db"), "net")
+    yield made
+    made.close()
+
+
+def play(log: SqlStore, story: Story, chain: Branches | None = None, **options: Any) -> None:
+    async def what() -> None:
+        async with asyncio.timeout(120), running(log, chain or Branches(), **options) as node:
+            await story(node)
+
+    asyncio.run(what())
+
+
+async def call(node: Running, method: str, request: Any, answer: Any) -> Any:
+    return await node.client._call(method, request, answer.FromString)
+
+
+async def refused(action: Any, code: grpc.StatusCode, words: str) -> None:
+    with pytest.raises(NodeError, match=words) as found:
+        await action
+    assert found.value.code is code
+
+
+async def first(node: Running, request: pb.GetSubscriptionEventsStreamRequest) -> pb.SubscriptionEvents:
+    stream = node.client._stream("GetSubscriptionEventsStream", request, pb.SubscriptionEvents.FromString)
+    try:
+        async for message in stream:
+            return message  # type: ignore[no-any-return]  # untyped stubs
+    except grpc.aio.AioRpcError as error:
+        raise NodeError(error.code(), error.details() or "") from error
+    raise AssertionError
+
+
+def add(name: str) -> AddService:
+    return AddService(Service(name, "T", "a:b"))
+
+
+BAD_FILTERS = [
+    ([], "filters: there is none"),
+    ([pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)] * 65, "filters: 65, 64 is the most"),
+    ([pb.SubscriptionFilter()], r"filters\[0\].type: 0 is none"),
+    ([pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER)], r"did_suffix: missing"),
+    ([pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, did_suffix=A)], "did_suffix: superfluous"),
+    ([pb.SubscriptionFilter(type=pb.UPDATE_DID_FILTER, did_suffix=A.upper())], "64 lower-case hex digits"),
+    ([pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER)], "credential_hash: 32 bytes, not 0"),
+    ([pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, credential_hash=HASH)], "are for REVOKE_CREDENTIAL_FILTER"),
+    (
+        [pb.SubscriptionFilter(type=pb.REVOKE_CREDENTIAL_FILTER, credential_hash=HASH, credential_batch_id="x")],
+        "credential_batch_id: 64",
+    ),
+    ([pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER, statuses=[0])], "statuses: 0 is none"),
+]
+
+
+def test_pr_50_every_field_of_a_filter_is_checked(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        for filters, words in BAD_FILTERS:
+            request = pb.NewSubscriptionRequest(filters=filters)
+            answer = call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
+            await refused(answer, grpc.StatusCode.INVALID_ARGUMENT, words)
+
+    play(file_log, story)
+
+
+def test_pr_51_where_a_stream_begins(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        wallets = [Wallet(name) for name in "abc"]
+        request = pb.NewSubscriptionRequest(filters=[pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)])
+        empty = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
+        assert empty.events_after == b""
+        await node.processed(node.chain.anchor_now(wallets[0].created, wallets[1].created))
+        made = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
+        assert made.events_after == wallets[1].created.id
+        await node.processed(node.chain.anchor_now(wallets[2].created))
+        token = made.subscription_token
+        for start, seq_no in (
+            ({}, 1),
+            ({"events_after": b""}, 1),
+            ({"since_subscription": False}, 1),
+            ({"since_subscription": True}, 3),
+            ({"events_after": wallets[0].created.id}, 2),
+            ({"cursor": made.cursor}, 3),
+            ({"cursor": empty.cursor}, 1),
+        ):
+            found = await first(node, pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start))
+            assert [each.seq_no for each in found.events] == [seq_no], start
+        place = found.events[0].position
+        assert (place.number, place.hash, place.time) == (2, node.chain.blocks[1][0].hash, 12_000)
+        bad = grpc.StatusCode.INVALID_ARGUMENT
+        for start, code, words in (
+            ({"events_after": HASH}, bad, "no processed operation"),
+            ({"events_after": b"x"}, bad, "32 bytes"),
+            ({"cursor": "x"}, bad, "damaged"),
+            ({"cursor": ""}, bad, "damaged"),
+        ):
+            request = pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start)
+            await refused(first(node, request), code, words)
+        unknown = pb.GetSubscriptionEventsStreamRequest(subscription_token="x", cursor="x")  # noqa: S106  # no password
+        await refused(first(node, unknown), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
+
+    play(log, story)
+
+
+def test_pr_6_a_cursor_of_the_event_log_is_foreign(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([ANY])
+        foreign = encode_cursor(Cursor(0, 0), log_tag("net", file_log.id))
+        request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=foreign)
+        await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "of another log")
+        beyond = encode_cursor(Cursor(0, 9), node.service.tag)
+        request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=beyond)
+        await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "beyond the end")
+
+    play(file_log, story)
+
+
+def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        a, b, c = (Wallet(name) for name in "abc")
+        where = await node.client.subscribe([ANY], everything=True)
+        await node.processed(node.chain.anchor_now(a.created))
+        await node.processed(node.chain.anchor_now(b.created))
+        async with aclosing(node.client.events(where)) as messages:
+            async for message in messages:
+                where = message.subscription
+                if message.live:
+                    break
+        node.chain.drop_to(2)
+        node.chain.anchor_now(c.created)
+        await until(lambda: node.service.processor.position().epoch == 1)
+        await until(lambda: node.service.processor.position().seq_no == 2)
+        with pytest.raises(TakenBack) as found:
+            async with aclosing(node.client.events(where)) as messages:
+                await anext(messages)
+        assert (found.value.seq_no, found.value.operation_id) == (1, a.created.id)
+        async with aclosing(node.client.events(found.value.subscription)) as messages:
+            message = await anext(messages)
+        assert [each.operation_id for each in message.events] == [c.created.id]
+        later = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=where.cursor)
+        await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
+
+    play(log, story)
+
+
+def test_pr_53_a_rewind_below_what_was_sent_ends_a_live_stream(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        a, b = Wallet("a"), Wallet("b")
+        await node.processed(node.chain.anchor_now(a.created))
+        where = await node.client.subscribe([ANY], everything=True)
+        stays = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], everything=True)
+        caught: list[Any] = []
+
+        async def read(subscription: Subscription) -> None:
+            try:
+                async with aclosing(node.client.events(subscription)) as messages:
+                    async for message in messages:
+                        caught.extend(each.operation_id for each in message.events)
+            except TakenBack as cut:
+                caught.append(cut)
+
+        tasks = [asyncio.create_task(read(each)) for each in (where, stays)]
+        await until(lambda: len(caught) == 2)
+        node.chain.anchor_now(b.created)
+        await until(lambda: len(caught) == 3)
+        node.chain.drop_to(2)
+        again = a.update(add("s"))
+        node.chain.anchor_now(again)
+        await until(lambda: len(caught) == 5)
+        assert isinstance(caught[3], TakenBack) or isinstance(caught[4], TakenBack)
+        assert again.id in caught[3:]
+        assert not tasks[1].done()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    play(log, story)
+
+
+def test_pr_53_cancelling_ends_streams_and_forgets(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([ANY])
+        stream = node.client.events(where, reconnect=False)
+        assert (await anext(stream)).live
+        await node.client.cancel(where)
+        with pytest.raises(NodeError) as found:
+            await anext(stream)
+        assert found.value.code is grpc.StatusCode.CANCELLED
+        await refused(node.client.cancel(where), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
+        stream = node.client.events(where, reconnect=False)
+        await refused(anext(stream), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
+
+    play(file_log, story)
+
+
+def test_pr_53_another_process_cancels_at_the_next_heartbeat(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([ANY])
+        stream = node.client.events(where, reconnect=False)
+        await anext(stream)
+        Subscriptions(file_log.database).cancel(where.token)
+        with pytest.raises(NodeError) as found:
+            await anext(stream)
+        assert found.value.code is grpc.StatusCode.CANCELLED
+
+    play(file_log, story, limits=Limits(heartbeat_seconds=0.1))
+
+
+def test_pr_52_a_heartbeat_comes_when_the_position_moved(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)])
+        async with aclosing(node.client.events(where)) as stream:
+            seam = await anext(stream)
+            node.chain.anchor_now(Wallet("a").created)
+            beat = await anext(stream)
+            assert (len(seam.events), len(beat.events), beat.live) == (0, 0, True)
+            assert node.service.cursor(beat.subscription.cursor).seq == 1
+
+    play(file_log, story, limits=Limits(heartbeat_seconds=0.1))
+
+
+def test_pr_52_pages_without_a_match_are_heartbeats(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        await node.processed(node.chain.build(atala_object([Wallet(f"{at}").created.raw for at in range(45)])))
+        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)], everything=True)
+        found = []
+        async with aclosing(node.client.events(where)) as stream:
+            async for message in stream:
+                found.append((node.service.cursor(message.subscription.cursor).seq, message.live))
+                if message.live:
+                    break
+        assert found == [(20, False), (40, False), (45, True)]
+
+    play(file_log, story, limits=Limits(page=1))
+
+
+def test_pr_54_limits_have_names(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
+        held = [await node.client.subscribe([ANY]) for _ in range(3)]
+        await refused(node.client.subscribe([ANY]), exhausted, "3 subscriptions")
+        await node.client.cancel(held.pop())
+        held.append(await node.client.subscribe([ANY]))
+        streams = [node.client.events(each, reconnect=False) for each in held]
+        for each in streams[:2]:
+            await anext(each)
+        await refused(anext(streams[2]), exhausted, "2 streams")
+        ids, _ = await node.client.schedule([Wallet("a").created.raw])
+        await refused(anext(node.client.statuses(ids[0])), exhausted, "2 streams")
+        await streams[0].aclose()
+        await until(lambda: node.service.streams == 1)
+        assert (await anext(node.client.statuses(ids[0]))).status == pb.PENDING
+
+    play(file_log, story, limits=Limits(subscriptions_per_client=3, streams_per_client=2))
+
+
+def test_pr_54_sync_ups_of_everything_from_the_start_are_few(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        raw = [Wallet(f"{at}").created.raw for at in range(30)]
+        await node.processed(node.chain.build(atala_object(raw)))
+        where = await node.client.subscribe([ANY], everything=True)
+        opened = node.service._opened
+        with opened(_Open("x", b"x", is_full_sync_up=True)):
+            await refused(
+                anext(node.client.events(where, reconnect=False)), grpc.StatusCode.RESOURCE_EXHAUSTED, "from the start"
+            )
+            now = await node.client.subscribe([ANY])
+            assert (await anext(node.client.events(now, reconnect=False))).live
+
+    play(file_log, story, limits=Limits(full_sync_ups=1))
+
+
+def test_pr_53_shutdown_is_unavailable(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([ANY])
+        stream = node.client.events(where, reconnect=False)
+        await anext(stream)
+        node.service.stop()
+        with pytest.raises(NodeError) as found:
+            await anext(stream)
+        assert found.value.code is grpc.StatusCode.UNAVAILABLE
+        await refused(node.client.subscribe([ANY]), grpc.StatusCode.UNAVAILABLE, "shutdown")
+
+    play(file_log, story)
+
+
+# Channel 7
+
+
+def test_pr_63_what_may_be_scheduled(log: SqlStore) -> None:
+    a = Wallet("a")
+
+    async def story(node: Running) -> None:
+        bad = grpc.StatusCode.INVALID_ARGUMENT
+        for operations, words in (
+            ([], "there is none"),
+            ([a.created.raw] * 2, r"\[1\]: the same operation again"),
+            ([a.created.raw, b"\xff"], r"\[1\]"),
+            ([b""], r"\[0\]: UNSUPPORTED_OPERATION"),
+            ([a.created.raw + b"\x4a\x00"], r"\[0\]: MALFORMED_OPERATION"),
+        ):
+            await refused(node.client.schedule(operations), bad, words)
+        big = [Wallet(f"{at}").created.raw for at in range(80)]
+        await refused(node.client.schedule(big), bad, "16384 is the most")
+        ids, _ = await node.client.schedule([a.created.raw])
+        assert ids == [a.created.id]
+        exists = grpc.StatusCode.ALREADY_EXISTS
+        await refused(node.client.schedule([Wallet("b").created.raw, a.created.raw]), exists, r"\[1\].*RECEIVED")
+        await until(lambda: node.chain.pool)
+        await node.processed(node.chain.build_pool())
+        await refused(node.client.schedule([a.created.raw]), exists, "APPLIED")
+        assert not node.service.scheduled.waiting()
+
+    play(log, story)
+
+
+def test_pr_63_cancelling(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        a, failed = Wallet("a"), grpc.StatusCode.FAILED_PRECONDITION
+        node.chain.is_away = True
+        ids, token = await node.client.schedule([a.created.raw])
+        await refused(node.client.cancel_operation(HASH, token), grpc.StatusCode.NOT_FOUND, "no operation")
+        await refused(node.client.cancel_operation(b"x", token), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
+        await refused(node.client.cancel_operation(ids[0], "x"), failed, "token")
+        await node.client.cancel_operation(ids[0], token)
+        await refused(node.client.cancel_operation(ids[0], token), failed, "CANCELLED")
+        found = [each.status async for each in node.client.statuses(ids[0])]
+        assert found == [pb.CANCELLED]
+        node.chain.is_away = False
+        assert not node.service.scheduled.waiting()
+        ids, token = await node.client.schedule([a.created.raw, Wallet("b").created.raw])
+        await until(lambda: node.chain.pool)
+        assert len(node.chain.pool) == 1
+        node.chain.build_pool()
+        await until(lambda: node.service.branch.place(ids[0]) is not None)
+        await refused(node.client.cancel_operation(ids[0], token), failed, "in a block")
+
+    play(log, story, depth=3)
+
+
+def test_pr_63_what_waits_too_long_is_cancelled(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        ids, _ = await node.client.schedule([Wallet("a").created.raw])
+        found: list[int] = []
+
+        async def watch() -> None:
+            async for each in node.client.statuses(ids[0]):
+                found.append(each.status)  # noqa: PERF401  # seen while it grows
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: found)
+        for _ in range(3):
+            assert found == [pb.PENDING]
+            await node.processed(node.chain.build())
+        await watching
+        assert found == [pb.PENDING, pb.CANCELLED]
+
+    play(file_log, story, limits=Limits(pending_blocks=3))
+
+
+def test_pr_63_what_was_not_handed_over_is_handed_over_later(file_log: SqlStore) -> None:
+    chain = Branches()
+
+    async def before(node: Running) -> None:
+        node.chain.is_away = True
+        await node.client.schedule([Wallet("a").created.raw])
+
+    async def after(node: Running) -> None:
+        await until(lambda: node.chain.pool)
+        await node.processed(node.chain.build_pool())
+        assert node.service.processor.position().seq_no == 1
+
+    play(file_log, before, chain)
+    chain.is_away = False
+    chain._changed = asyncio.Event()
+    play(file_log, after, chain)
+
+
+def test_pr_61_unknown_operations_are_not_found(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        await refused(anext(node.client.statuses(HASH)), grpc.StatusCode.NOT_FOUND, "no operation")
+        await refused(anext(node.client.statuses(b"x")), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
+
+    play(file_log, story)
+
+
+def test_pr_60_rejected_is_not_said_while_a_copy_may_still_apply(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        a = Wallet("a")
+        made = a.update(add("s"))
+        node.chain.anchor_now(made)
+        node.chain.build()
+        await node.processed(node.chain.build() - 2)
+        assert (await anext(node.client.statuses(made.id))).status == pb.REJECTED
+        node.chain.anchor_now(a.created, made)
+        await until(lambda: node.service.branch.place(made.id) is not None)
+        seen: list[Any] = []
+
+        async def watch() -> None:
+            async for each in node.client.statuses(made.id):
+                seen.append((each.status, each.reason))  # noqa: PERF401  # seen while it grows
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: seen)
+        node.chain.build()
+        await until(lambda: len(seen) == 2)
+        node.chain.build()
+        await watching
+        assert [status for status, _ in seen] == [pb.IN_BLOCK, pb.CONFIRMATION_LEVEL, pb.APPROVED]
+
+    play(file_log, story, depth=2)
+
+
+# Filters on the databases
+
+
+def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
+    draw = random.Random(5)
+    a, b = Wallet("a"), Wallet("b")
+    batches = [a.issue(HASH), a.issue(sha256(b"x")), b.issue(HASH)]
+    pool: list[Signed] = [a.created, b.created, *(each.signed for each in batches)]
+    for wallet in (a, b):
+        pool += [wallet.update(add(f"{at}")) for at in range(3)]
+    owners = (a, a, b)
+    for owner, batch in zip(owners, batches, strict=True):
+        pool += [owner.revoke(batch, HASH), owner.revoke(batch, sha256(b"x")), owner.revoke(batch)]
+    pool += [a.deactivate(), Signed(b"", b""), b.revoke(batches[0], HASH)]
+    chain = Branches()
+    for _ in range(40):
+        chain.build(*(atala_object([draw.choice(pool).raw for _ in range(3)]) for _ in range(2)))
+    for block, _ in chain.blocks:
+        log.append([block])
+    outcomes: list[Outcome] = []
+    processor = Processor(log.database, log, depth=0)
+    with pytest.MonkeyPatch.context() as patch:
+        real = module.process
+
+        def remembered(*given: Any) -> Outcome | None:
+            found = real(*given)
+            if found is not None:
+                outcomes.append(found)
+            return found
+
+        patch.setattr(module, "process", remembered)
+        processor.run()
+    assert len({each.status for each in outcomes}) == 2
+    subscriptions = Subscriptions(log.database)
+    suffixes, hashes = (a.suffix, b.suffix), (HASH, sha256(b"x"))
+    filters = [
+        Filter(kind, suffix, credential, batch, status)
+        for kind in FilterType
+        for suffix in (suffixes if kind <= FilterType.CREDENTIALS_REVOCATION_FILTER else (None,))
+        for credential in (hashes if kind is FilterType.REVOKE_CREDENTIAL_FILTER else (None,))
+        for batch in ((None, batches[0].batch_id) if kind is FilterType.REVOKE_CREDENTIAL_FILTER else (None,))
+        for status in (None, Status.APPLIED, Status.REJECTED)
+    ]
+    for _ in range(60):
+        chosen = draw.sample(filters, draw.randrange(1, 5))
+        token, bound = subscriptions.add(chosen, batches=False)
+        page, _ = subscriptions.page(subscriptions.get(token), bound.cursor._replace(seq=0), 0, 500)
+        wanted = [number for number, row in enumerate(outcomes, 1) if any(matches(each, row) for each in chosen)]
+        assert [each.seq_no for each in page.events] == wanted
+
+
+def test_the_service_has_its_name() -> None:
+    assert NAME == "eventplane.prism.v1.PrismNode"

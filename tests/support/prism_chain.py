@@ -1,0 +1,143 @@
+"""A chain in this process for a PRISM node: blocks, branches, a pool; and a node that serves it over gRPC."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pubsub_emulator.client.errors import NodeUnavailable
+from pubsub_emulator.eventplane.log.follow import put
+from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
+from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.eventplane.prism.client import PrismClient
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.status import BestBlock, best_block
+from pubsub_emulator.eventplane.prism.make import atala_object
+from pubsub_emulator.eventplane.prism.service.node import PrismNode
+from pubsub_emulator.eventplane.prism.service.rpc import serve_prism
+from pubsub_emulator.eventplane.prism.service.service import Limits, PrismService
+from pubsub_emulator.eventplane.prism.tables.processor import Processor
+
+
+@dataclass
+class _Head:
+    number: int
+    hash: bytes
+
+
+@dataclass
+class Branches:
+    """A `Chain` whose best branch the test writes; what is `lag` below the best block is final."""
+
+    lag: int = 0
+    blocks: list[tuple[Block, list[bytes]]] = field(default_factory=list)
+    pool: list[bytes] = field(default_factory=list)
+    is_away: bool = False
+    _branch: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.build()
+
+    def build(self, *objects: bytes) -> int:
+        """The next block, with these objects; its number."""
+        number = len(self.blocks) + 1
+        parent = self.blocks[-1][0].hash if self.blocks else bytes(32)
+        found = sha256(f"{self._branch} {number}".encode())
+        events: list[tuple[str, dict[str, Any]]] = [("System.ExtrinsicSuccess", {"n": number})]
+        events += [("Prism.ObjectAnchored", {"who": bytes(32), "object": raw}) for raw in objects]
+        block = assemble(ChainBlock(None, number, found, number * 6_000, events), (), parent=parent)
+        self.blocks.append((block, list(objects)))
+        self._changed.set()
+        return number
+
+    def anchor_now(self, *signed: Any) -> int:
+        """The next block, with one object of these operations."""
+        return self.build(atala_object([each.raw for each in signed]))
+
+    def build_pool(self) -> int:
+        """The next block, with all that waits."""
+        waiting, self.pool = self.pool, []
+        return self.build(*waiting)
+
+    def drop_to(self, number: int) -> None:
+        """A reorg: blocks after `number` go, what they had waits again."""
+        self.pool = [raw for _, objects in self.blocks[number:] for raw in objects] + self.pool
+        del self.blocks[number:]
+        self._branch += 1
+
+    # A `Chain`
+
+    async def catch_up(self, log: Store) -> None:
+        self._check()
+        final = [block for block, _ in self.blocks[: len(self.blocks) - self.lag]]
+        head = log.head()
+        if head.anchor is not None:
+            common = max((each.number for each in final if log.hash_at(each.number) == each.hash), default=0)
+            if common < head.anchor and common:
+                log.rewind(common)
+            final = final[common:]
+        for each in final:
+            put(log, [each])
+
+    async def best(self) -> _Head:
+        self._check()
+        block = self.blocks[-1][0]
+        return _Head(block.number, block.hash)
+
+    async def hash_at(self, number: int) -> bytes | None:
+        self._check()
+        return self.blocks[number - 1][0].hash if 1 <= number <= len(self.blocks) else None
+
+    async def block(self, number: int) -> BestBlock:
+        self._check()
+        block, objects = self.blocks[number - 1]
+        return best_block(number, block.hash, number * 6_000, objects)
+
+    async def wait(self, known: bytes) -> None:
+        if not self.blocks or self.blocks[-1][0].hash != known:
+            return
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def anchor(self, content: bytes) -> None:
+        self._check()
+        self.pool.append(content)
+
+    def _check(self) -> None:
+        if self.is_away:
+            raise NodeUnavailable("the chain is away")
+
+
+@dataclass
+class Running:
+    """A node that serves a chain."""
+
+    chain: Branches
+    service: PrismService
+    client: PrismClient
+    address: str
+
+    async def processed(self, number: int) -> None:
+        """Wait until block `number` is processed."""
+        await until(lambda: self.service.processor.processed >= number)
+
+
+async def until(holds: Any) -> None:
+    """Wait for something, a minute at most."""
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110  # state of several tasks and threads
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(log: Any, chain: Branches, *, depth: int = 0, limits: Limits | None = None) -> AsyncIterator[Running]:
+    """Serve a chain over gRPC, with log and tables in one database."""
+    async with AsyncExitStack() as stack:
+        service = PrismService(Processor(log.database, log, depth=depth), limits)
+        port = await stack.enter_async_context(serve_prism(service, "127.0.0.1", 0))
+        await stack.enter_async_context(PrismNode(service, log, chain))
+        address = f"127.0.0.1:{port}"
+        client = await stack.enter_async_context(PrismClient(address))
+        yield Running(chain, service, client, address)
