@@ -11,11 +11,12 @@ from pubsub_emulator.cli.audit import written as audit_written
 from pubsub_emulator.cli.output import MARKER, new_folder
 from pubsub_emulator.cli.proofs import import_bundled, show_import
 from pubsub_emulator.cli.report import FOLDER, can_draw, make_report, report_written
-from pubsub_emulator.cli.run import HISTORY, find_scenario, show_digest, show_run, simulate
+from pubsub_emulator.cli.run import EXPLORER, HISTORY, find_scenario, show_digest, show_run, simulate
 from pubsub_emulator.cli.screen import files
 from pubsub_emulator.emulator.observers.digest import combine
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.spark_audit.audit.run import FINDINGS, INCOMPLETE, AuditResult
+from pubsub_emulator.spark_audit.report import PAGE
 
 AUDIT = "audit"
 DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
@@ -25,7 +26,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     """The command. Exits with 1 when the audit does not find exactly what the network knows of its cheats."""
     scenario = find_scenario("demo")
     with new_folder(out, replace=True) as folder:
-        run = simulate(scenario, folder)
+        run = simulate(scenario, folder, explorer=True)
         imported = import_bundled(folder / HISTORY)
         result = judge(Asked(folder / HISTORY, folder / AUDIT, master, engine))
         if can_draw():
@@ -38,6 +39,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
         (
             (out / HISTORY, "every block and every real proof"),
             (out / MARKER, "the run in figures"),
+            (out / EXPLORER, "every block and its proof, for a browser"),
             *audit_written(out / AUDIT),
             *(report_written(out / AUDIT / FOLDER) if can_draw() else ()),
         ),
@@ -49,7 +51,25 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
         click.echo(f"pubsub: the network knows of {known}, the audit found {found}", err=True)
         sys.exit(FINDINGS)
     click.echo(f"the audit found the {sum(found.values())} refused blocks that the network knows of, and no others")
+    _show_next(out)
     show_digest(combine(run.digest, bytes.fromhex(result.digest)).hex(), DIGEST_MEANS)
+
+
+def _show_next(out: Path) -> None:
+    """What to do after the demonstration."""
+    finding = f"pubsub evidence {out / AUDIT}"
+    report = ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),) if can_draw() else ()
+    files(
+        "next:",
+        (
+            (f"open {out / EXPLORER}", "every block, its proof drawn as a trie"),
+            *report,
+            (finding, "the findings; --finding ID --out FILE writes one that anybody can check"),
+            ("pubsub step oracle", "build blocks one by one, publish, cheat, look"),
+            ("pubsub new mine.toml", "a network of your own"),
+            ("pubsub tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
+        ),
+    )
 
 
 def verdicts_found(result: AuditResult) -> dict[str, int]:

@@ -20,6 +20,7 @@ from pubsub_emulator.primitives.version import VERSION
 
 COMMANDS: Final = (
     "demo",
+    "tour",
     "new",
     "run",
     "step",
@@ -57,6 +58,7 @@ SCENARIOS: Final = ("attack", "demo", "fixtures", "full-blocks", "node", "oracle
 _EXAMPLES: Final = """\b
 Examples:
   pubsub demo
+  pubsub tour
   pubsub new my-network.toml
   pubsub run my-network.toml --out out/my-network
   pubsub audit out/my-network/history --out out/my-audit --report

@@ -1,0 +1,18 @@
+"""`pubsub tour`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli.result import Result, tells
+
+
+@click.command("tour", epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n")
+@tells
+def command() -> Result:
+    """Take the five systems for a walk in one minute: five short acts on one network, and one digest.
+
+    Relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each act says what happened and which command
+    goes on from there.
+    """
+    from pubsub_emulator.cli.tour import take_tour
+
+    return take_tour()
