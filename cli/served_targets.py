@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pubsub_emulator.emulator.untrusted import parse_json
@@ -14,10 +16,13 @@ from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.errors import DefensiveFailure
 
 if TYPE_CHECKING:
+    from pubsub_emulator.client.metadata import Metadata
     from pubsub_emulator.emulator.network import Network
     from pubsub_emulator.node.rpc.dispatch import Dispatcher
     from pubsub_emulator.node.rpc.session import Subscription
     from pubsub_emulator.runtime.accounts.chain import ChainRuntime
+    from pubsub_emulator.spark_audit.fetch.block import RawBlock
+    from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 _SENDER: Final = bytes(range(32))
 """The seed of the key that signs mutated extrinsics again."""
@@ -248,6 +253,87 @@ def _read_events(data: bytes) -> str:
     return f"{min(len(decode_events(parse_metadata(_metadata_bytes()), data)), 5)} events"
 
 
+@cache
+def _parachain() -> "tuple[Metadata, RawBlock]":
+    """The metadata of a parachain with accounts, and a block of it with messages."""
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.node.at import At, metadata
+    from pubsub_emulator.spark_audit.fetch.block import RawBlock, RawHeader
+
+    network = _relay()[0].fork()
+    network.send_downward(2000, b"a message")
+    records = [record for step in network.step(4) for record in step.records]
+    candidate = next(record.candidate for record in records if record.candidate.inherent.downward)
+    chain, header = network.parachain(2000), candidate.header
+    raw = metadata(At(None, chain.header, chain.state, network.relay.header.hash()), 14)
+    roots = header.parent_hash, header.state_root, header.extrinsics_root
+    return parse_metadata(raw), RawBlock(
+        RawHeader(header.number, header.hash(), *roots, header.encode()), candidate.body()
+    )
+
+
+def _inherents() -> Iterable[bytes]:
+    return [_parachain()[1].extrinsics[0]]
+
+
+def _read_inherent(data: bytes) -> str:
+    from pubsub_emulator.primitives.types import ParaId
+    from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
+
+    known, block = _parachain()
+    found = relay_proof("block", known, replace(block, extrinsics=(data,)), "net", ParaId(2000), "a/1", "fuzz")
+    _keep(found)
+    return f"{min(len(found.proof), 5)} nodes, {len(found.downward)} downward"
+
+
+def _keep(proof: "RelayProof") -> None:
+    """Write it into a history: what was read can be kept."""
+    from pubsub_emulator.spark_audit.history.storage import open_store
+    from pubsub_emulator.spark_audit.real_proofs.imported import Present, write_segment
+
+    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+        store = open_store(folder)
+        write_segment(store, Present.of(store), [proof])
+
+
+def _exports() -> Iterable[bytes]:
+    hash_ = "0x" + "11" * 32
+    head = {
+        "number": 1,
+        "hash": hash_,
+        "parent_hash": hash_,
+        "state_root": hash_,
+        "block_time": "2024-05-01 12:00:00 UTC",
+    }
+    head |= {"relay_block_number": 7, "relay_state_root": hash_}
+    data = {
+        "validationData": {"relayParentNumber": 7, "relayParentStorageRoot": hash_, "maxPovSize": 5242880},
+        "relayChainState": {"trieNodes": ["0x00", "0x0102"]},
+        "downwardMessages": [{"sentAt": 3, "msg": "0x00"}],
+        "horizontalMessages": {"1000": [{"sentAt": 4, "data": "0x01"}]},
+    }
+    call = {"block_number": 1, "section": "parachainSystem", "method": "setValidationData", "params": {"data": data}}
+    yield json.dumps([head, call]).encode()
+    yield json.dumps([head, {**call, "params": json.dumps({"data": data})}]).encode()
+
+
+def _read_export(data: bytes) -> str:
+    """A row of each of two tables, as JSON lines."""
+    from pubsub_emulator.primitives.types import ParaId
+    from pubsub_emulator.spark_audit.fetch.exports import ExportSource
+
+    rows = parse_json(data, "rows")
+    if not isinstance(rows, list) or len(rows) < 2:
+        return "no two rows"
+    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+        for name, row in zip(("blocks", "extrinsics"), rows, strict=False):
+            (Path(folder) / f"{name}.jsonl").write_text(json.dumps(row), encoding="utf-8")
+        source = ExportSource("net", ParaId(1000), folder)
+        (proof,) = _loop().run_until_complete(source.blocks(1, 1, lambda _count: None))
+    _keep(proof)
+    return f"{min(len(proof.proof), 5)} nodes"
+
+
 # The event log
 
 
@@ -353,13 +439,15 @@ def _target(
     return Target(name, about, seeds, read, name not in _BYTES, (f"pubsub_emulator.{room}",))
 
 
-_BYTES: Final = ("extrinsic", "metadata", "events", "cursor", "distributor-config", "canister-scenario")
+_BYTES: Final = ("extrinsic", "metadata", "events", "inherent", "cursor", "distributor-config", "canister-scenario")
 
 SERVED: Final = (
     _target("request", "a JSON-RPC message to a node", _requests, _read_request, "node"),
     _target("extrinsic", "an extrinsic, signed again and run", _extrinsics, _read_extrinsic, "runtime"),
     _target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, "client"),
     _target("events", "the events that a node gives of a block", lambda: [_event_records()], _read_events, "client"),
+    _target("inherent", "a real block's inherent", _inherents, _read_inherent, "spark_audit.fetch"),
+    _target("export", "rows of exported tables", _exports, _read_export, "spark_audit.fetch"),
     _target("filter", "a filter of events", _filters, _read_filter, "eventplane.filters"),
     _target("cursor", "a cursor of the event log", _cursors, _read_cursor, "eventplane.subscriptions"),
     _target(

@@ -131,7 +131,7 @@ class ExportSource:
         relay_parent = _number(where, "relayParentNumber", _inside(validation, "relayParentNumber"))
         root = Hash(read_hex(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")))
         stated = head["relay_block_number"], head["relay_state_root"]
-        if all(each not in {None, ""} for each in stated):
+        if all(each is not None and each != "" for each in stated):
             told = _number(place, "relay_block_number", stated[0]), read_hex(f"{place}: relay_state_root", stated[1])
             if told != (relay_parent, root):
                 raise WrongBlock(f"{place}: relay block and root of block {number} are not those of its inherent")
@@ -152,7 +152,7 @@ class ExportSource:
             proof=tuple(read_hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)),
             downward=tuple(
                 InboundDownwardMessage(*_message(where, each, "msg"))
-                for each in _inside(data, "downwardMessages") or ()
+                for each in _list(where, "downwardMessages", _inside(data, "downwardMessages") or [])
             ),
             horizontal=_horizontal(where, _inside(data, "horizontalMessages") or {}),
             source=json.dumps({"export": str(self._store)}),
@@ -218,6 +218,12 @@ def _number(place: str, name: str, value: Any) -> int:
     return value
 
 
+def _list(place: str, name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise WrongBlock(f"{place}: {name} is {str(value)[:40]!r}, not a list")
+    return value
+
+
 def _message(place: str, value: Any, body: str) -> tuple[RelayBlockNumber, bytes]:
     at = _number(place, "sentAt", _inside(value, "sentAt"))
     return RelayBlockNumber(at), read_hex(f"{place}: {body}", _inside(value, body))
@@ -228,7 +234,7 @@ def _horizontal(place: str, value: Any) -> tuple[tuple[ParaId, tuple[InboundHrmp
         raise WrongBlock(f"{place}: horizontalMessages is no object")
     out = {
         _number(place, "a sender", sender): tuple(
-            InboundHrmpMessage(*_message(place, each, "data")) for each in messages
+            InboundHrmpMessage(*_message(place, each, "data")) for each in _list(place, "messages", messages)
         )
         for sender, messages in value.items()
     }

@@ -21,7 +21,7 @@ from pubsub_emulator.client.metadata import Sequence as SequenceType
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
 from pubsub_emulator.spark_audit.fetch.block import RawBlock
 from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
@@ -139,13 +139,13 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
         raise WrongBlock(f"{place}: the block has no set_validation_data")
     header = block.header
     head = call.find("parent_head")
-    if head is not None and blake2_256(head[0]) != header.parent:
+    if head is not None and (not isinstance(head[0], bytes) or blake2_256(head[0]) != header.parent):
         raise WrongBlock(f"{place}: parent_head does not hash to the parent of the block")
     nodes = call.find("trie_nodes") or call.find("relay_chain_state")
     root = call.get("relay_parent_storage_root")
     if nodes is None or not _are_bytes(nodes[0]) or not isinstance(root, bytes) or len(root) != 32:
         raise WrongBlock(f"{place}: set_validation_data has no list of trie nodes, or no storage root")
-    max_pov = call.find("max_pov_size")
+    max_pov = None if call.find("max_pov_size") is None else _u32(call.get("max_pov_size"))
     peer = call.find("collator_peer_id")
     descendants = call.find("relay_parent_descendants")
     return RelayProof(
@@ -155,9 +155,9 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
         block=header.hash,
         parent=header.parent,
         state_root=header.state_root,
-        relay_parent=RelayBlockNumber(call.get("relay_parent_number")),
+        relay_parent=RelayBlockNumber(_u32(call.get("relay_parent_number"))),
         relay_root=Hash(root),
-        max_pov=None if max_pov is None else max_pov[0],
+        max_pov=max_pov,
         proof=tuple(nodes[0]),
         downward=_downward(call),
         horizontal=_horizontal(call),
@@ -165,8 +165,8 @@ def _proof(  # noqa: PLR0917  # as `relay_proof`
         header=header.encoded,
         block_time=_time(calls.get("Timestamp.set")),
         runtime=runtime,
-        descendants=() if descendants is None else tuple(descendants[0]),
-        collator_peer_id=None if peer is None else peer[0],
+        descendants=tuple(_blobs(descendants[0])) if descendants is not None else (),
+        collator_peer_id=None if peer is None or not isinstance(peer[0], bytes) else peer[0],
         messages_used=sum(len(found[1]) for name in _MESSAGES if (found := call.find(name)) is not None),
     )
 
@@ -175,27 +175,56 @@ def _downward(call: _Call) -> tuple[InboundDownwardMessage, ...]:
     """Messages that are there in full; those of which only the hash is given have no bytes to keep."""
     inside = call.under("downward_messages")
     listed = inside["full_messages"][0] if "full_messages" in inside else call.get("downward_messages")
-    return tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in map(_message, listed))
+    return tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in map(_message, _list(listed)))
 
 
 def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
     inside = call.under("horizontal_messages")
     out: dict[int, list[InboundHrmpMessage]] = {}
     if "full_messages" in inside:
-        pairs = [(sender, [message]) for sender, message in inside["full_messages"][0]]
+        pairs = [(sender, [message]) for sender, message in map(_pair, _list(inside["full_messages"][0]))]
     else:
-        pairs = call.get("horizontal_messages")
+        pairs = [(sender, _list(messages)) for sender, messages in map(_pair, _list(call.get("horizontal_messages")))]
     for sender, messages in pairs:
-        mine = out.setdefault(sender, [])
+        mine = out.setdefault(_u32(sender), [])
         mine += [InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in map(_message, messages)]
     return tuple((ParaId(sender), tuple(out[sender])) for sender in sorted(out))
 
 
 def _message(value: Any) -> tuple[int, bytes]:
-    sent_at, data = value.values() if isinstance(value, dict) else value
-    if not isinstance(sent_at, int) or not isinstance(data, bytes):
+    sent_at, data = _pair(value)
+    if not isinstance(data, bytes):
         raise ScaleError("a message is not a block number and bytes")
-    return sent_at, data
+    return _u32(sent_at), data
+
+
+# A node's metadata decides of which types these values are.
+
+
+def _u32(value: Any) -> int:
+    if not isinstance(value, int) or not 0 <= value <= U32_MAX:
+        raise ScaleError(f"{str(value)[:40]!r} is not a u32")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ScaleError(f"{str(value)[:40]!r} is not a list")
+    return value
+
+
+def _blobs(value: Any) -> list[bytes]:
+    if not _are_bytes(value):
+        raise ScaleError(f"{str(value)[:40]!r} is not a list of bytes")
+    found: list[bytes] = value
+    return found
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    parts = list(value.values()) if isinstance(value, dict) else value
+    if not isinstance(parts, list) or len(parts) != 2:
+        raise ScaleError(f"{str(value)[:40]!r} is not a pair")
+    return parts[0], parts[1]
 
 
 def _last(path: str) -> str:
@@ -209,6 +238,6 @@ def _are_bytes(value: Any) -> bool:
 def _time(call: _Call | None) -> datetime | None:
     """What `Timestamp.set` says, in milliseconds; nothing beyond the years that calendars have."""
     found = None if call is None else next(iter(call.parts.values()), None)
-    if found is None or not isinstance(found[0], int) or found[0] > _LAST_TIME:
+    if found is None or not isinstance(found[0], int) or not 0 <= found[0] <= _LAST_TIME:
         return None
     return _EPOCH + timedelta(milliseconds=found[0])

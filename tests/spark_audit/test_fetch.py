@@ -455,6 +455,12 @@ def test_au18_exported_tables_give_the_proofs_that_nodes_give(ending: str, tmp_p
         ('"setValidationData"', '"set"', "the export has no set_validation_data of block"),
         ('"number": 5', '"number": "five"', "number is 'five'"),
         ('{"number": 5', '["number": 5', "blocks1000.jsonl: "),
+        (
+            '"relay_state_root": "0x',
+            '"relay_state_root": [1], "x": "0x',
+            r"relay_state_root is '\[1\]', not a 0x string",
+        ),
+        ('downwardMessages\\": [', 'downwardMessages\\": 7, \\"x\\": [', "downwardMessages is '7', not a list"),
     ],
 )
 def test_au18_an_export_that_cannot_be_read_is_named(old: str, new: str, said: str, tmp_path: Path) -> None:
