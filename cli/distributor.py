@@ -16,7 +16,9 @@ from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.eventplane.distributor.event import NETWORK
 from pubsub_emulator.eventplane.distributor.simulation import demo
+from pubsub_emulator.eventplane.distributor.simulation.file import read_scenario
 from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS, play
+from pubsub_emulator.eventplane.distributor.simulation.script import play_file
 from pubsub_emulator.eventplane.distributor.simulation.stories import tell
 
 if TYPE_CHECKING:
@@ -112,9 +114,12 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
         return _stories(seed, count)
     if scenario == "all":
         return _scenarios(tuple(SCENARIOS), seed)
+    if scenario.endswith(".toml"):
+        return _file(Path(scenario), seed)
     if not scenario.isdecimal() or int(scenario) not in SCENARIOS:
         raise click.BadParameter(
-            f"{scenario!r} is none of list, all, stories and the numbers that `list` shows", param_hint="SCENARIO"
+            f"{scenario!r} is none of list, all, stories, the numbers that `list` shows, and a file that ends in .toml",
+            param_hint="SCENARIO",
         )
     return _scenarios((int(scenario),), seed)
 
@@ -135,6 +140,17 @@ def _scenarios(numbers: Iterable[int], seed: int) -> Result:
     if len(found) == 1:
         say(f"digest: {next(iter(found.values()))['digest']}")
     return Result({"scenarios": found}, FINDINGS if surprising else 0)
+
+
+def _file(path: Path, seed: int) -> Result:
+    scenario = read_scenario(path)
+    stage = play_file(scenario, seed)
+    for failure in stage.failures:
+        say(failure)
+    say(f"{scenario.title}: {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}")
+    say(f"digest: {stage.world.digest()}")
+    document = {"title": scenario.title, "surprises": stage.failures, "digest": stage.world.digest()}
+    return Result(document, FINDINGS if stage.failures else 0)
 
 
 def _stories(seed: int, count: int) -> Result:

@@ -69,6 +69,7 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
     "simulate",
     epilog="\b\nExamples:\n  pubsub distributor simulate list\n  pubsub distributor simulate 17\n"
     "  pubsub distributor simulate all\n  pubsub distributor simulate stories --count 1000 --seed 7\n"
+    "  pubsub distributor simulate outage.toml\n"
     "\n\b\nExit codes:\n  0 every invariant held, 1 surprises\n",
 )
 @click.argument("scenario")
@@ -77,6 +78,8 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
 @tells
 def simulate(scenario: str, seed: int, count: int) -> Result:
     """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.
+
+    A name that ends in `.toml` is a scenario of your own; docs/distributor-scenarios.md says what is in it.
 
     `stories` plays stories instead: networks, traffic and faults that follow from a seed. Story 7 is the same in every
     campaign, so a campaign that was ended goes on with `--seed` where it was, and several may share one.

@@ -80,7 +80,7 @@ def parse_document(document: object, file: str) -> Scenario:
 
 
 def _validated(document: object, file: str, text: str) -> Scenario:
-    lines = _field_lines(text)
+    lines = field_lines(text)
     try:
         scenario = Scenario.model_validate(document)
     except ValidationError as error:
@@ -134,7 +134,7 @@ def _syntax_problem(message: str) -> Problem:
     return Problem(int(found.group(1)) if found else None, "", message)
 
 
-def _field_lines(text: str) -> dict[Location, int]:
+def field_lines(text: str) -> dict[Location, int]:
     """Where each table and key of a TOML text stands, lines counted from 1.
 
     Reads headers and the keys at the start of a line; a key inside of an inline table has its table's line. Good enough

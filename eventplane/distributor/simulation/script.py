@@ -1,0 +1,147 @@
+"""Playing a scenario file in virtual time: its steps, its expectations, then every invariant."""
+
+from typing import Final
+
+from pubsub_emulator.eventplane.distributor.simulation import file as files
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stage import Stage
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.distributor.simulation.world import BEGIN, Faults, Request
+
+ENDPOINT: Final = "https://{}.example/dlt"
+ANSWERED: Final = 31_000
+"""After so many ms a publication has its answer."""
+
+
+def play_file(scenario: files.ScenarioFile, seed: int = 0) -> Stage:
+    """Play a scenario to its end; its failures are in the stage."""
+    stage = Stage(seed)
+    _Play(scenario, stage).run()
+    stage.end()
+    return stage
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+class _Play:
+    """A scenario under way."""
+
+    def __init__(self, scenario: files.ScenarioFile, stage: Stage) -> None:
+        self._scenario = scenario
+        self._stage = stage
+        self._until = 0
+        networks = [
+            Network(
+                name,
+                unique=table.unique,
+                legacy=table.legacy,
+                tells_blocks=table.tells_blocks,
+                up=table.up,
+                offers=tuple(table.offers),
+            )
+            for name, table in scenario.networks.items()
+        ]
+        self._world = stage.set(
+            *networks,
+            replicas=scenario.replicas,
+            start=False,
+            replication_delay=_ms(scenario.replication_delay),
+        )
+
+    def run(self) -> None:
+        """Begin, and take the steps at their times."""
+        world = self._world
+        world.start()
+        for name, table in self._scenario.subscriptions.items():
+            world.subscribe(ENDPOINT.format(name), tuple(table.types), tuple(table.metadata))
+        world.faults = Faults(**self._scenario.faults.model_dump())
+        for number, step in enumerate(self._scenario.steps):
+            world.run(max(BEGIN + _ms(step.at) - world.now, 0))
+            self._take(step, number)
+        world.run(max(self._until - world.now, 0))
+
+    def _take(self, step: files.Step, number: int) -> None:
+        world = self._world
+        match step:
+            case files.PublishStep():
+                self._publish(step, number)
+            case files.StrangerStep():
+                self._stranger(step)
+            case files.NetworkStep():
+                _change(world.networks[step.network], step.do)
+            case files.SlowStep():
+                world.networks[step.network].delay = _ms(step.seconds)
+            case files.CutStep():
+                log = world.networks[step.network].log
+                world.cut(step.network, max(0, len(log) - step.events))
+            case files.KillStep():
+                process = world.processes[step.replica]
+                if process.alive:
+                    world.kill(process, back=False)
+                    world.later(_ms(step.away), lambda: world.begin(process))
+            case files.StoreStep():
+                world.store_up = step.do == "store-up"
+            case files.SubscriberStep():
+                world.endpoints[ENDPOINT.format(step.subscription)].status = step.status or None
+            case files.FaultsStep():
+                world.faults = Faults(**step.faults.model_dump())
+            case files.RedriveStep():
+                self._redrive(number)
+            case files.ExpectStep():
+                self._expect(step, number)
+
+    def _publish(self, step: files.PublishStep, number: int) -> None:
+        how = {"environment": step.environment, "kind": step.type}
+        request = self._stage.publish(step.event, step.entity, **how)
+        if step.status is not None:
+            self._later_status(request, step.status, number)
+
+    def _later_status(self, request: Request, wanted: int, number: int) -> None:
+        """Look at the answer once there must be one; what the scenario goes on with is not held up."""
+
+        def look() -> None:
+            self._stage.that(
+                request.status == wanted, f"steps.{number}: status {wanted}, not {request.status or 'an answer'}"
+            )
+
+        self._world.later(ANSWERED, look)
+        self._until = self._world.now + ANSWERED
+
+    def _stranger(self, step: files.StrangerStep) -> None:
+        _, event = self._stage.event(step.event, step.entity, environment=step.environment, kind=step.type)
+        if step.notified:
+            self._world.publish_on(step.network, event)
+        else:
+            self._world.networks[step.network].append(event, self._world.now)
+
+    def _redrive(self, number: int) -> None:
+        for letter in self._world.dead_letters():
+            code = self._world.redrive(letter)
+            self._stage.that(not code, f"steps.{number}: dead letter {letter}: {code}")
+
+    def _expect(self, step: files.ExpectStep, number: int) -> None:
+        world, found = self._world, dict[str, tuple[object, object]]()
+        if step.event is not None:
+            event_id = event_of(step.event)[0]
+            for name, count in step.on.items():
+                found[f"event {step.event} on {name}"] = count, world.networks[name].count(event_id)
+            for name, count in step.acknowledged.items():
+                got = world.endpoints[ENDPOINT.format(name)].acknowledged(event_id)
+                found[f"event {step.event} acknowledged by {name}"] = count, got
+        if step.calls is not None:
+            found["calls"] = step.calls, sum(world.calls.values())
+        if step.dead_letters is not None:
+            found["dead letters"] = step.dead_letters, len(world.dead_letters())
+        for what, (wanted, is_so) in found.items():
+            self._stage.that(wanted == is_so, f"steps.{number}, after {step.at:g} s: {what}: {wanted}, not {is_so}")
+
+
+def _change(network: Network, what: str) -> None:
+    if what in {"down", "up"}:
+        network.up = what == "up"
+    elif what in {"refuse", "accept"}:
+        network.refuses = "refused" if what == "refuse" else ""
+    else:
+        network.lies, network.mute = what == "lie", what == "mute"

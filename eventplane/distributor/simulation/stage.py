@@ -1,0 +1,103 @@
+"""What a scenario is played on, and the table of those of the rules (`ied.md`, section 8)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.event import Event
+from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.distributor.simulation.world import Request, World
+
+DESMOS: Final = "https://desmos.example/dlt"
+
+
+@dataclass
+class Stage:
+    """What a scenario plays on: a world, its events, and what was found not to hold."""
+
+    seed: int
+    failures: list[str] = field(default_factory=list)
+    originals: dict[str, list[Event]] = field(default_factory=dict)
+    world: World = field(default_factory=World)
+
+    def set(self, *networks: Network, replicas: int = 1, start: bool = True, **rules: Any) -> World:
+        """Make the world: A and B, both up, unless said otherwise."""
+        named = {network.name: network for network in networks or (Network("a"), Network("b"))}
+        self.world = World(self.seed, named, replicas, rules=replace(Rules((), ""), **rules))
+        if start:
+            self.world.start()
+            self.world.run(500)
+        return self.world
+
+    def event(self, number: int, entity: int = 0, **how: str) -> tuple[str, Event]:
+        """An event, noted as published by somebody."""
+        name, event = event_of(number, entity, **how)
+        self.originals.setdefault(name, []).append(event)
+        return name, event
+
+    def publish(self, number: int = 1, entity: int = 0, **how: str) -> Request:
+        """Publish an event through the distributor."""
+        return self.world.publish(*self.event(number, entity, **how))
+
+    def stranger(self, network: str, number: int = 1, entity: int = 0, **how: str) -> str:
+        """Have a stranger publish on one network; returns the id."""
+        name, event = self.event(number, entity, **how)
+        self.world.publish_on(network, event)
+        return name
+
+    def that(self, holds: bool, sentence: str) -> None:
+        """Note what does not hold."""
+        if not holds:
+            self.failures.append(sentence)
+
+    def status(self, request: Request, wanted: int, within: int = 31_000) -> None:
+        """The request is answered with that status in time."""
+        self.world.run_until(lambda: request.status is not None, within)
+        self.that(request.status == wanted, f"status {wanted}, not {request.status}")
+
+    def counts(self, number: int = 1, **wanted: int) -> None:
+        """How often an event is on each network."""
+        found = {name: self.world.networks[name].count(event_of(number)[0]) for name in wanted}
+        self.that(found == wanted, f"event {number}: {wanted}, not {found}")
+
+    def calls(self, wanted: int) -> None:
+        """How many publications were made in all."""
+        found = sum(self.world.calls.values())
+        self.that(found == wanted, f"{wanted} calls, not {found}")
+
+    def acknowledged(self, number: int, wanted: int, endpoint: str = DESMOS) -> None:
+        """How many POSTs of an event an endpoint acknowledged."""
+        found = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
+        self.that(found == wanted, f"event {number}: {wanted} acknowledged POSTs, not {found}")
+
+    def end(self) -> None:
+        """Faults end; everything settles, and every invariant holds."""
+        self.world.heal()
+        self.that(self.world.settle(), "it does not settle")
+        self.failures += surprises(self.world, self.originals)
+
+
+Play = Callable[[Stage], None]
+SCENARIOS: Final[dict[int, tuple[str, str, Play]]] = {}
+"""Title, rules and play of each scenario, by its number in the rules."""
+
+
+def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
+    """Register a play."""
+
+    def register(play: Play) -> Play:
+        SCENARIOS[number] = (title, rules, play)
+        return play
+
+    return register
+
+
+def play(number: int, seed: int = 0) -> Stage:
+    """Play a scenario to its end; its failures are in the stage."""
+    stage = Stage(seed)
+    SCENARIOS[number][2](stage)
+    stage.end()
+    return stage
