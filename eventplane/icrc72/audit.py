@@ -79,6 +79,8 @@ class Audit:
         self._confirmers: set[Principal] = set()
         self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
         self._known: set[tuple[Principal, int, int]] = set()
+        self._misled: set[Principal] = set()
+        """Publishers to whom an archive handed over other data."""
         self._now = 0
 
     # Listening
@@ -122,7 +124,7 @@ class Audit:
         if method == "handle_event":
             self._calls[happening.number] = (happening, None)
             return
-        if not method.startswith(("icrc72_", "icrc77_")):
+        if not method.startswith(("icrc72_", "icrc77_", "archive_page")):
             return
         try:
             values = codec(method).args.decode(happening.data)
@@ -391,8 +393,17 @@ class Audit:
                 tag, inside = item.status
                 if tag == "completed":
                     self._reports[item.replayId] = (tag, inside, call.sender, call.round)
-                elif tag == "errored" and "hash mismatch" in inside:
+                elif tag == "errored" and "hash mismatch" in inside and call.sender not in self._misled:
                     self._find("Rewrites", call.sender, call.round, inside)
+
+    def _paged(self, call: Happening, _values: Any, events: Any) -> None:
+        """What an archive hands over is what its publisher had published."""
+        for event in events:
+            key = (event.namespace, event.source, event.eventId)
+            known = [each[1] for (_, found), each in self._accepted.items() if found == key]
+            if known and all(each.data != event.data for each in known):
+                self._misled.add(call.sender)
+                self._find("Rewrites", call.receiver, call.round, f"event {event.eventId} has other data than it had")
 
     # At the end
 
@@ -589,6 +600,7 @@ _JUDGES: Final[Mapping[str, Any]] = {
     "icrc77_register_replay": Audit._replay_asked,  # noqa: SLF001 — the table of this class
     "icrc77_cancel_replay": Audit._canceled,  # noqa: SLF001 — the table of this class
     "icrc77_replay_status": Audit._reported,  # noqa: SLF001 — the table of this class
+    "archive_page": Audit._paged,  # noqa: SLF001 — the table of this class
 }
 
 __all__ = ["Audit", "Finding"]

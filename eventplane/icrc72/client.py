@@ -59,6 +59,8 @@ class App(RoleCanister):
         publications: Mapping[str, Config] | None = None,
         subscriptions: Mapping[str, Config] | None = None,
         extra: tuple[Core, ...] = (),
+        archive: Principal | None = None,
+        keep: int = 1000,
     ) -> None:
         self.data: Any = self.start()
         self._emitted: list[_Emitted] = []
@@ -70,7 +72,9 @@ class App(RoleCanister):
         self.publisher: Publisher | None = None
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
-            self.publisher = Publisher(orchestrator, self.inbox, _pairs(published), settings)
+            self.publisher = Publisher(
+                orchestrator, self.inbox, _pairs(published), settings, archive=archive, keep=keep
+            )
             cores.append(self.publisher)
         if subscribed:
             self.subscriber = Subscriber(orchestrator, self.inbox, own, _pairs(subscribed), settings)

@@ -10,7 +10,7 @@ from pubsub_emulator.eventplane.ic.candid.encode import Encoder
 from pubsub_emulator.eventplane.ic.candid.types import Type
 from pubsub_emulator.eventplane.icrc72.messages import RECORDS
 
-SERVICES: Final = ("orchestrator", "broadcaster", "publisher", "subscriber", "list", "ledger")
+SERVICES: Final = ("orchestrator", "broadcaster", "publisher", "subscriber", "list", "ledger", "archive")
 
 
 class Codec:

@@ -5,17 +5,22 @@ from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.archive import Archive
 from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
 from pubsub_emulator.eventplane.icrc72.cheats.broadcasters import accepting
 from pubsub_emulator.eventplane.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
 from pubsub_emulator.eventplane.icrc72.client import App
 from pubsub_emulator.eventplane.icrc72.messages import (
     Event,
+    ReplayRegistration,
     ReplayStatusUpdate,
 )
 from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
 from pubsub_emulator.eventplane.icrc72.values import map_, nat, of
+from pubsub_emulator.eventplane.log.memory import MemoryStore
 
 
 def _crowd(stage: Stage) -> None:
@@ -90,15 +95,30 @@ def _unasked(stage: Stage) -> None:
     stage.say(stage.teller, stage.entry, "icrc72_publish", (stage.event(2, 1, headers=headers),))
 
 
+class _Rewriting(Archive):
+    def _page(self, caller: Principal, time: int, asked: Any) -> tuple[Event, ...]:
+        found = super()._page(caller, time, asked)
+        return tuple(each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each for each in found)
+
+
 def _rewrites(stage: Stage) -> None:
-    stage.emit(8)
-    publisher = stage.system.app(stage.teller).publisher
-    if publisher is not None:
-        row = publisher.state.log[4]
-        old = row.event
-        row.event = old._replace(data=map_({"n": nat(666)}))
-        stage.replay(stage.far, 2, 7)
-        row.event = old
+    """A publisher with an archive, which hands over other data than it got."""
+    name, network, system = "stage.kept", stage.network, stage.system
+    archive = _Rewriting(MemoryStore(name))
+    where = network.create(0, RoleCanister([archive]))
+    config = {name: {keys.REPLAY: True}}
+    made = Actor(system.orchestrator, system.settings, publications=config, subscriptions={}, archive=where, keep=0)
+    teller = archive.writer = network.create(0, made)
+    listens = Actor(system.orchestrator, system.settings, publications={}, subscriptions={name: {}})
+    listener = network.create(1, listens)
+    network.step(90)
+    for number in range(1, 9):
+        network.submit(ANONYMOUS, teller, name, b"%d" % number)
+        network.step(3)
+    network.step(40)
+    item = ReplayRegistration(name, (2, 8), ())
+    stage.say(listener, system.orchestrator, "icrc77_register_replay", (item,))
+    network.step(80)
 
 
 def _asks_for_all(stage: Stage) -> None:

@@ -14,6 +14,7 @@ from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.ic.stable import decode, encode
 from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.archive import whole_log
 from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
 from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.eventplane.icrc72.client import App, EventNotification
@@ -157,8 +158,8 @@ def judged(stage: Stage) -> list[Finding]:
     for who in alive:
         canister = stage.network.canister(who)
         if isinstance(canister, App) and canister.publisher is not None:
-            rows = canister.publisher.state.log
-            logs[who] = {(row.event.namespace, row.event.eventId): row.event for row in rows}
+            events = whole_log(stage.network, canister.publisher)
+            logs[who] = {(event.namespace, event.eventId): event for event in events}
     return stage.audit.finish(logs, alive)
 
 

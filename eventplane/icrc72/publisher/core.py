@@ -12,6 +12,7 @@ from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN, own_id, to_text
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
 from pubsub_emulator.eventplane.icrc72.messages import ByText, Event, OrchestrationFilter, PublicationRegistration
+from pubsub_emulator.eventplane.icrc72.publisher.archiving import Archiving
 from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
 from pubsub_emulator.eventplane.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
 from pubsub_emulator.eventplane.icrc72.registering import Registering
@@ -40,6 +41,8 @@ class Publisher:
         settings: Settings = DEFAULTS,
         *,
         with_hashes: bool = True,
+        archive: Principal | None = None,
+        keep: int = 1000,
     ) -> None:
         self.state = PublisherState({name: Mine(name, tuple(config)) for name, config in publications.items()})
         self.orchestrator = orchestrator
@@ -48,6 +51,8 @@ class Publisher:
         self.with_hashes = with_hashes
         inbox.told["publisher"] = self._told
         self._asking = Registering()
+        self.archive = archive
+        self.archiving = None if archive is None else Archiving(archive, keep, settings, self)
         self.replays = Replays(orchestrator, settings, self)
 
     def attach(self, role: RoleCanister) -> None:
@@ -73,6 +78,8 @@ class Publisher:
         """Go on where it was; calls under way have ended before the upgrade."""
         self.state = state
         self._asking.under_way.clear()
+        if self.archiving is not None:
+            self.archiving.resume()
         for each in self.state.replays.values():
             each.busy = each.reporting = False
         for mine in self.state.mine.values():
@@ -156,6 +163,8 @@ class Publisher:
             for sender in mine.senders.values():
                 self._send(ctx, sender)
         self.replays.wake(ctx)
+        if self.archiving is not None:
+            self.archiving.wake(ctx)
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
@@ -172,8 +181,8 @@ class Publisher:
             for sender in mine.senders.values():
                 waits = sender.entry is not None and not sender.busy and sender.next < len(sender.events)
                 found += [max(sender.wait, now + 1)] if waits else []
-        due = self.replays.due(now)
-        return min([*found, *([] if due is None else [due])], default=None)
+        others = [self.replays.due(now), None if self.archiving is None else self.archiving.due(now)]
+        return min([*found, *(each for each in others if each is not None)], default=None)
 
     def _register(self, ctx: Context) -> None:
         asking = self._asking.under_way
@@ -232,7 +241,7 @@ class Publisher:
     def _send(self, ctx: Context, sender: Sender) -> None:
         if sender.entry is None or sender.busy or ctx.now < sender.wait:
             return
-        batch = self.batch(sender.events[sender.next : sender.next + self.settings.batch_notifications])
+        batch = self._batch(sender.events[sender.next : sender.next + self.settings.batch_notifications])
         if not batch:
             return
         self.state.batches += 1
@@ -255,8 +264,7 @@ class Publisher:
 
         self.role.ask(ctx, sender.entry, "icrc72_publish", tuple(batch), then=got)
 
-    def batch(self, rows: list[int]) -> list[Event]:
-        """The events of the first of these rows that are in blocks and fit into one call."""
+    def _batch(self, rows: list[int]) -> list[Event]:
         batch: list[Event] = []
         size = 0
         for row in rows:

@@ -7,7 +7,7 @@ from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayStatusUpdate
-from pubsub_emulator.eventplane.icrc72.publisher.state import PublisherState, Replaying
+from pubsub_emulator.eventplane.icrc72.publisher.state import Logged, PublisherState, Replaying
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import Settings
 from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
@@ -19,15 +19,13 @@ class Log(Protocol):
 
     state: PublisherState
     role: RoleCanister
+    archive: Principal | None
 
     def wake(self, ctx: Context) -> None:
         """Do what is due now."""
 
     def appended(self) -> int:
         """How many rows of the log are in blocks."""
-
-    def batch(self, rows: list[int]) -> list[Event]:
-        """The events of the first of these rows that fit into one call."""
 
 
 class Replays:
@@ -113,11 +111,20 @@ class Replays:
     def _send_replayed(self, ctx: Context, number: int, each: Replaying) -> None:
         rows = self._rows(each)[: self.settings.replay_events]
         batch: list[Event] = []
-        for row, event in zip(rows, self.publisher.batch(rows), strict=False):
-            if value_hash(event.data) != self.publisher.state.log[row].hash:
+        size = 0
+        for row in rows:
+            logged = self.publisher.state.log[row]
+            event = self._whole(logged, each)
+            size += logged.size
+            if event is None or (batch and size > self.settings.batch_bytes):
+                break
+            if value_hash(event.data) != logged.hash:
                 each.state, each.text = "errored", f"hash mismatch at {event.eventId}"
                 break
             batch.append(self._marked(event, number, each))
+        if not batch and each.state == "running" and rows:
+            self._fetch(ctx, number, each, self.publisher.state.log[rows[0]].event.eventId)
+            return
         if not batch:
             self._report(ctx, number, each)
             return
@@ -139,6 +146,37 @@ class Replays:
             each.tries += 1
 
         self.publisher.role.ask(ctx, each.entry, "icrc72_publish", tuple(batch), then=got)
+
+    @staticmethod
+    def _whole(logged: Logged, each: Replaying) -> Event | None:
+        """The event as it was, if it is here or on the page that the archive handed over."""
+        if not logged.archived:
+            return logged.event
+        found = each.page.get(logged.event.eventId)
+        return None if found is None else logged.event._replace(data=found.data, headers=found.headers)
+
+    def _fetch(self, ctx: Context, number: int, each: Replaying, start: int) -> None:
+        """Ask the archive for the next page (RP-7c)."""
+        archive = self.publisher.archive
+        if archive is None or each.last is None:
+            each.state, each.text = "errored", f"event {start} is in an archive that is not known"
+            self._report(ctx, number, each)
+            return
+        each.busy = True
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            each.busy = False
+            if values is None:
+                each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
+                each.tries += 1
+                return
+            each.page = {event.eventId: event for event in values[0]}
+            each.wait = ctx.now
+            if start not in each.page:
+                each.state, each.text = "errored", f"the archive lacks event {start}"
+
+        asked = (each.namespace, start, each.last + 1, self.settings.replay_events)
+        self.publisher.role.ask(ctx, archive, "archive_page", asked, then=got)
 
     @staticmethod
     def _marked(event: Event, number: int, each: Replaying) -> Event:

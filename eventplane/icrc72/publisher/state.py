@@ -22,6 +22,8 @@ class Logged:
     index: int
     size: int
     """Bytes of Candid."""
+    archived: bool = False
+    """Data and headers are in the archive; the event here is without them."""
 
 
 @stable
@@ -97,6 +99,8 @@ class Replaying:
     report: int = 0
     reporting: bool = False
     since: int = 0
+    page: dict[int, Event] = field(default_factory=dict)
+    """Events that the archive has handed over."""
 
 
 @stable
@@ -111,6 +115,11 @@ class PublisherState:
     canceled: dict[int, int] = field(default_factory=dict)
     batches: int = 0
     errors: list[tuple[int, int, str]] = field(default_factory=list)
+    archived: int = 0
+    """How many blocks the archive has."""
+    archived_events: int = 0
+    """How many events of the next block it has."""
+    archive_wait: int = 0
 
 
 __all__ = ["LogBlock", "Logged", "Mine", "PublisherState", "Replaying", "Sender"]

@@ -1,0 +1,92 @@
+"""How a publisher hands old blocks of its log over to an archive canister and forgets their data (RP-7c).
+
+The ids, the hashes of the data and all that orders events stay. A block is handed over when everything in it has been
+published and the newest `keep` rows follow it, in parts that fit into a call. The archive says how far it is, so a lost
+answer costs a call and nothing else.
+"""
+
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72.messages import Event
+from pubsub_emulator.eventplane.icrc72.publisher.replays import Log
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+
+_NOTHING = Variant("Bool", value=False)
+
+
+class Archiving:
+    """The way of a log's old blocks into an archive."""
+
+    def __init__(self, archive: Principal, keep: int, settings: Settings, publisher: Log) -> None:
+        self.archive = archive
+        self.keep = keep
+        self.settings = settings
+        self.publisher = publisher
+        self._busy = False
+
+    def resume(self) -> None:
+        """After an upgrade: calls under way have ended."""
+        self._busy = False
+
+    def due(self, now: int) -> int | None:
+        """The next round in which there is something to do."""
+        if self._busy or not self._ready():
+            return None
+        return max(self.publisher.state.archive_wait, now + 1)
+
+    def wake(self, ctx: Context) -> None:
+        """Hand over the next part of the oldest block that is due."""
+        state = self.publisher.state
+        if self._busy or ctx.now < state.archive_wait or not self._ready():
+            return
+        block = state.blocks[state.archived]
+        parent = state.blocks[state.archived - 1].hash if state.archived else bytes(32)
+        offset = state.archived_events
+        events = self._part(block.first + offset, block.first + block.count)
+        part = (state.archived + 1, block.round, parent, block.hash, offset, block.count, tuple(events))
+        self._busy = True
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            self._busy = False
+            if values is None:
+                state.archive_wait = ctx.now + self.settings.publisher_wait
+                return
+            blocks, state.archived_events = values[0]
+            while state.archived < min(blocks, len(state.blocks)):
+                self._forget(state.archived)
+                state.archived += 1
+
+        self.publisher.role.ask(ctx, self.archive, "archive_append", part, then=got)
+
+    def _ready(self) -> bool:
+        """True when a block is old enough and published."""
+        state = self.publisher.state
+        if state.archived >= len(state.blocks):
+            return False
+        block = state.blocks[state.archived]
+        end = block.first + block.count
+        senders = [sender for mine in state.mine.values() for sender in mine.senders.values()]
+        unsent = [sender.events[sender.next] for sender in senders if sender.next < len(sender.events)]
+        return end + self.keep <= self.publisher.appended() and end <= min(unsent, default=end)
+
+    def _part(self, first: int, end: int) -> list[Event]:
+        events: list[Event] = []
+        size = 0
+        for row in self.publisher.state.log[first:end]:
+            size += row.size
+            if events and (size > self.settings.batch_bytes or len(events) >= self.settings.batch_notifications):
+                break
+            events.append(row.event)
+        return events
+
+    def _forget(self, number: int) -> None:
+        block = self.publisher.state.blocks[number]
+        for row in self.publisher.state.log[block.first : block.first + block.count]:
+            row.archived = True
+            row.event = row.event._replace(data=_NOTHING, headers=None)
+
+
+__all__ = ["Archiving"]

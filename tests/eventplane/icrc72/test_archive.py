@@ -1,0 +1,127 @@
+"""A publisher's log in an archive canister, handed over in pages: IC-48, RP-7c."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.icrc72.archive import Archive, whole_log
+from pubsub_emulator.eventplane.icrc72.client import REPLAY, App, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.messages import ReplayRegistration
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "org.example.kept"
+
+
+class Source(App):
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        for number in arg.split():
+            self.emit(ctx, method, {"n": int(number)})
+        ctx.reply(b"")
+
+
+class Reader(App):
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append(plain(event.data)["n"])
+
+    def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
+        assert self.subscriber is not None
+        self.subscriber.state.ever_asked = True
+        start, end = (int(each) for each in arg.split())
+        item = ReplayRegistration(NAME, (start, end), ())
+        method = "icrc77_register_replay"
+        self.ask(ctx, self.subscriber.orchestrator, method, (item,), kind="guaranteed")
+        ctx.reply(b"")
+
+
+def archived(
+    store: Store, events: int, schedule: Schedule | None = None, *, code: type[Archive] = Archive
+) -> tuple[Canisters, Principal, Archive, Principal]:
+    """A publisher whose events are all in the archive but the last two, three a round."""
+    lab = Canisters(settings=replace(DEFAULTS, replay_events=7, batch_notifications=2), schedule=schedule)
+    archive = code(store)
+    where = lab.network.create(0, RoleCanister([archive]))
+    app = Source(
+        lab.orchestrator, lab.settings, publications={NAME: {REPLAY: True}}, subscriptions={}, archive=where, keep=2
+    )
+    source = archive.writer = lab.network.create(0, app)
+    lab.step(60)
+    for first in range(1, events + 1, 3):
+        lab.call(source, NAME, b"%d %d %d" % (first, first + 1, first + 2))
+        lab.step(2)
+    lab.step(500)
+    return lab, source, archive, where
+
+
+def test_rp_7c_a_replay_is_made_of_pages_of_the_archive() -> None:
+    lab, source, archive, _ = archived(MemoryStore("kept"), 30, Schedule(b"pages", 2, 10))
+    log = lab.app(source).publisher.state.log
+    assert [row.archived for row in log] == [True] * 27 + [False] * 3
+    assert archive.store.head().seq == 27
+    assert [plain(event.data)["n"] for event in whole_log(lab.network, lab.app(source).publisher)] == list(range(1, 31))
+    reader = lab.install(Reader, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    for _ in range(3):  # the request may be refused
+        lab.call(reader, "ask", b"2 30")
+        lab.step(300)
+    assert lab.app(reader).data == list(range(2, 30))
+    assert {each.state for each in lab.system.registry.state.replays.values()} == {"completed"}
+
+
+def test_rp_7c_an_archive_that_alters_or_lacks_an_event_ends_the_replay() -> None:
+    class Forgetful(Archive):
+        def _page(self, caller: Principal, time: int, asked: Any) -> Any:
+            return tuple(each for each in super()._page(caller, time, asked) if each.eventId != 9)
+
+    lab, _, _, _ = archived(MemoryStore("kept"), 18, code=Forgetful)
+    reader = lab.install(Reader, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    lab.call(reader, "ask", b"2 15")
+    lab.step(200)
+    (replay,) = lab.system.registry.state.replays.values()
+    assert (replay.state, replay.text) == ("errored", "the archive lacks event 9")
+    assert lab.app(reader).data == list(range(2, 9))
+
+
+def test_ic_48_the_store_has_a_block_a_round_with_the_publishers_hashes(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path / "log.sqlite"), "kept")
+    lab, source, archive, _ = archived(store, 9)
+    state = lab.app(source).publisher.state
+    assert [store.hash_at(number) for number in (1, 2)] == [block.hash for block in state.blocks[:2]]
+    rows = store.read(0, 10).rows
+    assert [(row.anchor, row.index) for row in rows[:4]] == [(1, 0), (1, 1), (1, 2), (2, 0)]
+    assert rows[0].block == state.blocks[0].round
+    assert rows[0].fields["hash"] == "0x" + state.log[0].hash.hex()
+    again = Archive(store, source)
+    assert again.page(NAME, 1, 5, 10) == archive.page(NAME, 1, 5, 10)
+    assert len(again.page(NAME, 1, 5, 10)) == 4
+    store.close()
+
+
+def test_only_the_publisher_appends_and_an_upgrade_keeps_a_part_of_a_block() -> None:
+    lab, source, archive, where = archived(MemoryStore("kept"), 3)
+    probe = lab.probe()
+    part = (1, 1, bytes(32), bytes(32), 0, 1, ())
+    assert lab.answer(probe, where, "archive_append", part).code == 5
+    lab.call(source, NAME, b"4 5 6")
+    for _ in range(60):
+        lab.step()
+        if archive.saved():
+            break
+    assert len(archive.saved()) == 2
+    lab.network.stop(where)
+    lab.step(20)
+    fresh = Archive(archive.store, source)
+    assert lab.network.upgrade(where, RoleCanister([fresh]))
+    lab.network.start(where)
+    lab.call(source, NAME, b"7 8 9")
+    lab.step(400)
+    assert fresh.store.head().anchor == 2
+    assert [event.eventId for event in fresh.page(NAME, 0, 99, 99)] == [1, 2, 3, 4, 5, 6]
