@@ -22,6 +22,7 @@ from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, 
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.executive import BlockWeights
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
 from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, genesis_rows
@@ -207,7 +208,7 @@ def _blocks() -> Iterator[Race]:
             for key in keys[::10]:
                 published[key] = entry(key, number)
         relay = RelayBlock(RelayBlockNumber(number), image(published))
-        made = author(header, state, relay, (), (), Slot(number), SEED)
+        made = author(header, state, relay, NO_MESSAGES, Slot(number), SEED)
         context = RelayContext(relay.number, relay.storage_root, Slot(number))
         nodes = made.candidate.inherent.proof
         yield Race(

@@ -25,6 +25,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
 from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
@@ -179,14 +180,16 @@ def _one_in_a_hundred(
     number = 0
     while True:
         number += 1
-        made = author(header, state, RelayBlock(RelayBlockNumber(number), image(published)), (), (), Slot(number), SEED)
+        made = author(
+            header, state, RelayBlock(RelayBlockNumber(number), image(published)), NO_MESSAGES, Slot(number), SEED
+        )
         header, state = made.candidate.header, made.outcome.state
         if made.outcome.plan.cursor is None:
             break
     for key in keys[:: max(1, min(100, len(keys)))]:
         published[key] = entry(key, number + 1)
     relay = image(published)
-    last = author(header, state, RelayBlock(RelayBlockNumber(number + 1), relay), (), (), Slot(number + 1), SEED)
+    last = author(header, state, RelayBlock(RelayBlockNumber(number + 1), relay), NO_MESSAGES, Slot(number + 1), SEED)
     taken = last.outcome.plan.taken
     runtime = runtime_spec(Storage(state.fork()))
 

@@ -9,7 +9,6 @@ construction, and there is nothing to decide: for one parent, relay parent, set 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Protocol
 
 from pubsub_emulator.primitives.ed25519 import sign
@@ -17,7 +16,7 @@ from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
@@ -25,7 +24,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, encode_messages
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
@@ -131,8 +130,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
     parent: Header,
     state: State,
     relay: RelayAccess,
-    downward: tuple[InboundDownwardMessage, ...],
-    horizontal: HorizontalMessages,
+    messages: InboundMessages,
     slot: Slot,
     seed: bytes,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
@@ -143,31 +141,28 @@ def author(  # noqa: PLR0917  # a block has this many parts
     Of the signed `extrinsics` that it is offered it takes those that can be part of the block, in order.
 
     The messages must be all that came since the parent: the verifier knows the queues' heads. Senders without any are
-    left out, as the verifier wants it. Whether `seed` is the one
-    whose turn `slot` is, is not looked into. Raises `CannotAuthor`.
+    left out, as the verifier wants it. Does not check that `seed` belongs to the slot's author. Raises `CannotAuthor`.
     """
     storage = Storage(state.fork())
     spec = runtime_spec(storage)
     proof = full_proof(relay, spec)
-    horizontal = tuple(sorted((entry for entry in horizontal if entry[1]), key=itemgetter(0)))
-    weight = ensure_room(spec, downward, horizontal)
+    messages = messages.tidy()
+    ensure_room(spec, messages)
     storage.start_recording()
-    calls = root_calls(spec, (message.msg for message in downward))
-    walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(weight), calls)
+    calls = root_calls(spec, messages)
+    walked = plan(SubscriberView(storage, spec), relay.storage_root, proof.nodes, spec.budget(messages.weight), calls)
     if walked.missing is not None:
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
-    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
+    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
     body = OfferedBody(extrinsics)
     candidate, outcome = build(storage, spec, parent, inherent, walked, slot, seed, handlers, body)
     return Authored(candidate, outcome, proof.unpruned, body.refused)
 
 
-def ensure_room(spec: RuntimeSpec, downward: tuple[InboundDownwardMessage, ...], horizontal: HorizontalMessages) -> int:
-    """The weight of these messages in bytes. Raises `CannotAuthor` when it exceeds what a block may hold (PS-50)."""
-    weight = len(encode_messages(downward, horizontal))
-    if weight > spec.allowed_pov:
-        raise CannotAuthor(f"{weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
-    return weight
+def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
+    """Raise `CannotAuthor` when these messages weigh more than a block may hold (PS-50)."""
+    if messages.weight > spec.allowed_pov:
+        raise CannotAuthor(f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
 
 
 def build(  # noqa: PLR0917  # as above

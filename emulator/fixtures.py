@@ -357,11 +357,11 @@ def _accepted(storage: Storage, candidate: Candidate, outcome: BlockOutcome) -> 
         return "resumed", "a walk that was stopped goes on at the cursor, round to where it began, and ends"
     if plan.changed_key_sets:
         return "new-subscriptions", "the key set of a publisher changed, its cache is not trusted"
-    if any(message.msg.startswith(transact(b"")[:-1]) for message in inherent.downward):
+    if any(message.msg.startswith(transact(b"")[:-1]) for message in inherent.messages.downward):
         return "order", "a downward message brings a root call"
     if any(delivery.value is None for delivery in outcome.deliveries):
         return "removal", "an entry that was delivered before is gone"
-    if inherent.downward or inherent.horizontal:
+    if inherent.messages.downward or inherent.messages.horizontal:
         return "messages", "messages came, and the budget is what they leave"
     if outcome.deliveries:
         return "update", "entries are new or changed"

@@ -32,7 +32,6 @@ from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
-from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
@@ -162,7 +161,7 @@ class Recorder(Observer):
             "parent": None if header.parent_hash == chain.head else header.parent_hash.hex(),
             "root": header.state_root.hex(),
             "relayRoot": inherent.relay_parent_storage_root.hex(),
-            "messages": [len(inherent.downward), sum(len(each) for _, each in inherent.horizontal)],
+            "messages": [len(inherent.messages.downward), sum(len(each) for _, each in inherent.messages.horizontal)],
             "ledger": None if walked is None else ledger_json(walked, record.unpruned),
             "drawing": packed(drawing),
             "nodes": [self._node(each.place) for each in drawing.placed],
@@ -237,10 +236,10 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
         return None
     inherent = record.candidate.inherent
     spec = runtime_spec(storage)
-    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    weight = inherent.messages.weight
     storage.start_recording()
     view = SubscriberView(storage, spec)
-    calls = root_calls(spec, (message.msg for message in inherent.downward))
+    calls = root_calls(spec, inherent.messages)
     plan, _ = judge_proof(view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls)
     return Walked(
         plan, make_ledger(plan, weight, own_state_bytes(state, storage.recorded or (), plan.own_state)), start

@@ -418,7 +418,7 @@ class _Campaign:
 def _same_walk(now: Situation) -> Found:
     """The walk over the canonical proof stops, charges and finds what the one over the whole relay state did."""
     source = {blake2_256(node): node for node in now.canonical}
-    calls = now.calls_in(now.downward)
+    calls = now.calls_in(now.messages)
     over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed, calls), now.walked
     same = (
         over_proof.missing is None

@@ -244,8 +244,8 @@ class Story:
             raise self._broken(f"parachain {para} cannot build: {reason}")
         for record in step.records:
             inherent = record.candidate.inherent
-            arrived = [message.msg for message in inherent.downward]
-            arrived += [message.data for _, messages in inherent.horizontal for message in messages]
+            arrived = [message.msg for message in inherent.messages.downward]
+            arrived += [message.data for _, messages in inherent.messages.horizontal for message in messages]
             for data in arrived:
                 self._arrive(record.chain, data)
         for para in SUBSCRIBERS:

@@ -26,6 +26,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
     InboundHrmpMessage,
+    InboundMessages,
     message_chain,
 )
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -37,7 +38,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     integrity_test,
     merge_subscriptions,
 )
-from pubsub_emulator.runtime.parachain.block import Inherent
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
@@ -321,8 +321,7 @@ class World:
             parent=self.header,
             state=self.state,
             relay=self.relays[-1],
-            downward=downward,
-            horizontal=horizontal,
+            messages=InboundMessages(downward, horizontal),
             slot=Slot(slot),
             slot_now=Slot(slot + draws.choice((0, 0, 1, 5))),
             seeds=self.seeds,
@@ -349,9 +348,7 @@ class World:
     def advance(self) -> None:
         """Include the honest block, and mostly let the relay chain go on."""
         now = self.situation()
-        inherent = Inherent(
-            now.relay.number, now.relay.storage_root, now.canonical, now.downward, now.horizontal, now.weight
-        )
+        inherent = now.inherent(now.relay, now.walked, now.messages)
         seed = turn_of(now.slot, now.seeds)
         storage = Storage(now.state.fork())
         candidate, outcome = build(storage, now.spec, now.parent, inherent, now.walked, now.slot, seed)

@@ -69,6 +69,7 @@ class Judged:
     def fields(self) -> dict[str, object]:
         """What is compared, in the order in which it is told: causes before their effects."""
         header, inherent = self.candidate.header, self.candidate.inherent
+        messages = inherent.messages
         return {
             "pre-state root": self.pre_root,
             "parent": header.parent_hash,
@@ -78,8 +79,8 @@ class Judged:
             "relay storage root, claimed": inherent.relay_parent_storage_root,
             "relay storage root, vouched for": self.relay.storage_root,
             "newest slot allowed": self.relay.slot_now,
-            "downward messages": tuple((m.sent_at, m.msg) for m in inherent.downward),
-            "horizontal messages": tuple((p, tuple((m.sent_at, m.data) for m in ms)) for p, ms in inherent.horizontal),
+            "downward messages": tuple((m.sent_at, m.msg) for m in messages.downward),
+            "horizontal messages": tuple((p, tuple((m.sent_at, m.data) for m in ms)) for p, ms in messages.horizontal),
             "messages_used": inherent.messages_used,
             "proof": inherent.proof,
             "extrinsics root": header.extrinsics_root,

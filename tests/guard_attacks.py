@@ -31,7 +31,6 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHERS
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import BadNode, Trie, read_proof
@@ -105,7 +104,7 @@ def digest_with_a_third_item() -> None:
 
 def senders_out_of_order() -> None:
     """PS-50: a sender that a caller lists twice is refused, though no bytes can say it: their encoding is a map."""
-    now = next(now for now in situations() if any(len(messages) > 1 for _, messages in now.honest.inherent.horizontal))
+    now = next(now for now in situations() if any(len(messages) > 1 for _, messages in now.messages.horizontal))
     honest = now.honest.inherent
     split = [
         part
@@ -114,7 +113,7 @@ def senders_out_of_order() -> None:
         if part[1]
     ]
     inherent = replace(honest, horizontal=tuple(split))
-    inherent = replace(inherent, messages_used=len(encode_messages(inherent.downward, inherent.horizontal)))
+    inherent = replace(inherent, messages_used=inherent.messages.weight)
     header = replace(now.honest.header, extrinsics_root=inherent.extrinsics_root())
     candidate = replace(now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent)
     assert Bench.of(now).judge(candidate) == ("MessagesMisreported",)
@@ -260,7 +259,7 @@ def delivers_everything_once(*policies: CachePolicy) -> None:
             state, changed = out
             before, after = now.storage, Storage(state.fork())
             for para, publisher in now.walked.publishers.items():
-                if publisher.disabled or not (publisher.unchanged or publisher.complete) or now.downward:
+                if publisher.disabled or not (publisher.unchanged or publisher.complete) or now.messages.downward:
                     continue
                 completed += 1
                 trie = world.relays[-1].children.get(derive_child_key(para), Trie())

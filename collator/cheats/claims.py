@@ -20,7 +20,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain.block import Inherent, Verdict, encode_messages
+from pubsub_emulator.runtime.parachain.block import Verdict
 
 _MISREPORTED = Verdict.MESSAGES_MISREPORTED
 _ROOT = Verdict.ROOT_MISMATCH
@@ -40,22 +40,21 @@ def _older(situation: Situation) -> list[RelayAccess]:
 
 def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
     """The steps to the whole honest block on another relay block, with the messages that it knew."""
-    downward, horizontal = situation.messages_until(relay.number)
-    weight = len(encode_messages(downward, horizontal))
+    messages = situation.messages.until(relay.number)
     full = situation.proof_of(relay)
-    calls = situation.calls_in(downward)
-    walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls)
-    inherent = Inherent(relay.number, relay.storage_root, walked.proof(), downward, horizontal, weight)
+    calls = situation.calls_in(messages)
+    walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(messages.weight), calls)
+    inherent = situation.inherent(relay, walked, messages)
     steps: list[Step] = [
         Number("relay_parent_number", relay.number),
         Claim("relay_parent_storage_root", inherent.relay_parent_storage_root),
     ]
     steps += difference(situation.walked.taken, walked.taken)
-    steps += [DropMessage(0, at) for at in range(len(situation.downward) - 1, len(downward) - 1, -1)]
-    known = dict(horizontal)
-    for queue, (sender, messages) in enumerate(situation.horizontal, start=1):
-        steps += [DropMessage(queue, at) for at in range(len(messages) - 1, len(known.get(sender, ())) - 1, -1)]
-    steps += [DropSender(sender) for sender, _ in situation.horizontal if sender not in known]
+    steps += [DropMessage(0, at) for at in range(len(situation.messages.downward) - 1, len(messages.downward) - 1, -1)]
+    known = dict(messages.horizontal)
+    for queue, (sender, sent) in enumerate(situation.messages.horizontal, start=1):
+        steps += [DropMessage(queue, at) for at in range(len(sent) - 1, len(known.get(sender, ())) - 1, -1)]
+    steps += [DropSender(sender) for sender, _ in situation.messages.horizontal if sender not in known]
     return (*steps, Claim("state_root", situation.state_root_after(walked, inherent=inherent)))
 
 
@@ -121,13 +120,13 @@ def equivocation(situation: Situation, draws: Draws) -> Proposal:
 @strategy("under-report-messages", "gain budget that the messages have used up", _MISREPORTED)
 def under_report_messages(situation: Situation, draws: Draws) -> Proposal:
     """State that the messages weigh less than they do."""
-    return (Number("messages_used", draws.below(situation.weight)),)
+    return (Number("messages_used", draws.below(situation.messages.weight)),)
 
 
 @strategy("over-report-messages", "lose budget, and leave the walk undone", _MISREPORTED)
 def over_report_messages(situation: Situation, draws: Draws) -> Proposal:
     """State that the messages weigh more than they do."""
-    return (Number("messages_used", situation.weight + draws.between(1, 10_000_000)),)
+    return (Number("messages_used", situation.messages.weight + draws.between(1, 10_000_000)),)
 
 
 @strategy("over-report-and-stop", "lose budget on paper, and leave the walk undone in the proof", _MISREPORTED)
@@ -136,13 +135,14 @@ def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
     least = situation.spec.max_item_cost
     budget = least + draws.below(situation.walked.used + 160)
     steps = difference(situation.walked.taken, situation.walk_as_if(budget=budget).taken)
-    return (*steps, Number("messages_used", situation.weight + max(situation.allowed - budget, 1)))
+    return (*steps, Number("messages_used", situation.messages.weight + max(situation.allowed - budget, 1)))
 
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
     """Where messages stand: queue, place, `sent_at`, bytes."""
-    places: list[tuple[int, int, int, bytes]] = [(0, at, m.sent_at, m.msg) for at, m in enumerate(situation.downward)]
-    for queue, (_, messages) in enumerate(situation.horizontal, start=1):
+    downward = situation.messages.downward
+    places: list[tuple[int, int, int, bytes]] = [(0, at, m.sent_at, m.msg) for at, m in enumerate(downward)]
+    for queue, (_, messages) in enumerate(situation.messages.horizontal, start=1):
         places += [(queue, at, m.sent_at, m.data) for at, m in enumerate(messages)]
     return places
 
@@ -154,8 +154,8 @@ def drop_message(situation: Situation, draws: Draws) -> Proposal:
     if not places:
         return None
     queue, at, _, _ = draws.choice(places)
-    if queue and len(situation.horizontal[queue - 1][1]) == 1:
-        return (DropSender(situation.horizontal[queue - 1][0]),)
+    if queue and len(situation.messages.horizontal[queue - 1][1]) == 1:
+        return (DropSender(situation.messages.horizontal[queue - 1][0]),)
     return (DropMessage(queue, at),)
 
 
@@ -176,10 +176,10 @@ def alter_message(situation: Situation, draws: Draws) -> Proposal:
 @strategy("reorder-messages", "have orders carried out in another order", _MISREPORTED)
 def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
     """Move a message to the end of its queue."""
-    queues = [(0, tuple((m.sent_at, m.msg) for m in situation.downward))]
+    queues = [(0, tuple((m.sent_at, m.msg) for m in situation.messages.downward))]
     queues += [
         (queue, tuple((m.sent_at, m.data) for m in messages))
-        for queue, (_, messages) in enumerate(situation.horizontal, start=1)
+        for queue, (_, messages) in enumerate(situation.messages.horizontal, start=1)
     ]
     movable = [
         (queue, at, *message)
@@ -198,17 +198,18 @@ def forge_message(situation: Situation, draws: Draws) -> Proposal:
     """Add a message that nobody sent, to the downward queue or to a channel, one that does not exist among them."""
     data = draws.take(draws.between(0, 40))
     if draws.one_in(2):
-        return (AddMessage(0, draws.below(len(situation.downward) + 1), situation.relay.number, data),)
+        return (AddMessage(0, draws.below(len(situation.messages.downward) + 1), situation.relay.number, data),)
     sender = draws.choice([*situation.proof.statics.hrmp_heads, 1234])
-    queue = 1 + sum(1 for other, _ in situation.horizontal if other < sender)
-    opened = () if any(other == sender for other, _ in situation.horizontal) else (AddSender(sender),)
+    queue = 1 + sum(1 for other, _ in situation.messages.horizontal if other < sender)
+    opened = () if any(other == sender for other, _ in situation.messages.horizontal) else (AddSender(sender),)
     return (*opened, AddMessage(queue, 0, situation.relay.number, data))
 
 
 @strategy("empty-sender", "make the messages weigh more with a list that holds none", _MISREPORTED)
 def empty_sender(situation: Situation, draws: Draws) -> Proposal:
     """List a sender without messages, one that has a channel among them: no head moves."""
-    silent = [s for s in situation.proof.statics.hrmp_heads if all(s != other for other, _ in situation.horizontal)]
+    speaking = {sender for sender, _ in situation.messages.horizontal}
+    silent = [sender for sender in situation.proof.statics.hrmp_heads if sender not in speaking]
     return (AddSender(draws.choice([*silent, 4321])),)
 
 

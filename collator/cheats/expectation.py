@@ -18,7 +18,7 @@ from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict, encode_messages
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from pubsub_emulator.runtime.parachain.signed_body import BadBody
 
@@ -34,13 +34,13 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     last = LAST_RELAY_PARENT.get(situation.storage)
     if last is not None and inherent.relay_parent_number < last:
         found.append(Verdict.RELAY_PARENT_DECREASED)
-    weight = len(encode_messages(inherent.downward, inherent.horizontal))
-    senders = [sender for sender, _ in inherent.horizontal]
+    weight = inherent.messages.weight
+    senders = [sender for sender, _ in inherent.messages.horizontal]
     misreported = (
         inherent.messages_used != weight
         or weight > situation.spec.allowed_pov
         or senders != sorted(set(senders))
-        or not all(messages for _, messages in inherent.horizontal)
+        or not all(messages for _, messages in inherent.messages.horizontal)
     )
     relay = situation.relay_at(inherent.relay_parent_number)
     if relay is None:
@@ -50,8 +50,8 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     full = situation.proof_of(relay)
     present = {blake2_256(node) for node in inherent.proof}
     walked = situation.walked
-    if relay is not situation.relay or weight != situation.weight or inherent.downward != situation.downward:
-        calls = situation.calls_in(inherent.downward)
+    if relay is not situation.relay or inherent.messages != situation.messages:
+        calls = situation.calls_in(inherent.messages)
         walked = plan(situation.view, relay.storage_root, full.nodes, situation.spec.budget(weight), calls)
     against = set_verdicts(walked.taken, relay.storage_root, present)
     if present.issuperset(full.static_nodes):
@@ -118,7 +118,7 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
     """Whether the queues, from the heads that the parachain knows, arrive at those of the relay parent."""
     known = LAST_HRMP_MQC_HEADS.get(situation.storage)
-    sent = {sender: tuple((m.sent_at, m.data) for m in messages) for sender, messages in inherent.horizontal}
+    sent = {sender: tuple((m.sent_at, m.data) for m in messages) for sender, messages in inherent.messages.horizontal}
     last = LAST_RELAY_PARENT.get(situation.storage)
 
     def leads(before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash) -> bool:
@@ -128,7 +128,7 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
         starts = (before, ZERO_HEAD) if newer else (before,)
         return any(message_chain(start, messages) == head for start in starts)
 
-    downward = tuple((m.sent_at, m.msg) for m in inherent.downward)
+    downward = tuple((m.sent_at, m.msg) for m in inherent.messages.downward)
     return (
         leads(LAST_DMQ_MQC_HEAD.get(situation.storage), downward, statics.dmq_head)
         and all(sender in statics.hrmp_heads for sender in sent)
@@ -143,8 +143,8 @@ def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Has
     honest, header, inherent = situation.honest, candidate.header, candidate.inherent
     as_honest = (
         inherent.relay_parent_number == honest.inherent.relay_parent_number
-        and inherent.downward == honest.inherent.downward
-        and inherent.horizontal == honest.inherent.horizontal
+        and inherent.messages.downward == honest.inherent.messages.downward
+        and inherent.messages.horizontal == honest.inherent.messages.horizontal
         and header.number == honest.header.number
         and header.aura_slot() == honest.header.aura_slot()
         and candidate.extrinsics == honest.extrinsics

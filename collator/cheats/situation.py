@@ -8,12 +8,12 @@ from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, encode_messages
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent
 from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
@@ -33,8 +33,7 @@ class Situation:
     parent: Header
     state: State
     relay: RelayAccess
-    downward: tuple[InboundDownwardMessage, ...]
-    horizontal: HorizontalMessages
+    messages: InboundMessages
     slot: Slot
     slot_now: Slot
     seeds: tuple[bytes, ...]
@@ -68,23 +67,18 @@ class Situation:
         return full_proof(self.relay, self.spec)
 
     @property
-    def weight(self) -> int:
-        """What the messages weigh, in bytes."""
-        return len(encode_messages(self.downward, self.horizontal))
-
-    @property
     def allowed(self) -> int:
         """The budget of the walk, in bytes."""
-        return self.spec.budget(self.weight) if self.budget is None else self.budget
+        return self.spec.budget(self.messages.weight) if self.budget is None else self.budget
 
-    def calls_in(self, downward: tuple[InboundDownwardMessage, ...]) -> tuple[RootCall, ...] | None:
-        """The root calls that a block with these messages runs; none where a proof alone is judged."""
-        return None if self.budget is not None else root_calls(self.spec, (message.msg for message in downward))
+    def calls_in(self, messages: InboundMessages) -> tuple[RootCall, ...] | None:
+        """The root calls that a block with these messages runs; `None` where a proof alone is judged."""
+        return None if self.budget is not None else root_calls(self.spec, messages)
 
     @cached_property
     def walked(self) -> Plan:
         """The honest walk; what it took is the canonical set of nodes."""
-        return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed, self.calls_in(self.downward))
+        return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed, self.calls_in(self.messages))
 
     @cached_property
     def canonical(self) -> tuple[bytes, ...]:
@@ -94,19 +88,17 @@ class Situation:
     @cached_property
     def honest(self) -> Candidate:
         """The honest block, sealed."""
-        inherent = Inherent(
-            self.relay.number,
-            self.relay.storage_root,
-            self.canonical,
-            self.downward,
-            self.horizontal,
-            self.weight,
-        )
+        inherent = self.inherent(self.relay, self.walked, self.messages)
         seed = turn_of(self.slot, self.seeds)
         storage = Storage(self.state.fork())
         return build(
             storage, self.spec, self.parent, inherent, self.walked, self.slot, seed, body=OfferedBody(self.extrinsics)
         )[0]
+
+    @staticmethod
+    def inherent(relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
+        """The inherent of a block on `relay` that brings in what was walked and these messages."""
+        return Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
 
     def relay_at(self, number: int) -> RelayAccess | None:
         """The relay block of that height, none when there is none."""
@@ -156,7 +148,7 @@ class Situation:
             pretend(storage)
         view = SubscriberView(storage, self.spec if spec is None else spec)
         allowed = self.allowed if budget is None else budget
-        return plan(view, relay.storage_root, nodes, allowed, self.calls_in(self.downward))
+        return plan(view, relay.storage_root, nodes, allowed, self.calls_in(self.messages))
 
     def state_root_after(
         self,
@@ -179,16 +171,6 @@ class Situation:
         return execute_block(
             storage, self.spec, self.parent, height, digest, inherent, walked, extrinsics=body
         ).state_root
-
-    def messages_until(self, number: int) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
-        """The messages that the relay chain had sent by its block `number`."""
-        horizontal = (
-            (sender, tuple(m for m in messages if m.sent_at <= number)) for sender, messages in self.horizontal
-        )
-        return (
-            tuple(m for m in self.downward if m.sent_at <= number),
-            tuple(entry for entry in horizontal if entry[1]),
-        )
 
 
 def without_publisher(spec: RuntimeSpec, para: ParaId) -> RuntimeSpec:

@@ -16,8 +16,8 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal, turn_of
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
-from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent, encode_messages
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
+from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent
 from pubsub_emulator.trie import ordered_root
 
 Message = tuple[int, bytes]
@@ -53,9 +53,9 @@ class Draft:
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
         """The draft of a block as it stands."""
-        header, inherent = candidate.header, candidate.inherent
-        queues: list[tuple[int | None, list[Message]]] = [(None, [(m.sent_at, m.msg) for m in inherent.downward])]
-        queues += [(sender, [(m.sent_at, m.data) for m in messages]) for sender, messages in inherent.horizontal]
+        header, inherent, inbound = candidate.header, candidate.inherent, candidate.inherent.messages
+        queues: list[tuple[int | None, list[Message]]] = [(None, [(m.sent_at, m.msg) for m in inbound.downward])]
+        queues += [(sender, [(m.sent_at, m.data) for m in messages]) for sender, messages in inbound.horizontal]
         return Draft(
             header.parent_hash,
             header.number,
@@ -75,9 +75,10 @@ class Draft:
             (ParaId(sender or 0), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
             for sender, messages in self.queues[1:]
         )
-        used = len(encode_messages(downward, horizontal)) if self.messages_used is None else self.messages_used
+        messages = InboundMessages(downward, horizontal)
+        used = messages.weight if self.messages_used is None else self.messages_used
         number, root = RelayBlockNumber(self.relay_parent_number), self.relay_parent_storage_root
-        return Inherent(number, root, tuple(self.proof), downward, horizontal, used)
+        return Inherent(number, root, tuple(self.proof), messages, used)
 
     def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
         """The block, sealed by the one of `seeds` whose turn it is, unless a step has it otherwise."""

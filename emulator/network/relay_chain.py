@@ -11,7 +11,10 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
-from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import (
+    NO_MESSAGES,
+    InboundMessages,
+)
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.runtime.relay.host_configuration import active_config
@@ -125,13 +128,11 @@ class RelayChain:
         kept = self.block(number)
         return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
 
-    def inbound(
-        self, number: int, para: ParaId, since: RelayBlockNumber | None
-    ) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+    def inbound(self, number: int, para: ParaId, since: RelayBlockNumber | None) -> InboundMessages:
         """Messages that a block of `para` on relay block `number` brings in: those sent after its last relay parent."""
         kept = self.block(number)
         if kept is None:
-            return (), ()
+            return NO_MESSAGES
         storage = Storage(kept.state)
         last = -1 if since is None else since
         downward = tuple(m for m in self.runtime.dmp.contents(storage, para) if m.sent_at > last)
@@ -139,7 +140,7 @@ class RelayChain:
             (sender, tuple(m for m in waiting if m.sent_at > last))
             for sender, waiting in self.runtime.hrmp.inbound(storage, para)
         )
-        return downward, tuple((sender, messages) for sender, messages in channels if messages)
+        return InboundMessages(downward, tuple((sender, messages) for sender, messages in channels if messages))
 
     def capacity(self, para: ParaId) -> Capacity:
         """What the newest state lets the next block of a parachain send."""

@@ -18,11 +18,7 @@ from pubsub_emulator.emulator.scenario.seeded import Stream, secret
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.dispatch import DispatchError
-from pubsub_emulator.runtime.framework.message_chains import (
-    HorizontalMessages,
-    InboundDownwardMessage,
-    OutboundHrmpMessage,
-)
+from pubsub_emulator.runtime.framework.message_chains import InboundMessages, OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
@@ -101,10 +97,8 @@ class Round:
     def situation(self, chain: Parachain) -> Situation:
         """What the author of a parachain's first block of this round would have before it. Raises `CannotAuthor`."""
         relay, last = self._relay_parent(chain)
-        downward, horizontal = self._inbound(chain, relay, last)
-        return self._situation(
-            chain, relay, downward, horizontal, self._schedule.first_slot(self.number, len(chain.collators))
-        )
+        messages = self._inbound(chain, relay, last)
+        return self._situation(chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators)))
 
     # Of one candidate
 
@@ -152,10 +146,10 @@ class Round:
     def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
         """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
         collator = chain.author_of(slot)
-        downward, horizontal = self._inbound(chain, relay, last)
+        messages = self._inbound(chain, relay, last)
         stream = Stream(self._seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
-            situation = self._situation(chain, relay, downward, horizontal, slot)
+            situation = self._situation(chain, relay, messages, slot)
             attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))
             if attempted is not None:
                 name = "+".join(attempted.strategies)
@@ -166,9 +160,7 @@ class Round:
                 cheat = name if attempted.expected else None
                 return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
             return _Tried(situation.honest, situation.proof.unpruned)
-        authored = author(
-            chain.header, chain.state, relay, downward, horizontal, slot, collator.seed, extrinsics=chain.offered
-        )
+        authored = author(chain.header, chain.state, relay, messages, slot, collator.seed, extrinsics=chain.offered)
         return _Tried(authored.candidate, authored.unpruned)
 
     def _second(
@@ -176,7 +168,7 @@ class Round:
     ) -> _Tried:
         """An author's other block for the same slot, now that the first one was judged."""
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        situation = self._situation(chain, relay, *self._relay.inbound(relay.number, chain.para, last), slot)
+        situation = self._situation(chain, relay, self._relay.inbound(relay.number, chain.para, last), slot)
         return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
 
     def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
@@ -188,29 +180,19 @@ class Round:
             raise CannotAuthor(f"relay block {wanted}, on which parachain {chain.para} would build, is not kept")
         return relay, last
 
-    def _inbound(
-        self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None
-    ) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+    def _inbound(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None) -> InboundMessages:
         """The messages that the next block brings in. Raises `CannotAuthor` when no block can hold them."""
-        downward, horizontal = self._relay.inbound(relay.number, chain.para, last)
-        ensure_room(chain.spec(), downward, horizontal)
-        return downward, horizontal
+        messages = self._relay.inbound(relay.number, chain.para, last)
+        ensure_room(chain.spec(), messages)
+        return messages
 
-    def _situation(
-        self,
-        chain: Parachain,
-        relay: RelayBlock,
-        downward: tuple[InboundDownwardMessage, ...],
-        horizontal: HorizontalMessages,
-        slot: Slot,
-    ) -> Situation:
+    def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
         """What a collator has before it that could cheat."""
         return Situation(
             chain.header,
             chain.state,
             relay,
-            downward,
-            horizontal,
+            messages,
             slot,
             self._schedule.newest_slot(self.number),
             tuple(each.seed for each in chain.collators),
@@ -236,7 +218,7 @@ class Round:
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())
         commitments = CandidateCommitments(
-            upward, horizontal, candidate.header.encode(), len(inherent.downward), inherent.relay_parent_number
+            upward, horizontal, candidate.header.encode(), len(inherent.messages.downward), inherent.relay_parent_number
         )
         self.backed.append(BackedCandidate(chain.para, inherent.relay_parent_number, commitments))
 

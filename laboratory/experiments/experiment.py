@@ -24,7 +24,13 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, InboundDownwardMessage, message_chain
+from pubsub_emulator.runtime.framework.message_chains import (
+    NO_MESSAGES,
+    ZERO_HEAD,
+    InboundDownwardMessage,
+    InboundMessages,
+    message_chain,
+)
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
@@ -208,7 +214,7 @@ class _World:
         self.waiting: dict[tuple[ParaId, PubsubKey], int] = {}
         self.latencies: list[int] = []
         self.number = 1
-        self.inbox: tuple[InboundDownwardMessage, ...] = ()
+        self.inbox = NO_MESSAGES
         self.dmq_head = ZERO_HEAD
         paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
@@ -266,8 +272,9 @@ class _World:
 
     def _send(self, relay: Storage) -> None:
         size = self.workload.message_bytes
-        self.inbox = (InboundDownwardMessage(RelayBlockNumber(self.number), bytes(size)),) if size else ()
-        for message in self.inbox:
+        messages = (InboundDownwardMessage(RelayBlockNumber(self.number), bytes(size)),) if size else ()
+        self.inbox = InboundMessages(messages)
+        for message in messages:
             self.dmq_head = message_chain(self.dmq_head, ((message.sent_at, message.msg),))
             relay.put(dmq_mqc_head(SUBSCRIBER), self.dmq_head)
 
@@ -280,8 +287,8 @@ class _World:
     def block(self) -> BlockOutcome:
         """One block of the subscriber on the newest relay block."""
         relay = RelayBlock(RelayBlockNumber(self.number), self.relay.fork())
-        made = author(self.header, self.state, relay, self.inbox, (), Slot(self.header.number + 1), self.seed)
-        self.inbox = ()
+        made = author(self.header, self.state, relay, self.inbox, Slot(self.header.number + 1), self.seed)
+        self.inbox = NO_MESSAGES
         self.header, self.state = made.candidate.header, made.outcome.state
         for delivery in made.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)

@@ -23,7 +23,7 @@ from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.accounts import ParachainRoom, parachain_accounts
-from pubsub_emulator.runtime.parachain.block import Candidate, encode_messages
+from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, note_inherent
@@ -165,8 +165,8 @@ def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     phases = _Phases(parent.state)
     phases.end(INITIALIZATION, begin(parent.state, parent.header, digest).written())
     storage.start_recording()
-    weight = len(encode_messages(inherent.downward, inherent.horizontal))
-    calls = root_calls(spec, (message.msg for message in inherent.downward))
+    weight = inherent.messages.weight
+    calls = root_calls(spec, inherent.messages)
     view = SubscriberView(storage, spec)
     walked, offences = judge_proof(view, inherent.relay_parent_storage_root, inherent.proof, spec.budget(weight), calls)
     if walked.missing is not None:

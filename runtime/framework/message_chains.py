@@ -7,11 +7,14 @@ A parachain proves that it was given every message in order by hashing them one 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import Codec, compact_len
+from pubsub_emulator.primitives.scale import Codec, Reader, compact_len
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 
@@ -49,6 +52,62 @@ downward_message: Final[Codec[InboundDownwardMessage]] = struct(
 hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(
     InboundHrmpMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundHrmpMessage"
 )
+_downward: Final = scale.vec(downward_message)
+_horizontal: Final = scale.sorted_map(para_id, scale.vec(hrmp_message))
+
+MAX_MESSAGES: Final = 262_144
+"""A relay chain never lets more messages, or senders, wait for a parachain: each takes five bytes at least."""
+
+
+@dataclass(frozen=True)
+class InboundMessages:
+    """The messages that a block brings in: downward ones in queue order, horizontal ones by sender.
+
+    Vec<(u32, Vec<u8>)>                      downward: (sent_at, msg)
+    BTreeMap<u32, Vec<(u32, Vec<u8>)>>       horizontal: (sent_at, data) by sender
+    """
+
+    downward: tuple[InboundDownwardMessage, ...] = ()
+    horizontal: HorizontalMessages = ()
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """SCALE bytes, as in the table."""
+        by_sender = {sender: list(messages) for sender, messages in self.horizontal}
+        return _downward.encode(list(self.downward)) + _horizontal.encode(by_sender)
+
+    @property
+    def weight(self) -> int:
+        """The length of the SCALE bytes: `messages_used` (PS-50)."""
+        return len(self.encoded)
+
+    @staticmethod
+    def read(reader: Reader) -> "InboundMessages":
+        """The messages at the reader's place. Raises `ScaleError`, also for more than `MAX_MESSAGES`."""
+        _ensure_few(reader)
+        downward = tuple(_downward.read(reader))
+        _ensure_few(reader)
+        by_sender = _horizontal.read(reader)
+        return InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
+
+    def tidy(self) -> "InboundMessages":
+        """The same messages as a block must list them: senders ascending, none without messages."""
+        return InboundMessages(self.downward, tuple(sorted((e for e in self.horizontal if e[1]), key=itemgetter(0))))
+
+    def until(self, number: int) -> "InboundMessages":
+        """The messages that the relay chain had sent by its block `number`."""
+        horizontal = ((sender, tuple(m for m in sent if m.sent_at <= number)) for sender, sent in self.horizontal)
+        return InboundMessages(tuple(m for m in self.downward if m.sent_at <= number), tuple(horizontal)).tidy()
+
+
+def _ensure_few(reader: Reader) -> None:
+    """Refuse a list of more than `MAX_MESSAGES` before it is read."""
+    count = Reader(reader.data, reader.pos).length()
+    if count > MAX_MESSAGES:
+        raise ScaleError(f"{count} messages; a block takes in at most {MAX_MESSAGES}")
+
+
+NO_MESSAGES: Final = InboundMessages()
 
 
 @dataclass(frozen=True, slots=True)

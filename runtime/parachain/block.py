@@ -6,9 +6,8 @@ inherent, the seal commits to the header, so whatever is wrong with the block na
     inherent  u32                              relay parent number
               [u8; 32]                         relay parent storage root
               Vec<Vec<u8>>                     proof nodes, strictly ascending
-              Vec<(u32, Vec<u8>)>              downward messages (sent_at, msg), in queue order
-              BTreeMap<u32, Vec<(u32, Vec<u8>)>>  horizontal messages (sent_at, data) by sender
-              u32                              messages_used: the SCALE size of the two message fields
+              InboundMessages
+              u32                              messages_used: the SCALE size of the messages
 """
 
 from collections.abc import Callable
@@ -16,31 +15,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.scale import Codec, Reader, encode_bytes_list, encode_compact
-from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import (
-    HorizontalMessages,
-    InboundDownwardMessage,
-    InboundHrmpMessage,
-    message_chain,
-)
+from pubsub_emulator.primitives.scale import Reader, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, ZERO_HEAD, InboundMessages, message_chain
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
 from pubsub_emulator.trie import ordered_root
-
-_message = scale.pair(scale.u32, scale.bytes_)
-_downward: Final[Codec[list[tuple[int, bytes]]]] = scale.vec(_message)
-_horizontal: Final[Codec[dict[int, list[tuple[int, bytes]]]]] = scale.sorted_map(scale.u32, scale.vec(_message))
-
-
-def encode_messages(downward: tuple[InboundDownwardMessage, ...], horizontal: HorizontalMessages) -> bytes:
-    """The message fields as they stand in the inherent; their length is `messages_used` (PS-50)."""
-    return _downward.encode([(m.sent_at, m.msg) for m in downward]) + _horizontal.encode(
-        {sender: [(m.sent_at, m.data) for m in messages] for sender, messages in horizontal}
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +32,7 @@ class Inherent:
     relay_parent_number: RelayBlockNumber
     relay_parent_storage_root: Hash
     proof: tuple[bytes, ...]
-    downward: tuple[InboundDownwardMessage, ...] = ()
-    horizontal: HorizontalMessages = ()
+    messages: InboundMessages = NO_MESSAGES
     messages_used: int = 2
 
     def encode(self) -> bytes:
@@ -61,7 +42,7 @@ class Inherent:
                 self.relay_parent_number.to_bytes(4, "little"),
                 self.relay_parent_storage_root,
                 encode_bytes_list(self.proof),
-                encode_messages(self.downward, self.horizontal),
+                self.messages.encoded,
                 self.messages_used.to_bytes(4, "little"),
             )
         )
@@ -76,16 +57,10 @@ class Inherent:
         if nodes > MAX_PROOF_NODES:
             raise ScaleError(f"a proof of {nodes} nodes; at most {MAX_PROOF_NODES} can be one")
         proof = tuple(reader.bytes_() for _ in range(nodes))
-        _ensure_messages(reader)
-        downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), msg) for at, msg in _downward.read(reader))
-        _ensure_messages(reader)
-        horizontal = tuple(
-            (ParaId(sender), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in messages))
-            for sender, messages in _horizontal.read(reader).items()
-        )
+        messages = InboundMessages.read(reader)
         used = reader.uint(4)
         reader.end()
-        return Inherent(number, root, proof, downward, horizontal, used)
+        return Inherent(number, root, proof, messages, used)
 
     def extrinsics_root(self) -> Hash:
         """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
@@ -101,9 +76,6 @@ MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
 
 MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
 """More nodes are no proof: all but the root are longer than 32 bytes."""
-
-MAX_MESSAGES: Final = 262_144
-"""More messages are none that a relay chain lets wait for a parachain: each takes five bytes at least."""
 
 _CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
 """The call `set_validation_data`."""
@@ -169,13 +141,6 @@ def _ensure_size(data: bytes) -> None:
         raise ScaleError(f"{len(data)} bytes; a candidate has at most {MAX_CANDIDATE_BYTES}")
 
 
-def _ensure_messages(reader: Reader) -> None:
-    """Refuse a list of more messages, or senders, than `MAX_MESSAGES`, before it is read."""
-    count = Reader(reader.data, reader.pos).length()
-    if count > MAX_MESSAGES:
-        raise ScaleError(f"{count} messages; a block takes in at most {MAX_MESSAGES}")
-
-
 class Verdict(Enum):
     """Why a block is not valid, in the order in which the checks decide (PS-52)."""
 
@@ -228,13 +193,10 @@ def queue_head(
     removed, a chain from the start includes messages that the parachain has taken already.
     """
     head = message_chain(before, messages)
-    if head == target or before == _EMPTY_CHAIN:
+    if head == target or before == ZERO_HEAD:
         return head
-    anew = message_chain(_EMPTY_CHAIN, messages)
+    anew = message_chain(ZERO_HEAD, messages)
     since = last() if anew == target else None
     if since is None or relay_parent <= since or any(sent_at <= since for sent_at, _ in messages):
         return head
     return anew
-
-
-_EMPTY_CHAIN: Final = Hash(bytes(32))

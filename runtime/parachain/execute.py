@@ -78,7 +78,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     _note_messages(storage, inherent, plan.statics)
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
     calls = 0
-    for message in inherent.downward:
+    for message in inherent.messages.downward:
         calls += is_root_call(message.msg)
         if plan.calls is not None and calls > plan.calls and is_root_call(message.msg):
             continue  # the block has no room for what it reads
@@ -116,7 +116,7 @@ def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) 
 
 def downward_head_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
     """The head of the downward queue after a block's messages."""
-    messages = tuple((m.sent_at, m.msg) for m in inherent.downward)
+    messages = tuple((m.sent_at, m.msg) for m in inherent.messages.downward)
     last = partial(LAST_RELAY_PARENT.get, storage)
     return queue_head(LAST_DMQ_MQC_HEAD.get(storage), messages, statics.dmq_head, last, inherent.relay_parent_number)
 
@@ -127,7 +127,7 @@ def horizontal_heads_after(storage: Storage, inherent: Inherent, statics: Static
     last = partial(LAST_RELAY_PARENT.get, storage)
     out = dict(heads)
     sent: dict[ParaId, tuple[tuple[RelayBlockNumber, bytes], ...]] = {}
-    for sender, messages in inherent.horizontal:
+    for sender, messages in inherent.messages.horizontal:
         sent[sender] = sent.get(sender, ()) + tuple((m.sent_at, m.data) for m in messages)
     for sender in sorted({**heads, **statics.hrmp_heads, **sent}):
         before, new = heads.get(sender, ZERO_HEAD), sent.get(sender, ())

@@ -9,7 +9,7 @@ queue chain alone. In bytes, `VersionedXcm::V5`:
 """
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework import dispatch
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome
+from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -74,14 +75,14 @@ def is_root_call(message: bytes) -> bool:
     return _decoded_call(message) is not None
 
 
-def root_calls(spec: RuntimeSpec, messages: Iterable[bytes]) -> tuple[RootCall, ...]:
-    """What the root calls in downward messages will read of the chain's state, one each in order.
+def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, ...]:
+    """What the root calls in the downward messages will read of the chain's state, one each in order.
 
     A walk reads it first, so that it is charged (PS-45); calls for which a block has no room are not run in it.
     """
     out = []
-    for message in messages:
-        found = _decoded_call(message)
+    for message in messages.downward:
+        found = _decoded_call(message.msg)
         if isinstance(found, RuntimeSpec):
             rows = carried_over(spec, found)
             changed = _changed_caches(spec, found)

@@ -35,7 +35,6 @@ from pubsub_emulator.runtime.parachain.block import (
     InvalidBlock,
     Offence,
     Verdict,
-    encode_messages,
 )
 from pubsub_emulator.runtime.parachain.execute import (
     BlockOutcome,
@@ -153,8 +152,8 @@ def _walk(
             f"claims storage root {inherent.relay_parent_storage_root.hex()}, the relay parent's is {relay_root.hex()}"
         )
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail, (inherent.relay_parent_storage_root, relay_root)))
-    weight = len(encode_messages(inherent.downward, inherent.horizontal))
-    calls = root_calls(spec, (message.msg for message in inherent.downward))
+    weight = inherent.messages.weight
+    calls = root_calls(spec, inherent.messages)
     view = SubscriberView(storage, spec)
     walked, found = judge_proof(view, relay_root, inherent.proof, spec.budget(weight), calls)
     if walked.statics.values:
@@ -241,15 +240,15 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
     """The stated weight is the real one, and messages leave room for the rest (PS-50)."""
     out = []
-    weight = len(encode_messages(inherent.downward, inherent.horizontal))
+    weight = inherent.messages.weight
     if inherent.messages_used != weight:
         detail = f"{inherent.messages_used} bytes of messages stated, {weight} included"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     if weight > spec.allowed_pov:
         detail = f"{weight} bytes of messages exceed the {spec.allowed_pov} allowed"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
-    senders = [sender for sender, _ in inherent.horizontal]
-    if not all(a < b for a, b in pairwise(senders)) or not all(messages for _, messages in inherent.horizontal):
+    horizontal = inherent.messages.horizontal
+    if not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or not all(sent for _, sent in horizontal):
         # An entry without messages leaves every head as it is, but it weighs: it would be a choice of budget.
         detail = "horizontal messages are not one list a sender, senders ascending, none of them empty"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
@@ -264,7 +263,7 @@ def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticVal
         detail = f"downward messages hash to {head.hex()}, the queue's head is {statics.dmq_head.hex()}"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail, (head, statics.dmq_head)))
     heads = horizontal_heads_after(storage, inherent, statics)
-    strangers = [sender for sender, _ in inherent.horizontal if sender not in statics.hrmp_heads]
+    strangers = [sender for sender, _ in inherent.messages.horizontal if sender not in statics.hrmp_heads]
     if strangers:
         detail = f"messages from {', '.join(map(str, strangers))}, which have no channel to this chain"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))

@@ -7,7 +7,6 @@ from typing import Final
 from pubsub_emulator.primitives.pubsub import TimedOut, ValidFor, node_cost
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import Row, empty_row, messages_of
@@ -52,7 +51,7 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out["relay_lag"] = None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
     out["proof_nodes"] = len(row["proof"])
     out["proof_bytes"] = sum(node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes)
-    out["messages_bytes"] = len(encode_messages(*messages_of(row)))
+    out["messages_bytes"] = messages_of(row).weight
     if row["unpruned"] is not None:
         out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])
     return out

@@ -14,9 +14,9 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.events import Event, read_event
 from pubsub_emulator.runtime.framework.message_chains import (
-    HorizontalMessages,
     InboundDownwardMessage,
     InboundHrmpMessage,
+    InboundMessages,
 )
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
@@ -184,10 +184,10 @@ def block_row(
         "state_root": header.state_root,
         "max_pov": spec.max_pov_size,
         "allowed_pov": spec.allowed_pov,
-        "downward": [{"sent_at": message.sent_at, "data": message.msg} for message in inherent.downward],
+        "downward": [{"sent_at": message.sent_at, "data": message.msg} for message in inherent.messages.downward],
         "horizontal": [
             {"sender": sender, "messages": [{"sent_at": message.sent_at, "data": message.data} for message in messages]}
-            for sender, messages in inherent.horizontal
+            for sender, messages in inherent.messages.horizontal
         ],
         "messages_used": inherent.messages_used,
         "proof": [nodes.number(node) for node in inherent.proof],
@@ -238,7 +238,7 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
         RelayBlockNumber(row["relay_parent"]),
         Hash(row["relay_parent_root"]),
         proof,
-        *messages_of(row),
+        messages_of(row),
         row["messages_used"],
     )
     if header.hash() != row["block"]:
@@ -246,7 +246,7 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
     return Candidate(header, inherent, tuple(row.get("extrinsics") or ()))
 
 
-def messages_of(row: Row) -> tuple[tuple[InboundDownwardMessage, ...], HorizontalMessages]:
+def messages_of(row: Row) -> InboundMessages:
     """The downward and horizontal messages of a row."""
     downward = tuple(InboundDownwardMessage(RelayBlockNumber(m["sent_at"]), m["data"]) for m in row["downward"])
     horizontal = tuple(
@@ -256,7 +256,7 @@ def messages_of(row: Row) -> tuple[tuple[InboundDownwardMessage, ...], Horizonta
         )
         for channel in row["horizontal"]
     )
-    return downward, horizontal
+    return InboundMessages(downward, horizontal)
 
 
 def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:

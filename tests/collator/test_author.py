@@ -15,14 +15,14 @@ from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundMessages
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 
 def authored(now: Situation) -> Authored:
     seed = turn_of(now.slot, now.seeds)
-    return author(now.parent, now.state, now.relay, now.downward, now.horizontal, now.slot, seed)
+    return author(now.parent, now.state, now.relay, now.messages, now.slot, seed)
 
 
 @settings(max_examples=25)
@@ -63,12 +63,13 @@ def test_ps_50_an_author_declines_when_the_messages_alone_exceed_the_block() -> 
     now = World(b"too many messages", alone=False).situation()
     flood = (InboundDownwardMessage(now.relay.number, bytes(now.spec.allowed_pov)),)
     with pytest.raises(CannotAuthor, match="exceed"):
-        authored(replace(now, downward=flood))
+        authored(replace(now, messages=InboundMessages(flood)))
 
 
 def test_senders_without_messages_are_left_out_and_the_others_sorted() -> None:
-    now = next(now for now in situations() if len(now.horizontal) == 2)
-    untidy = replace(now, horizontal=(now.horizontal[1], (ParaId(2500), ()), now.horizontal[0]))
+    now = next(now for now in situations() if len(now.messages.horizontal) == 2)
+    first, second = now.messages.horizontal
+    untidy = replace(now, messages=InboundMessages(now.messages.downward, (second, (ParaId(2500), ()), first)))
     assert authored(untidy).candidate == authored(now).candidate
 
 

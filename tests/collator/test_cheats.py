@@ -150,4 +150,4 @@ def test_the_situations_are_not_all_of_one_kind() -> None:
     assert any(publisher.disabled for publisher in publishers)
     assert any(change.entry is None for walked in plans for change in walked.changes)
     assert len({now.spec.cache for now in situations()}) == 3
-    assert any(now.horizontal for now in situations())
+    assert any(now.messages.horizontal for now in situations())

@@ -144,14 +144,14 @@ GUARDS = [
     Guard(
         "senders-ascend",
         validate.check_messages_weight,
-        "not all(a < b for a, b in pairwise(senders)) or ",
+        "not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or ",
         "",
         "order of senders",
     ),
     Guard(
         "senders-speak",
         validate.check_messages_weight,
-        " or not all(messages for _, messages in inherent.horizontal)",
+        " or not all(sent for _, sent in horizontal)",
         "",
         "senders",
     ),

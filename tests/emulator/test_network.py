@@ -143,11 +143,11 @@ def test_horizontal_and_downward_messages_arrive_and_are_acknowledged() -> None:
     network.send(PUBLISHER, SUBSCRIBER, b"again")
     network.send_downward(SUBSCRIBER, b"down")
     records = [record for step in network.step(4) for record in step.records if record.chain == SUBSCRIBER]
-    downward = [message.msg for record in records for message in record.candidate.inherent.downward]
+    downward = [message.msg for record in records for message in record.candidate.inherent.messages.downward]
     horizontal = [
         message.data
         for record in records
-        for _, messages in record.candidate.inherent.horizontal
+        for _, messages in record.candidate.inherent.messages.horizontal
         for message in messages
     ]
     assert downward == [b"down"]

@@ -292,7 +292,8 @@ def test_a_channel_that_was_closed_and_opened_again_goes_on_ps52() -> None:
     net.send(PUBLISHER, SUBSCRIBER, b"after")
     steps += net.step(10)
     assert [str(record.refusal) for step in steps for record in step.refused] == []
-    taken = [m.data for step in steps for r in step.records for _, ms in r.candidate.inherent.horizontal for m in ms]
+    blocks = [record.candidate.inherent for step in steps for record in step.records]
+    taken = [m.data for block in blocks for _, messages in block.messages.horizontal for m in messages]
     assert taken == [b"after"]
 
 
@@ -318,6 +319,6 @@ def test_a_parachain_that_left_and_came_back_goes_on_ps52() -> None:
     assert [str(record.refusal) for step in steps for record in step.refused] == []
     assert net.parachain(SUBSCRIBER).header.number > height + 6
     inherents = [record.candidate.inherent for step in steps for record in step.records]
-    assert [m.msg for inherent in inherents for m in inherent.downward] == [b"after"]
-    assert [m.data for inherent in inherents for _, ms in inherent.horizontal for m in ms] == [b"after, too"]
+    assert [m.msg for inherent in inherents for m in inherent.messages.downward] == [b"after"]
+    assert [m.data for inherent in inherents for _, ms in inherent.messages.horizontal for m in ms] == [b"after, too"]
     assert sum(len(step.deliveries(SUBSCRIBER)) for step in steps) == 1

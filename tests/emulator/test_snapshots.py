@@ -144,8 +144,8 @@ def _author(network: Network, relay_parent: int, slot: int) -> Authored:
     relay = network.relay.access(relay_parent)
     assert relay is not None
     last = LAST_RELAY_PARENT.get(Storage(chain.state))
-    downward, horizontal = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER, last)
-    return author(chain.header, chain.state, relay, downward, horizontal, Slot(slot), chain.author_of(slot).seed)
+    messages = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER, last)
+    return author(chain.header, chain.state, relay, messages, Slot(slot), chain.author_of(slot).seed)
 
 
 @pytest.mark.parametrize("policy", CachePolicy)

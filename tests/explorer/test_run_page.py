@@ -73,9 +73,9 @@ def test_blocks_have_their_roots_parents_and_messages(explored: Explored) -> Non
         assert detail["root"] == header.state_root.hex()
         assert detail["relayRoot"] == inherent.relay_parent_storage_root.hex()
         assert (detail["parent"] or newest[block.chain]) == header.parent_hash.hex()
-        horizontal = sum(len(each) for _, each in inherent.horizontal)
-        assert detail["messages"] == [len(inherent.downward), horizontal]
-        messages += bool(horizontal and inherent.downward)
+        horizontal = sum(len(each) for _, each in inherent.messages.horizontal)
+        assert detail["messages"] == [len(inherent.messages.downward), horizontal]
+        messages += bool(horizontal and inherent.messages.downward)
         if block.outcome is not None:
             newest[block.chain] = block.candidate.hash().hex()
     assert messages > 2

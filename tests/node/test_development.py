@@ -48,7 +48,7 @@ async def test_messages_are_sent_the_true_way() -> None:
         assert len(failed) == 1
         await para.call("dev_newBlock", {"count": 2, "dmp": [{"sentAt": 1, "msg": "0xabcd"}]})
         inbound = [
-            record.candidate.inherent.downward
+            record.candidate.inherent.messages.downward
             for moment in node.server.timeline.moments()
             for record in moment.records
             if record.chain == 2000

@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, message_chain
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict, encode_messages
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 KEYS = numbered(3)
@@ -124,7 +124,7 @@ def test_the_stated_weight_must_be_the_real_one(off: int) -> None:
     chain = start()
     at = relay(2, link(ZERO, 2, b"m"))
     honest = chain.author(at, [down(2, b"m")])
-    assert honest.inherent.messages_used == len(encode_messages(honest.inherent.downward, ())) == 1 + 4 + 2 + 1
+    assert honest.inherent.messages_used == honest.inherent.messages.weight == 1 + 4 + 2 + 1
     wrong = seal(replace(honest, inherent=replace(honest.inherent, messages_used=honest.inherent.messages_used + off)))
     misreported(chain, wrong, at)
 

@@ -16,13 +16,13 @@ from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
     InboundHrmpMessage,
+    InboundMessages,
     MessageBounds,
     OutboundHrmpMessage,
     message_chain,
 )
 from pubsub_emulator.runtime.framework.origin import Parachain, Root
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.parachain.block import encode_messages
 from pubsub_emulator.runtime.relay import dmp, hrmp
 from pubsub_emulator.runtime.relay.dmp import Dmp
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
@@ -279,7 +279,7 @@ class MessagesAreNeverLost(RuleBasedStateMachine):
         recipient = self.paras[para]
         downward = self.dmp.contents(self.storage, recipient)
         inbound = self.hrmp.inbound(self.storage, recipient)
-        weight = len(encode_messages(tuple(downward), tuple((s, tuple(m)) for s, m in inbound)))
+        weight = InboundMessages(tuple(downward), tuple((s, tuple(m)) for s, m in inbound)).weight
         assert weight <= self.bounds.total()
         self.dmp.acknowledge(self.storage, recipient, len(downward), at(self.now))
         self.hrmp.acknowledge(self.storage, recipient, at(self.now), at(self.now))

@@ -15,7 +15,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlock
 from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.framework.dispatch import dispatch as dispatch_call
 from pubsub_emulator.runtime.framework.events import Event, events
-from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage, InboundMessages
 from pubsub_emulator.runtime.framework.origin import Origin, Root
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
@@ -28,7 +28,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain import governance
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, encode_messages
+from pubsub_emulator.runtime.parachain.block import Candidate, Inherent
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
@@ -256,11 +256,12 @@ class Chain:
         slot, state_root = claims.pop("slot", self.slot + 1), claims.pop("state_root", None)
         storage = Storage(self.state.fork())
         spec = runtime_spec(storage)
-        weight = len(encode_messages(tuple(downward), horizontal))
+        messages = InboundMessages(tuple(downward), horizontal)
+        weight = messages.weight
         storage.start_recording()
-        calls = governance.root_calls(spec, (message.msg for message in downward))
+        calls = governance.root_calls(spec, messages)
         walked = plan(SubscriberView(storage, spec), relay.root, relay.nodes, spec.budget(weight), calls)
-        inherent = Inherent(relay.number, relay.root, walked.proof(), tuple(downward), horizontal, weight)
+        inherent = Inherent(relay.number, relay.root, walked.proof(), messages, weight)
         inherent = replace(inherent, **claims)
         digest = (aura_pre_digest(Slot(slot)),)
         number = self.header.number + 1
