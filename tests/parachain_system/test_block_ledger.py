@@ -13,9 +13,9 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import MAX_DIGEST_ITEMS
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import MAX_MESSAGES, InboundDownwardMessage
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
-from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, MAX_MESSAGES, MAX_PROOF_NODES, Candidate
+from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, MAX_PROOF_NODES, Candidate
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import Trie
 
