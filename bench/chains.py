@@ -29,7 +29,7 @@ from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, gene
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
@@ -165,8 +165,8 @@ def entry(key: PubsubKey, number: int) -> bytes:
 def subscriber(policy: CachePolicy, keys: tuple[PubsubKey, ...]) -> tuple[RuntimeSpec, Header, State]:
     """A subscriber at its genesis."""
     spec = RuntimeSpec(SUBSCRIBER, merge_subscriptions([(ParaId(2_000), list(keys))]), cache=policy)
-    header, state = genesis(spec, (public_key(SEED),))
-    return spec, header, state
+    head = genesis(spec, (public_key(SEED),))
+    return spec, head.header, head.state
 
 
 def walking(spec: RuntimeSpec, state: State, root: Hash, source: dict[Hash, bytes]) -> Work:
@@ -208,7 +208,7 @@ def _blocks() -> Iterator[Race]:
             for key in keys[::10]:
                 published[key] = entry(key, number)
         relay = RelayBlock(RelayBlockNumber(number), image(published))
-        made = author(header, state, relay, NO_MESSAGES, Slot(number), SEED)
+        made = author(ChainHead(header, state), relay, NO_MESSAGES, Slot(number), SEED)
         context = RelayContext(relay.number, relay.storage_root, Slot(number))
         nodes = made.candidate.inherent.proof
         yield Race(
@@ -223,7 +223,7 @@ def _blocks() -> Iterator[Race]:
 
 def validating(header: Header, state: State, encoded: bytes, context: RelayContext) -> Work:
     """A block from its bytes to its verdict and new state."""
-    return lambda: validate_block(header, state, Candidate.decode(encoded), context)
+    return lambda: validate_block(ChainHead(header, state), Candidate.decode(encoded), context)
 
 
 def _fuzz_case() -> Race:

@@ -32,6 +32,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, Runtim
 from pubsub_emulator.runtime.pallet_subscriber.meter import NodeSource
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.trie import Trie, read_proof, state_root
@@ -189,7 +190,9 @@ def _one_in_a_hundred(
     for key in keys[:: max(1, min(100, len(keys)))]:
         published[key] = entry(key, number + 1)
     relay = image(published)
-    last = author(header, state, RelayBlock(RelayBlockNumber(number + 1), relay), NO_MESSAGES, Slot(number + 1), SEED)
+    last = author(
+        ChainHead(header, state), RelayBlock(RelayBlockNumber(number + 1), relay), NO_MESSAGES, Slot(number + 1), SEED
+    )
     taken = last.outcome.plan.taken
     runtime = runtime_spec(Storage(state.fork()))
 

@@ -251,7 +251,7 @@ def _evidence() -> Iterable[bytes]:
     from pubsub_emulator.spark_audit.audit.evidence import Recorded, block_evidence, equivocation_evidence
 
     for case, candidate, context in judged_blocks():
-        yield block_evidence(case.bench.parent, case.bench.state, candidate, context, Recorded(None))
+        yield block_evidence(case.bench.parent.header, case.bench.parent.state, candidate, context, Recorded(None))
     header = candidate.header.encode()
     yield equivocation_evidence(bytes(32), header, header)
 

@@ -24,11 +24,11 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, extrinsics_root
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
-from pubsub_emulator.trie import BadNode, ordered_root, read_proof
+from pubsub_emulator.trie import BadNode, read_proof
 
 
 class RelayAccess(Protocol):
@@ -127,8 +127,7 @@ def _cost(nodes: Iterable[bytes]) -> int:
 
 
 def author(  # noqa: PLR0917  # a block has this many parts
-    parent: Header,
-    state: State,
+    parent: ChainHead,
     relay: RelayAccess,
     messages: InboundMessages,
     slot: Slot,
@@ -136,14 +135,14 @@ def author(  # noqa: PLR0917  # a block has this many parts
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     extrinsics: tuple[bytes, ...] = (),
 ) -> Authored:
-    """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`; `state` stays as it is.
+    """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`; `parent` stays as it is.
 
     Of the signed `extrinsics` that it is offered it takes those that can be part of the block, in order.
 
     The messages must be all that came since the parent: the verifier knows the queues' heads. Senders without any are
     left out, as the verifier wants it. Does not check that `seed` belongs to the slot's author. Raises `CannotAuthor`.
     """
-    storage = Storage(state.fork())
+    storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
     proof = full_proof(relay, spec)
     messages = messages.tidy()
@@ -155,7 +154,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
         raise DefensiveFailure(f"the full proof lacks {walked.missing}")
     inherent = Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
     body = OfferedBody(extrinsics)
-    candidate, outcome = build(storage, spec, parent, inherent, walked, slot, seed, handlers, body)
+    candidate, outcome = build(storage, spec, parent.header, inherent, walked, slot, seed, handlers, body)
     return Authored(candidate, outcome, proof.unpruned, body.refused)
 
 
@@ -181,7 +180,7 @@ def build(  # noqa: PLR0917  # as above
     digest = (aura_pre_digest(slot),)
     number = ParaBlockNumber(parent.number + 1)
     outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
-    root = ordered_root((inherent.extrinsic(), *body.extrinsics))
+    root = extrinsics_root(inherent, body.extrinsics)
     header = Header(parent.hash(), number, outcome.state_root, root, digest)
     return Candidate(seal(header, seed), inherent, body.extrinsics), outcome
 

@@ -28,10 +28,10 @@ from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, Slo
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import transact
-from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, judge_block
 
 FIXTURE_VERSION: Final = 1
 T = TypeVar("T")
@@ -139,16 +139,16 @@ def _b(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
-def make_fixture(name: str, about: str, parent: Header, state: State, record: BlockRecord) -> Fixture:
-    """The fixture of a candidate that was judged on top of `parent`, whose state is `state`."""
+def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) -> Fixture:
+    """The fixture of a candidate that was judged on top of `parent`."""
     candidate = record.candidate
     inherent = candidate.inherent
     return Fixture(
         name=name,
         about=about,
         chain=record.chain,
-        parent_header=_x(parent.encode()),
-        pre_state=[(_x(key), _x(value)) for key, value in state.top_entries()],
+        parent_header=_x(parent.header.encode()),
+        pre_state=[(_x(key), _x(value)) for key, value in parent.state.top_entries()],
         relay=Relay(
             number=inherent.relay_parent_number,
             storage_root=None if record.relay_storage_root is None else _x(record.relay_storage_root),
@@ -156,7 +156,7 @@ def make_fixture(name: str, about: str, parent: Header, state: State, record: Bl
         ),
         candidate=_x(candidate.encode()),
         claims=_claims(candidate),
-        expected=_expected(state.root(), record.outcome, record.refusal),
+        expected=_expected(parent.state.root(), record.outcome, record.refusal),
     )
 
 
@@ -233,8 +233,7 @@ def parse_fixture(data: bytes, place: str) -> Fixture:
 class Opened(NamedTuple):
     """What a fixture says in bytes, decoded."""
 
-    parent: Header
-    state: State
+    parent: ChainHead
     candidate: Candidate
     context: RelayContext
 
@@ -253,7 +252,7 @@ def opened(fixture: Fixture) -> Opened:
         raise FixtureError(f"relay.number: {fixture.relay.number}, and the candidate is built on relay block {claimed}")
     root = fixture.relay.storage_root
     context = RelayContext(claimed, None if root is None else Hash(_b(root)), Slot(fixture.relay.slot_now))
-    return Opened(parent, State.from_entries(entries), candidate, context)
+    return Opened(ChainHead(parent, State.from_entries(entries)), candidate, context)
 
 
 def _decoded(field: str, decode: Callable[[bytes], T], text: str) -> T:
@@ -279,19 +278,17 @@ def replay_fixture(fixture: Fixture) -> list[str]:
     Raises `FixtureError` when its parts do not go together, or its pre-state is no parachain's.
     """
     try:
-        parent, state, candidate, context = opened(fixture)
+        parent, candidate, context = opened(fixture)
     except FixtureError as error:
         raise FixtureError(f"{fixture.name}: {error}") from error
-    if state.root() != parent.state_root:
-        return [f"pre_state: its root is {_x(state.root())}, the parent's header says {_x(parent.state_root)}"]
-    outcome, refusal = None, None
+    root, committed = parent.state.root(), parent.header.state_root
+    if root != committed:
+        return [f"pre_state: its root is {_x(root)}, the parent's header says {_x(committed)}"]
     try:
-        outcome = validate_block(parent, state, candidate, context)
-    except InvalidBlock as invalid:
-        refusal = invalid
+        outcome, refusal = judge_block(parent, candidate, context)
     except BadState as error:
         raise FixtureError(f"{fixture.name}: pre_state: {error}") from error
-    found = {**_claims(candidate).model_dump(), **_expected(state.root(), outcome, refusal).model_dump()}
+    found = {**_claims(candidate).model_dump(), **_expected(root, outcome, refusal).model_dump()}
     wanted = {**fixture.claims.model_dump(), **fixture.expected.model_dump()}
     # Both speak of a post-state root: what the block claims, and what comes of it.
     found["claimed post_state_root"] = _x(candidate.header.state_root)
@@ -313,24 +310,24 @@ class FixtureMaker(Observer):
         """Those of which there is a fixture."""
         self._per_kind = per_kind
         self._seen: dict[str, int] = {}
-        self._heads: dict[ParaId, tuple[Header, State]] = {}
+        self._heads: dict[ParaId, ChainHead] = {}
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """The first checkpoint of a chain is its genesis."""
-        self._heads.setdefault(record.chain, (record.header, record.state.fork()))
+        self._heads.setdefault(record.chain, ChainHead(record.header, record.state).fork())
 
     def candidate(self, record: BlockRecord) -> None:
         """Keep a candidate of a kind that is still wanted, and follow the chain."""
-        parent, state = self._heads[record.chain]
-        kind, about = _kind(state, record)
+        parent = self._heads[record.chain]
+        kind, about = _kind(parent.state, record)
         count = self._seen.get(kind, 0)
         # Some cheats hand over what no bytes say, a map with one key twice for instance: they are no vectors.
         if count < self._per_kind and Candidate.decode(record.candidate.encode()) == record.candidate:
             self._seen[kind] = count + 1
             self.strategies.update(() if record.strategy is None else (record.strategy,))
-            self.fixtures.append(make_fixture(f"{kind}-{count + 1}", about, parent, state, record))
+            self.fixtures.append(make_fixture(f"{kind}-{count + 1}", about, parent, record))
         if record.outcome is not None:
-            self._heads[record.chain] = (record.candidate.header, record.outcome.state.fork())
+            self._heads[record.chain] = ChainHead(record.candidate.header, record.outcome.state).fork()
 
 
 def _kind(state: State, record: BlockRecord) -> tuple[str, str]:

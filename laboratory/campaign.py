@@ -445,5 +445,5 @@ def _names(verdicts: tuple[Verdict, ...]) -> Found:
 
 def _digest(now: Situation) -> bytes:
     """A hash of all entries of the parent's state, and its root, computed without anything remembered."""
-    rows = (part for key, value in now.state.top_entries() for part in (blake2_256(key), blake2_256(value)))
-    return blake2_256(b"".join(rows) + now.state.root() + fresh_state(now.state).root())
+    rows = (part for key, value in now.parent.state.top_entries() for part in (blake2_256(key), blake2_256(value)))
+    return blake2_256(b"".join(rows) + now.parent.state.root() + fresh_state(now.parent.state).root())

@@ -46,15 +46,15 @@ from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, RelayBlockN
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.validate import (
     BadState,
     RelayContext,
     check_list,
     check_state,
+    judge_block,
     judge_proof,
-    validate_block,
 )
 
 FORMAT = "pubsub-case/1"
@@ -76,8 +76,7 @@ class BadCase(PubsubError):
 class Bench:
     """What a verifier knows: the same for every proof or block that is tried on one parent."""
 
-    parent: Header
-    state: State
+    parent: ChainHead
     relays: tuple[tuple[RelayBlockNumber, Hash], ...]
     slot_now: Slot
     root: Hash
@@ -88,22 +87,23 @@ class Bench:
         """What a verifier knows in that situation."""
         known = sorted((relay.number, relay.storage_root) for relay in (situation.relay, *situation.others))
         root = situation.relay.storage_root
-        return Bench(situation.parent, situation.state, tuple(known), situation.slot_now, root, situation.budget)
+        return Bench(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
+
+    def context(self, candidate: Candidate) -> RelayContext:
+        """What the relay chain vouches for, of the relay block that a candidate is built on."""
+        number = candidate.inherent.relay_parent_number
+        root = next((root for at, root in self.relays if at == number), None)
+        return RelayContext(number, root, self.slot_now)
 
     def judge(self, candidate: Candidate) -> Found:
         """The verifier's verdicts on a block."""
-        number = candidate.inherent.relay_parent_number
-        root = next((root for at, root in self.relays if at == number), None)
-        context = RelayContext(RelayBlockNumber(number), root, self.slot_now)
         try:
-            validate_block(self.parent, self.state, candidate, context)
-        except InvalidBlock as refusal:
-            return tuple(dict.fromkeys(offence.verdict.value for offence in refusal.evidence))
+            refusal = judge_block(self.parent, candidate, self.context(candidate))[1]
         except BadState as fault:
             raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # that a verifier fails at all is what a campaign looks for
             return (f"!{type(failure).__name__}: {failure}",)
-        return ()
+        return () if refusal is None else tuple(dict.fromkeys(each.verdict.value for each in refusal.evidence))
 
     def judge_proof(self, view: SubscriberView, proof: tuple[bytes, ...]) -> Found:
         """The verifier's verdicts on a proof alone."""
@@ -134,7 +134,7 @@ class Case:
     def play(self, steps: tuple[Step, ...]) -> Found:
         """The verifier's verdicts on the honest block with these steps done to it."""
         if self.block is None:
-            storage = Storage(self.bench.state.fork())
+            storage = Storage(self.bench.parent.state.fork())
             return self.bench.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
         draft = Draft.of(self.block)
         for step in steps:
@@ -164,7 +164,7 @@ class Case:
             "label": self.label,
             "strategies": list(self.strategies),
             "budget": bench.budget,
-            "parent": _hex(bench.parent.encode()),
+            "parent": _hex(bench.parent.header.encode()),
             "relays": [[number, _hex(root)] for number, root in bench.relays],
             "slot_now": bench.slot_now,
             "root": _hex(bench.root),
@@ -175,7 +175,7 @@ class Case:
             "shrunk": [to_json(step) for step in self.shrunk],
             "steps": None if self.steps == self.shrunk else [to_json(step) for step in self.steps],
             "proof": [_hex(node) for node in self.proof],
-            "state": {_hex(key): _hex(value) for key, value in bench.state.top_entries()},
+            "state": {_hex(key): _hex(value) for key, value in bench.parent.state.top_entries()},
         }
         body = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in rows.items())
         return f"{{\n{body}\n}}\n"
@@ -229,8 +229,7 @@ class _Fields:
             raise BadCase(f"state: {fault}") from fault
         budget = document["budget"]
         return Bench(
-            self._decoded("parent", Header.decode),
-            state,
+            ChainHead(self._decoded("parent", Header.decode), state),
             tuple(self._relay(entry) for entry in self._list("relays")),
             Slot(self._number("slot_now", document["slot_now"], U64_MAX)),
             self._hash("root", document["root"]),

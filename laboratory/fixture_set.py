@@ -26,11 +26,10 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import Case
 from pubsub_emulator.laboratory.relay_states import relay_states, write_relay_states
-from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.parachain.validate import judge_block
 
 SCENARIO: Final = "fixtures"
 SCHEMA_FILE: Final = "schema.json"
@@ -73,23 +72,15 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
     if Candidate.decode(candidate.encode()) != candidate:
         return
     bench = case.bench
-    number = candidate.inherent.relay_parent_number
-    root = next((root for at, root in bench.relays if at == number), None)
-    outcome: BlockOutcome | None = None
-    refusal: InvalidBlock | None = None
-    try:
-        outcome = validate_block(
-            bench.parent, bench.state, candidate, RelayContext(RelayBlockNumber(number), root, bench.slot_now)
-        )
-    except InvalidBlock as invalid:
-        refusal = invalid
+    context = bench.context(candidate)
+    outcome, refusal = judge_block(bench.parent, candidate, context)
     record = BlockRecord(
-        chain=runtime_spec(Storage(bench.state)).para_id,
+        chain=runtime_spec(Storage(bench.parent.state)).para_id,
         segment=0,
         candidate=candidate,
-        included_at=RelayBlockNumber(number),
+        included_at=context.number,
         slot_now=bench.slot_now,
-        relay_storage_root=root,
+        relay_storage_root=context.storage_root,
         unpruned=(),
         outcome=outcome,
         refusal=refusal,
@@ -99,7 +90,7 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
         f"{'accepted' if refusal is None else f'rejected-{refusal.verdict.value}'}-{case.strategies[0]}-corpus".lower()
     )
     about = f"{case.strategies[0]}: {'valid after all' if refusal is None else refusal}"
-    yield make_fixture(name, about, bench.parent, bench.state, record)
+    yield make_fixture(name, about, bench.parent, record)
 
 
 def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:

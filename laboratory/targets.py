@@ -17,11 +17,11 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.primitives.types import Hash, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import Hash, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec, integrity_test
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.trie import read_proof
 from pubsub_emulator.trie.compact import decode_compact
 from pubsub_emulator.xcm import Publish, decode, encode
@@ -40,19 +40,11 @@ def _cases() -> tuple[Case, ...]:
     return tuple(case for name, case in corpus() if name in _SMALL and case.block is not None)
 
 
-def _context(case: Case, candidate: Candidate) -> RelayContext:
-    number = candidate.inherent.relay_parent_number
-    root = next((root for at, root in case.bench.relays if at == number), None)
-    return RelayContext(RelayBlockNumber(number), root, case.bench.slot_now)
-
-
-def _judged(case: Case, state: State, candidate: Candidate) -> str:
+def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
+    state = parent.state
     before = state.root()
-    try:
-        validate_block(case.bench.parent, state, candidate, _context(case, candidate))
-        verdict = "valid"
-    except InvalidBlock as refusal:
-        verdict = refusal.verdict.value
+    refusal = judge_block(parent, candidate, case.bench.context(candidate))[1]
+    verdict = "valid" if refusal is None else refusal.verdict.value
     if state.root() != before:
         raise DefensiveFailure("judging a block changed the state below it")
     return verdict
@@ -66,7 +58,7 @@ def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
             for step in case.shrunk:
                 step.apply(draft)
             candidate = draft.sealed_by(case.seeds)
-            yield case, candidate, _context(case, candidate)
+            yield case, candidate, case.bench.context(candidate)
 
 
 # Candidates: bytes of a block on a known state
@@ -81,7 +73,7 @@ def _read_candidate(data: bytes) -> str:
     candidate = Candidate.decode(data[1:])
     if candidate.encode() != data[1:]:
         raise DefensiveFailure("a candidate reads back as other bytes")
-    verdict = _judged(case, case.bench.state, candidate)
+    verdict = _judged(case, case.bench.parent, candidate)
     if verdict == "valid" and case.block is not None and candidate != case.block:
         raise DefensiveFailure("another block than the honest one is valid")
     return verdict
@@ -93,7 +85,7 @@ def _read_candidate(data: bytes) -> str:
 def _states() -> Iterable[bytes]:
     return [
         bytes((at,))
-        + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in case.bench.state.top_entries())
+        + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in case.bench.parent.state.top_entries())
         for at, case in enumerate(_cases())
     ]
 
@@ -108,8 +100,8 @@ def _read_state(data: bytes) -> str:
     state = State.from_entries(known.items())
     if case.block is None:
         raise DefensiveFailure("a case without a block")
-    parent = replace(case.bench.parent, state_root=state.root())
-    return _judged(replace(case, bench=replace(case.bench, parent=parent)), state, case.block)
+    header = replace(case.bench.parent.header, state_root=state.root())
+    return _judged(case, ChainHead(header, state), case.block)
 
 
 # Proofs
@@ -167,7 +159,7 @@ def _read_header(data: bytes) -> str:
 
 
 def _runtimes() -> Iterable[bytes]:
-    return [code for case in _cases() if (code := case.bench.state.top.get(b":code")) is not None]
+    return [code for case in _cases() if (code := case.bench.parent.state.top.get(b":code")) is not None]
 
 
 def _read_runtime(data: bytes) -> str:

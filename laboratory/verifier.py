@@ -286,8 +286,8 @@ def case_of(bench: Bench, raw: bytes, number: int) -> dict[str, Any]:
         "format": FORMAT,
         "id": number,
         "chain": PARA,
-        "parent_header": _x(bench.parent.encode()),
-        "pre_state": [[_x(key), _x(value)] for key, value in bench.state.top_entries()],
+        "parent_header": _x(bench.parent.header.encode()),
+        "pre_state": [[_x(key), _x(value)] for key, value in bench.parent.state.top_entries()],
         "relay": {"number": at, "storage_root": None if root is None else _x(root), "slot_now": bench.slot_now},
         "candidate": _x(raw),
     }

@@ -18,7 +18,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.header import Header, turn_of
+from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -38,6 +38,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     integrity_test,
     merge_subscriptions,
 )
+from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
@@ -101,8 +102,7 @@ class World:
         self.publishers = [self._publisher(ParaId(para)) for para in self.draws.sample(_PUBLISHERS, self._count())]
         self._copy_a_publisher()
         self.spec = self._spec()
-        self.header: Header
-        self.header, self.state = genesis(self.spec, tuple(map(public_key, self.seeds)))
+        self.head = genesis(self.spec, tuple(map(public_key, self.seeds)))
         self.number = RelayBlockNumber(self.draws.between(1, 50))
         self.senders = self.draws.sample(_SENDERS, self.draws.below(3))
         self.queues: dict[int, list[tuple[int, bytes]]] = {}
@@ -309,7 +309,7 @@ class World:
 
     def _situation(self) -> Situation:
         draws = self.draws
-        slot = (self.header.aura_slot() or 0) + draws.between(1, 2)
+        slot = (self.head.header.aura_slot() or 0) + draws.between(1, 2)
         downward = tuple(InboundDownwardMessage(RelayBlockNumber(at), data) for at, data in self.queues.get(0, ()))
         horizontal = tuple(
             (ParaId(sender), tuple(InboundHrmpMessage(RelayBlockNumber(at), data) for at, data in self.queues[sender]))
@@ -318,8 +318,7 @@ class World:
         )
         others: tuple[RelayAccess, ...] = tuple(reversed(self.relays[-4:-1]))
         now = Situation(
-            parent=self.header,
-            state=self.state,
+            parent=self.head,
             relay=self.relays[-1],
             messages=InboundMessages(downward, horizontal),
             slot=Slot(slot),
@@ -350,9 +349,9 @@ class World:
         now = self.situation()
         inherent = now.inherent(now.relay, now.walked, now.messages)
         seed = turn_of(now.slot, now.seeds)
-        storage = Storage(now.state.fork())
-        candidate, outcome = build(storage, now.spec, now.parent, inherent, now.walked, now.slot, seed)
-        self.header, self.state = candidate.header, outcome.state
+        storage = Storage(now.parent.state.fork())
+        candidate, outcome = build(storage, now.spec, now.parent.header, inherent, now.walked, now.slot, seed)
+        self.head = ChainHead(candidate.header, outcome.state)
         self.queues = {}
         self._now = None
         if self.draws.one_in(6):
@@ -366,7 +365,7 @@ class World:
 
     def runtime(self) -> RuntimeSpec:
         """The runtime that the parachain has now."""
-        return runtime_spec(Storage(self.state.fork()))
+        return runtime_spec(Storage(self.head.state.fork()))
 
 
 def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:

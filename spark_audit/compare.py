@@ -23,8 +23,8 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block, validate_block
 from pubsub_emulator.spark_audit.engine.segment_task import ChainFiles, Task, make_tasks
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
@@ -326,7 +326,10 @@ class _Segment:
             if row["status"] == "included":
                 candidate = self.candidate(row)
                 try:
-                    parent, state = candidate.header, validate_block(parent, state, candidate, _relay(row)).state
+                    parent, state = (
+                        candidate.header,
+                        validate_block(ChainHead(parent, state), candidate, _relay(row)).state,
+                    )
                 except InvalidBlock as invalid:
                     where = f"chain {row['chain']}, position {row['position']}"
                     raise CompareError(f"{self.record.path}: {where} is included and not valid: {invalid}") from invalid
@@ -360,11 +363,9 @@ def difference(a: Judged, b: Judged) -> BlockDifference | None:
 def _executed(label: str, block: Judged, notes: list[str]) -> State:
     """The state after a block as this program executes it."""
     parent, state = block.pre()
-    verdict = None
-    try:
-        state = validate_block(parent, state, block.candidate, block.relay).state
-    except InvalidBlock as invalid:
-        verdict = invalid.verdict.value
+    outcome, refusal = judge_block(ChainHead(parent, state), block.candidate, block.relay)
+    verdict = None if refusal is None else refusal.verdict.value
+    state = state if outcome is None else outcome.state
     if verdict != block.verdict:
         notes.append(
             f"{label} says {block.verdict or 'accepted'}; judging its block here gives {verdict or 'accepted'}"

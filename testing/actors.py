@@ -49,7 +49,7 @@ class Collators:
         """What a candidate would make of its parachain. Raises `InvalidBlock` as the relay chain would refuse it."""
         now = self.network.situation(para)
         context = now.context(candidate.inherent.relay_parent_number)
-        return validate_block(now.parent, now.state, candidate, context)
+        return validate_block(now.parent, candidate, context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,8 @@ from pubsub_emulator.emulator.network.records import (
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, extrinsics_root
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 KEYS = [key_from_data(b"key %d" % at) for at in range(12)]
@@ -40,18 +39,14 @@ class Scene:
         relay = RelayContext(
             candidate.inherent.relay_parent_number, self.record.relay_storage_root, self.record.slot_now
         )
-        try:
-            outcome: BlockOutcome | None = validate_block(self.parent, self.state, candidate, relay)
-            refusal = None
-        except InvalidBlock as invalid:
-            outcome, refusal = None, invalid
+        outcome, refusal = judge_block(ChainHead(self.parent, self.state), candidate, relay)
         return replace(self.record, candidate=candidate, outcome=outcome, refusal=refusal)
 
     def with_proof(self, proof: tuple[bytes, ...]) -> Candidate:
         """The honest candidate with another proof, sealed anew by its author."""
         honest = self.record.candidate
         inherent = replace(honest.inherent, proof=proof)
-        header = replace(honest.header, extrinsics_root=inherent.extrinsics_root())
+        header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
         return Candidate(seal(header, self.seed), inherent)
 
     def with_state_root(self, root: bytes) -> Candidate:

@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHERS
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.parachain.block import extrinsics_root
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import BadNode, Trie, read_proof
@@ -114,7 +115,7 @@ def senders_out_of_order() -> None:
     ]
     inherent = replace(honest, horizontal=tuple(split))
     inherent = replace(inherent, messages_used=inherent.messages.weight)
-    header = replace(now.honest.header, extrinsics_root=inherent.extrinsics_root())
+    header = replace(now.honest.header, extrinsics_root=extrinsics_root(inherent))
     candidate = replace(now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent)
     assert Bench.of(now).judge(candidate) == ("MessagesMisreported",)
 
@@ -122,12 +123,12 @@ def senders_out_of_order() -> None:
 def parent_state_is_left_alone() -> None:
     """PS-53: judging leaves the parent's state as it was, whatever becomes of the block."""
     now = World(b"left alone", alone=False).situation()
-    before = list(now.state.top_entries())
+    before = list(now.parent.state.top_entries())
     for name in ("wrong-state-root", "drop-and-restore"):
         attempted = attempt(now, (STRATEGIES[name],), b"1")
         assert attempted is not None
         found(now, attempted)
-        assert list(now.state.top_entries()) == before
+        assert list(now.parent.state.top_entries()) == before
 
 
 # The walk
@@ -194,7 +195,7 @@ def stops_where_it_must(policy: CachePolicy) -> None:
         for _ in range(3):
             now = world.situation()
             spec = now.spec
-            storage = _WatchedRows(now.state.fork())
+            storage = _WatchedRows(now.parent.state.fork())
             nodes = _WatchedNodes(now.proof.nodes)
             nodes.free = frozenset(now.proof.static_nodes)
             whole = now.walk_as_if(budget=1 << 40).used
@@ -233,7 +234,7 @@ def _add_a_twin(world: World) -> None:
     declared = [(para, list(keys)) for para, keys in world.spec.subscriptions.items()]
     spec = replace(world.spec, subscriptions=merge_subscriptions([*declared, (twin.para, list(keys))]))
     world.publishers.append(twin)
-    world.header, world.state = genesis(spec, tuple(map(public_key, world.seeds)))
+    world.head = genesis(spec, tuple(map(public_key, world.seeds)))
     world.number = RelayBlockNumber(world.number + 1)
     world._relay_block()
 
@@ -275,11 +276,11 @@ def delivers_everything_once(*policies: CachePolicy) -> None:
 
 
 def _run(now: Situation) -> tuple[object, Plan]:
-    storage = Storage(now.state.fork())
+    storage = Storage(now.parent.state.fork())
     walked = now.walked
     inherent = now.honest.inherent
     digest = now.honest.header.digest[:1]
-    out = execute_block(storage, now.spec, now.parent, now.honest.header.number, digest, inherent, walked)
+    out = execute_block(storage, now.spec, now.parent.header, now.honest.header.number, digest, inherent, walked)
     return out.state, walked
 
 

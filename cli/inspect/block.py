@@ -10,9 +10,8 @@ from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.runtime.parachain.block import InvalidBlock
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.validate import validate_block
+from pubsub_emulator.runtime.parachain.block import ChainHead
+from pubsub_emulator.runtime.parachain.validate import judge_block
 from pubsub_emulator.spark_audit.compare import Judged
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node
 
@@ -20,12 +19,7 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decod
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     """A block, executed anew on its parent. Raises `CompareError` where the state before it cannot be had."""
     parent, state = judged.pre()
-    outcome: BlockOutcome | None = None
-    refusal: InvalidBlock | None = None
-    try:
-        outcome = validate_block(parent, state, judged.candidate, judged.relay)
-    except InvalidBlock as invalid:
-        refusal = invalid
+    outcome, refusal = judge_block(ChainHead(parent, state), judged.candidate, judged.relay)
     inherent = judged.candidate.inherent
     evidence = [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
     nodes = [node_figures(node) for node in inherent.proof]

@@ -110,7 +110,7 @@ def case(path: Path) -> View:
         "due": ", ".join(found.expected) or "accepted",
         "found": ", ".join(found.verdicts) or "accepted",
         "relay_root": found.bench.root,
-        "state_keys": sum(1 for _ in found.bench.state.top_entries()),
+        "state_keys": sum(1 for _ in found.bench.parent.state.top_entries()),
         "proof_bytes": sum(node["cost"] for node in nodes),
         **({} if found.block is None else {"block": header_figures(found.block.header)}),
         "steps_by_kind": dict(kinds),

@@ -226,7 +226,7 @@ def stuff_messages(situation: Situation, draws: Draws) -> Proposal:
 @strategy("wrong-state-root", "have another state than that of executing the block", Verdict.STATE_ROOT_MISMATCH)
 def wrong_state_root(situation: Situation, draws: Draws) -> Proposal:
     """Claim some other post-state root, the parent's among them."""
-    return (Claim("state_root", draws.choice((draws.take(32), situation.parent.state_root))),)
+    return (Claim("state_root", draws.choice((draws.take(32), situation.parent.header.state_root))),)
 
 
 @strategy("withheld-delivery", "execute the block without one of its deliveries", Verdict.STATE_ROOT_MISMATCH)
@@ -269,8 +269,8 @@ def bad_parent(situation: Situation, draws: Draws) -> Proposal:
     if kind == 0:
         return (Claim("parent_hash", draws.take(32)),)
     if kind == 1:
-        return (Claim("parent_hash", situation.parent.parent_hash),)
-    number = draws.choice((situation.parent.number, situation.parent.number + 2))
+        return (Claim("parent_hash", situation.parent.header.parent_hash),)
+    number = draws.choice((situation.parent.header.number, situation.parent.header.number + 2))
     root = situation.state_root_after(situation.walked, number=number)
     return (Number("number", number), Claim("state_root", root))
 

@@ -29,7 +29,7 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
     found: list[Verdict] = []
     if _bad_seal(situation, candidate):
         found.append(Verdict.BAD_SEAL)
-    if header.parent_hash != situation.parent.hash() or header.number != situation.parent.number + 1:
+    if header.parent_hash != situation.parent.header.hash() or header.number != situation.parent.header.number + 1:
         found.append(Verdict.BAD_PARENT)
     last = LAST_RELAY_PARENT.get(situation.storage)
     if last is not None and inherent.relay_parent_number < last:
@@ -105,7 +105,7 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
     slot, signature = header.aura_slot(), header.aura_seal()
     if slot is None or signature is None:
         return True
-    before = situation.parent.aura_slot()
+    before = situation.parent.header.aura_slot()
     author = public_key(turn_of(slot, situation.seeds))
     return not (
         (before is None or before < slot)

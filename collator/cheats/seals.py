@@ -36,11 +36,13 @@ def stranger(situation: Situation, draws: Draws) -> Proposal:
 @strategy("seal-of-another-header", "reuse a signature that was made for something else", _SEAL)
 def seal_of_another_header(situation: Situation, draws: Draws) -> Proposal:
     """Set the seal of the parent, or of a header that differs in its state root."""
-    before = situation.parent.aura_seal()
+    before = situation.parent.header.aura_seal()
     if before is not None and draws.one_in(2):
         return (Seal(before),)
     other = replace(
-        situation.honest.header, state_root=situation.parent.state_root, digest=situation.honest.header.digest[:1]
+        situation.honest.header,
+        state_root=situation.parent.header.state_root,
+        digest=situation.honest.header.digest[:1],
     )
     return (Seal(sign(turn_of(situation.slot, situation.seeds), other.pre_hash())),)
 
@@ -77,14 +79,14 @@ def future_slot(situation: Situation, draws: Draws) -> Proposal:
 @strategy("past-slot", "author in a slot that is over", _SEAL)
 def past_slot(situation: Situation, draws: Draws) -> Proposal:
     """Claim the parent's slot, or one before it."""
-    before = situation.parent.aura_slot()
+    before = situation.parent.header.aura_slot()
     return None if before is None else _in_slot(situation, before - draws.below(min(before, 2) + 1))
 
 
 @strategy("another-body", "have the seal cover another body than the one shown", _SEAL)
 def another_body(situation: Situation, draws: Draws) -> Proposal:
     """Commit to another body in the header."""
-    return (Claim("extrinsics_root", draws.choice((draws.take(32), situation.parent.extrinsics_root))),)
+    return (Claim("extrinsics_root", draws.choice((draws.take(32), situation.parent.header.extrinsics_root))),)
 
 
 SEALS = (

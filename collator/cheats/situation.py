@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_proof
-from pubsub_emulator.primitives.header import Header, aura_pre_digest, turn_of
+from pubsub_emulator.primitives.header import aura_pre_digest, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent
 from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
@@ -27,11 +27,10 @@ class Situation:
     `seeds` are the collators' secret seeds in turn order, `stranger` one that is no collator's. `others` are further
     relay blocks, older ones mostly, and `foreign` is a relay state that is no block's. With a `budget` the proof is
     judged alone, under that budget: a way to have every stop of the walk without megabytes of state. All that is
-    derived from this is computed once; nothing here changes `state`.
+    derived from this is computed once; nothing here changes the parent's state.
     """
 
-    parent: Header
-    state: State
+    parent: ChainHead
     relay: RelayAccess
     messages: InboundMessages
     slot: Slot
@@ -49,7 +48,7 @@ class Situation:
     @cached_property
     def storage(self) -> Storage:
         """The parent's state, for reading."""
-        return Storage(self.state.fork())
+        return Storage(self.parent.state.fork())
 
     @cached_property
     def spec(self) -> RuntimeSpec:
@@ -90,9 +89,16 @@ class Situation:
         """The honest block, sealed."""
         inherent = self.inherent(self.relay, self.walked, self.messages)
         seed = turn_of(self.slot, self.seeds)
-        storage = Storage(self.state.fork())
+        storage = Storage(self.parent.state.fork())
         return build(
-            storage, self.spec, self.parent, inherent, self.walked, self.slot, seed, body=OfferedBody(self.extrinsics)
+            storage,
+            self.spec,
+            self.parent.header,
+            inherent,
+            self.walked,
+            self.slot,
+            seed,
+            body=OfferedBody(self.extrinsics),
         )[0]
 
     @staticmethod
@@ -144,7 +150,7 @@ class Situation:
             relay.prove((), {derive_child_key(p): keys for p, keys in strange.items() if keys}, nodes)
         storage = self.storage
         if pretend is not None:
-            storage = Storage(self.state.fork())
+            storage = Storage(self.parent.state.fork())
             pretend(storage)
         view = SubscriberView(storage, self.spec if spec is None else spec)
         allowed = self.allowed if budget is None else budget
@@ -166,10 +172,10 @@ class Situation:
         body = SignedBody(self.honest.extrinsics if extrinsics is None else extrinsics)
         inherent = self.honest.inherent if inherent is None else inherent
         digest = (aura_pre_digest(self.slot if slot is None else Slot(slot)),)
-        height = ParaBlockNumber(self.parent.number + 1 if number is None else number)
-        storage = Storage(self.state.fork())
+        height = ParaBlockNumber(self.parent.header.number + 1 if number is None else number)
+        storage = Storage(self.parent.state.fork())
         return execute_block(
-            storage, self.spec, self.parent, height, digest, inherent, walked, extrinsics=body
+            storage, self.spec, self.parent.header, height, digest, inherent, walked, extrinsics=body
         ).state_root
 
 

@@ -17,8 +17,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal, turn_of
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
-from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent
-from pubsub_emulator.trie import ordered_root
+from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent, extrinsics_root
 
 Message = tuple[int, bytes]
 """A message and the relay block that sent it."""
@@ -84,7 +83,7 @@ class Draft:
         """The block, sealed by the one of `seeds` whose turn it is, unless a step has it otherwise."""
         inherent = self.inherent()
         signed = tuple(self.extrinsics)
-        body = ordered_root((inherent.extrinsic(), *signed)) if self.extrinsics_root is None else self.extrinsics_root
+        body = extrinsics_root(inherent, signed) if self.extrinsics_root is None else self.extrinsics_root
         digest: tuple[DigestItem, ...] = (aura_pre_digest(Slot(self.slot)),)
         header = Header(self.parent_hash, self.number, self.state_root, body, digest)
         if self.sealed:

@@ -18,6 +18,7 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
+from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.xcm import Publish, decode, encode
 
@@ -61,8 +62,7 @@ class Parachain:
     """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` to be sent, in order."""
 
     para: ParaId
-    header: Header
-    state: State
+    head: ChainHead
     collators: tuple[Collator, ...]
     pace: Pace
     publishes: list[Publish] = field(default_factory=list)
@@ -76,8 +76,18 @@ class Parachain:
     @staticmethod
     def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace) -> "Parachain":
         """A parachain at its genesis. Raises `ImpossibleConfig`."""
-        header, state = genesis(spec, tuple(collator.key for collator in collators))
-        return Parachain(spec.para_id, header, state, collators, pace, known_subscriptions=spec.subscriptions)
+        head = genesis(spec, tuple(collator.key for collator in collators))
+        return Parachain(spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions)
+
+    @property
+    def header(self) -> Header:
+        """The newest block's header."""
+        return self.head.header
+
+    @property
+    def state(self) -> State:
+        """The state after the newest block."""
+        return self.head.state
 
     def spec(self) -> RuntimeSpec:
         """The runtime that executes the next block."""
@@ -143,7 +153,7 @@ class Parachain:
     def fork(self) -> "Parachain":
         """As `copy`, with a state of its own."""
         copied = self.copy()
-        copied.state = self.state.fork()
+        copied.head = self.head.fork()
         return copied
 
 

@@ -21,9 +21,9 @@ from pubsub_emulator.runtime.framework.dispatch import DispatchError
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages, OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCommitments
 from pubsub_emulator.xcm import Publish
 
@@ -122,11 +122,7 @@ class Round:
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
         context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
-        outcome, refusal = None, None
-        try:
-            outcome = validate_block(chain.header, chain.state, tried.candidate, context)
-        except InvalidBlock as invalid:
-            refusal = invalid
+        outcome, refusal = judge_block(chain.head, tried.candidate, context)
         record = BlockRecord(
             chain.para,
             self._schedule.segment(self.number),
@@ -160,7 +156,7 @@ class Round:
                 cheat = name if attempted.expected else None
                 return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
             return _Tried(situation.honest, situation.proof.unpruned)
-        authored = author(chain.header, chain.state, relay, messages, slot, collator.seed, extrinsics=chain.offered)
+        authored = author(chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered)
         return _Tried(authored.candidate, authored.unpruned)
 
     def _second(
@@ -189,8 +185,7 @@ class Round:
     def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
         """What a collator has before it that could cheat."""
         return Situation(
-            chain.header,
-            chain.state,
+            chain.head,
             relay,
             messages,
             slot,
@@ -210,7 +205,7 @@ class Round:
     def _enact(self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool) -> None:
         """Let the parachain go on from a valid block; its first one at a turn takes along what waits to be sent."""
         inherent = candidate.inherent
-        chain.header, chain.state = candidate.header, outcome.state
+        chain.head = ChainHead(candidate.header, outcome.state)
         taken = frozenset(candidate.extrinsics)
         chain.offered = tuple(raw for raw in chain.offered if raw not in taken)
         chain.publishes.extend(Publish(entry.key, entry.value, entry.ttl) for entry in outcome.published)

@@ -33,6 +33,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
 )
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
 
@@ -236,7 +237,7 @@ class _World:
             max_pov_size=workload.max_pov_size,
             meter_cache_reads=workload.meter_cache_reads,
         )
-        self.header, self.state = genesis(spec, (public_key(self.seed),))
+        self.head = genesis(spec, (public_key(self.seed),))
 
     def _entry(self, para: ParaId, key: PubsubKey, version: int) -> bytes:
         # No two values alike: equal ones would share their nodes, in the proof and in the parachain's own state.
@@ -287,9 +288,9 @@ class _World:
     def block(self) -> BlockOutcome:
         """One block of the subscriber on the newest relay block."""
         relay = RelayBlock(RelayBlockNumber(self.number), self.relay.fork())
-        made = author(self.header, self.state, relay, self.inbox, Slot(self.header.number + 1), self.seed)
+        made = author(self.head, relay, self.inbox, Slot(self.head.header.number + 1), self.seed)
         self.inbox = NO_MESSAGES
-        self.header, self.state = made.candidate.header, made.outcome.state
+        self.head = ChainHead(made.candidate.header, made.outcome.state)
         for delivery in made.outcome.deliveries:
             since = self.waiting.pop((delivery.publisher, delivery.key), None)
             if since is not None:

@@ -21,6 +21,7 @@ from pubsub_emulator.primitives.scale import Reader, encode_bytes_list, encode_c
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, ZERO_HEAD, InboundMessages, message_chain
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
 from pubsub_emulator.trie import ordered_root
 
@@ -62,10 +63,6 @@ class Inherent:
         reader.end()
         return Inherent(number, root, proof, messages, used)
 
-    def extrinsics_root(self) -> Hash:
-        """Root of the ordered trie (layout V0) of the block's one extrinsic: the bare `set_validation_data` call."""
-        return ordered_root((self.extrinsic(),))
-
     def extrinsic(self) -> bytes:
         """The bare `set_validation_data` call as it stands in a block, its length first."""
         return encode_extrinsic(_CALL + self.encode())
@@ -106,7 +103,7 @@ class Candidate:
 
     def extrinsics_root(self) -> Hash:
         """The root that the header must have for this body."""
-        return ordered_root(self.body())
+        return extrinsics_root(self.inherent, self.extrinsics)
 
     @staticmethod
     def decode(data: bytes) -> "Candidate":
@@ -127,6 +124,23 @@ class Candidate:
     def hash(self) -> Hash:
         """The header's hash: what the next block calls its parent."""
         return self.header.hash()
+
+
+def extrinsics_root(inherent: Inherent, signed: tuple[bytes, ...] = ()) -> Hash:
+    """The root of the ordered trie (layout V0) over a block's body: the inherent, then the signed extrinsics."""
+    return ordered_root((inherent.extrinsic(), *signed))
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """A parachain's newest block as the next one finds it: its header, and the state that executing it led to."""
+
+    header: Header
+    state: State
+
+    def fork(self) -> "ChainHead":
+        """The same block, with a state that can be written to apart from this one."""
+        return ChainHead(self.header, self.state.fork())
 
 
 def _with_length(reader: Reader) -> bytes:

@@ -12,6 +12,7 @@ from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
+from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 from pubsub_emulator.trie import ordered_root
 
@@ -23,7 +24,7 @@ LAST_HRMP_MQC_HEADS: Final = StorageValue("ParachainSystem", "LastHrmpMqcHeads",
 PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
 
 
-def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, State]:
+def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> ChainHead:
     """The first state of a parachain and its header. Raises `ImpossibleConfig` when the runtime cannot work."""
     check_runtime(spec)
     if not authorities:
@@ -39,4 +40,4 @@ def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> tuple[Header, 
         storage = Storage(state)
         endow(storage, Balances())
         storage.commit()
-    return Header(Hash(bytes(32)), 0, state.root(), ordered_root(())), state
+    return ChainHead(Header(Hash(bytes(32)), 0, state.root(), ordered_root(())), state)

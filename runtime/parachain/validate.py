@@ -23,7 +23,7 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import (
     Candidate,
+    ChainHead,
     Inherent,
     InvalidBlock,
     Offence,
@@ -64,14 +65,30 @@ class BadState(PubsubError):
     """A state on which no block of a parachain can be judged: it holds what no block of one writes."""
 
 
+Judged = tuple[BlockOutcome, None] | tuple[None, InvalidBlock]
+"""What a valid block made of its parent's state, or why a block is refused."""
+
+
+def judge_block(
+    parent: ChainHead,
+    candidate: Candidate,
+    relay: RelayContext,
+    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+) -> Judged:
+    """As `validate_block`, which see, with a refusal returned instead of raised."""
+    try:
+        return validate_block(parent, candidate, relay, handlers), None
+    except InvalidBlock as refusal:
+        return None, refusal
+
+
 def validate_block(
-    parent: Header,
-    state: State,
+    parent: ChainHead,
     candidate: Candidate,
     relay: RelayContext,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
 ) -> BlockOutcome:
-    """Judge a candidate on top of `parent`, whose state is `state`; both stay as they are.
+    """Judge a candidate on top of `parent`, which stays as it is.
 
     Raises `InvalidBlock` with the first verdict and all offences that hold, and `BadState` when the state below is not
     one that blocks of a parachain lead to: then nothing can be said of the candidate.
@@ -80,7 +97,7 @@ def validate_block(
     if relay.number != inherent.relay_parent_number:
         raise DefensiveFailure(f"context of relay block {relay.number} for a block on {inherent.relay_parent_number}")
     try:
-        return _judge(parent, state, candidate, relay, handlers)
+        return _validated(parent, candidate, relay, handlers)
     except (ScaleError, ImpossibleConfig) as error:
         # The candidate's own bytes and the relay chain's never come to here: they end in verdicts (PS-54).
         raise BadState(f"the state below block {candidate.header.number} makes no sense: {error}") from error
@@ -99,20 +116,19 @@ def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = 
     return spec
 
 
-def _judge(
-    parent: Header,
-    state: State,
+def _validated(
+    parent: ChainHead,
     candidate: Candidate,
     relay: RelayContext,
     handlers: Mapping[str, SubscriptionHandler],
 ) -> BlockOutcome:
     inherent = candidate.inherent
-    storage = Storage(state.fork())
+    storage = Storage(parent.state.fork())
     spec = check_state(storage, handlers)
     authorities = tuple(AUTHORITIES.get(storage))
     offences = [
-        *check_seal(authorities, parent, candidate, relay.slot_now),
-        *check_parent(parent, candidate.header),
+        *check_seal(authorities, parent.header, candidate, relay.slot_now),
+        *check_parent(parent.header, candidate.header),
         *check_relay_parent(storage, inherent),
         *check_messages_weight(spec, inherent),
         *check_list(inherent.proof),
@@ -125,7 +141,7 @@ def _judge(
         number = ParaBlockNumber(candidate.header.number)
         body = SignedBody(candidate.extrinsics)
         try:
-            outcome = execute_block(storage, spec, parent, number, digest, inherent, walked, handlers, body)
+            outcome = execute_block(storage, spec, parent.header, number, digest, inherent, walked, handlers, body)
         except BadBody as error:
             offences.append(Offence(Verdict.BAD_EXTRINSIC, str(error), (error.raw,)))
         if outcome is not None and outcome.state_root != candidate.header.state_root:

@@ -19,10 +19,10 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.audit import findings
 from pubsub_emulator.spark_audit.audit.announced import Announced
 from pubsub_emulator.spark_audit.audit.evidence import (
@@ -250,12 +250,8 @@ class _Check:
         """Judge one candidate and return what the next one builds on. Raises `Undecided`."""
         candidate, row = rebuild(self.notes, row, nodes, parent, state)
         relay = self.relay_context(row)
-        outcome: BlockOutcome | None = None
-        refusal: InvalidBlock | None = None
         try:
-            outcome = validate_block(parent, state, candidate, relay)
-        except InvalidBlock as invalid:
-            refusal = invalid
+            outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)

@@ -39,10 +39,10 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.audit import findings
 from pubsub_emulator.spark_audit.audit.partial_trie import Fetch, partial_state
 from pubsub_emulator.trie import BadNode, MissingNode
@@ -186,11 +186,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
         raise EvidenceError("the state in the storage proof is that of no parachain known here")
     slot = candidate.header.aura_slot()
     collator = None if slot is None else turn_of(slot, keys)
-    outcome, refusal = None, None
-    try:
-        outcome = validate_block(parent, state, candidate, relay)
-    except InvalidBlock as invalid:
-        refusal = invalid
+    outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
     return _Executed(outcome, refusal, spec.para_id, collator)
 
 

@@ -22,7 +22,7 @@ from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_bl
 
 def authored(now: Situation) -> Authored:
     seed = turn_of(now.slot, now.seeds)
-    return author(now.parent, now.state, now.relay, now.messages, now.slot, seed)
+    return author(now.parent, now.relay, now.messages, now.slot, seed)
 
 
 @settings(max_examples=25)
@@ -33,14 +33,14 @@ def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_a
         now = world.situation()
         block = authored(now)
         context = RelayContext(now.relay.number, now.relay.storage_root, now.slot_now)
-        root = now.state.root()
-        outcome = validate_block(now.parent, now.state, block.candidate, context)
+        root = now.parent.state.root()
+        outcome = validate_block(now.parent, block.candidate, context)
         assert outcome.state_root == block.outcome.state_root == block.candidate.header.state_root
         assert outcome.deliveries == block.outcome.deliveries
         # A verifier reads the heads of the message queues as well.
         seen = replace(block.outcome.ledger, own_state_bytes=outcome.ledger.own_state_bytes)
         assert outcome.ledger == seen
-        assert now.state.root() == root
+        assert now.parent.state.root() == root
         assert Candidate.decode(block.candidate.encode()) == block.candidate
         assert block.candidate == now.honest
         world.advance()

@@ -47,6 +47,6 @@ def test_a_state_built_anew_is_the_same_state() -> None:
     world = World(b"anew", alone=False)
     for _ in range(3):
         world.advance()
-    state = world.situation().state
-    assert fresh_state(state).root() == state.root() == world.header.state_root
+    state = world.situation().parent.state
+    assert fresh_state(state).root() == state.root() == world.head.header.state_root
     assert list(fresh_state(state).top_entries()) == list(state.top_entries())

@@ -176,12 +176,12 @@ GUARDS = [
     # The state
     Guard(
         "post-state",
-        validate._judge,
+        validate._validated,
         "outcome.state_root != candidate.header.state_root",
         "False",
         "post-state",
     ),
-    Guard("fork", validate._judge, "Storage(state.fork())", "Storage(state)", "state left alone"),
+    Guard("fork", validate._validated, "Storage(parent.state.fork())", "Storage(parent.state)", "state left alone"),
     # The meter
     Guard("stop-rule", Meter.check, "self.used > self._last_start", "False", "stops, none"),
     Guard("stop-reserve", Meter.__init__, " - spec.max_item_cost - ROW_COST", "", "stops, none"),

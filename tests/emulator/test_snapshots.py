@@ -145,7 +145,7 @@ def _author(network: Network, relay_parent: int, slot: int) -> Authored:
     assert relay is not None
     last = LAST_RELAY_PARENT.get(Storage(chain.state))
     messages = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER, last)
-    return author(chain.header, chain.state, relay, messages, Slot(slot), chain.author_of(slot).seed)
+    return author(chain.head, relay, messages, Slot(slot), chain.author_of(slot).seed)
 
 
 @pytest.mark.parametrize("policy", CachePolicy)
@@ -166,12 +166,12 @@ def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_par
     assert relay is not None
     for turn, each in enumerate(made):
         context = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + 3))
-        outcome = validate_block(chain.header, chain.state, each.candidate, context)
+        outcome = validate_block(chain.head, each.candidate, context)
         assert outcome.state_root == each.candidate.header.state_root
         assert outcome.deliveries == made[0].outcome.deliveries
         early = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + turn - 1))
         with pytest.raises(InvalidBlock) as refused:
-            validate_block(chain.header, chain.state, each.candidate, early)
+            validate_block(chain.head, each.candidate, early)
         assert refused.value.verdict is Verdict.BAD_SEAL
 
 

@@ -19,7 +19,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 ALL = frozenset(verdict.value for verdict in Verdict)
@@ -45,7 +45,7 @@ def judge(case: dict[str, Any]) -> Answer:
     )
     state = State.from_entries([(raw(key), raw(value)) for key, value in case["pre_state"]])
     try:
-        validate_block(Header.decode(raw(case["parent_header"])), state, candidate, context)
+        validate_block(ChainHead(Header.decode(raw(case["parent_header"])), state), candidate, context)
     except InvalidBlock as refusal:
         return Answer(ALL, frozenset(offence.verdict.value for offence in refusal.evidence))
     return Answer(ALL, frozenset())

@@ -158,8 +158,8 @@ def test_genesis_needs_collators_and_is_a_state_that_executes() -> None:
     """PS-50, PS-80."""
     with pytest.raises(ImpossibleConfig):
         genesis(make_spec(), ())
-    header, state = genesis(make_spec({1000: KEYS}), COLLATORS)
-    assert header.number == 0
-    assert header.state_root == state.root()
+    head = genesis(make_spec({1000: KEYS}), COLLATORS)
+    assert head.header.number == 0
+    assert head.header.state_root == head.state.root()
     assert Chain(make_spec({1000: KEYS})).spec == make_spec({1000: KEYS})
     assert ParaId(1000) in make_spec({1000: KEYS}).subscriptions

@@ -236,10 +236,10 @@ def test_root_mismatch_a_relay_block_that_does_not_exist() -> None:
     chain = started()
     candidate = chain.author(RELAY)
     with pytest.raises(InvalidBlock) as refused:
-        validate_block(chain.header, chain.state, candidate, RelayContext(RELAY.number, None, Slot(99)))
+        validate_block(chain.head, candidate, RelayContext(RELAY.number, None, Slot(99)))
     assert refused.value.verdict is Verdict.ROOT_MISMATCH
     with pytest.raises(DefensiveFailure):
-        validate_block(chain.header, chain.state, candidate, RelayContext(RelayBlockNumber(7), RELAY.root, Slot(99)))
+        validate_block(chain.head, candidate, RelayContext(RelayBlockNumber(7), RELAY.root, Slot(99)))
 
 
 @each_policy
@@ -411,7 +411,7 @@ def test_a_proof_for_another_cursor_is_refused() -> None:
     chain, relay = tight("none")
     honest = chain.author(relay)
     other = Chain(chain.spec)
-    other.header, other.state = chain.header, chain.state.fork()
+    other.head = chain.head.fork()
     storage = Storage(other.state)
     items.PROCESSING_CURSOR.put(storage, (ParaId(1001), numbered(40)[20]))
     storage.commit()

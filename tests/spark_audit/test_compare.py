@@ -19,7 +19,7 @@ from pubsub_emulator.emulator.state_diff import diff_nodes, diff_states, key_nam
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.spark_audit.compare import CompareError, compare
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.trie import Trie
@@ -59,7 +59,7 @@ class Recorder(FixtureMaker):
     def candidate(self, record: BlockRecord) -> None:
         parent, state = self._heads[record.chain]
         name = f"{record.chain}-{record.candidate.header.number:03}-{len(self.fixtures):03}"
-        self.fixtures.append(make_fixture(name, "a block", parent, state, record))
+        self.fixtures.append(make_fixture(name, "a block", ChainHead(parent, state), record))
         if record.outcome is not None:
             self._heads[record.chain] = (record.candidate.header, record.outcome.state.fork())
 

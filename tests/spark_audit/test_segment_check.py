@@ -25,7 +25,7 @@ from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.header import aura_seal
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import RelayBlockNumber
-from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict, extrinsics_root
 from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.audit.findings import Severity, Thresholds
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
@@ -62,7 +62,7 @@ def _bad_parent(scene: Scene) -> list[BlockRecord]:
 def _misreport(scene: Scene) -> list[BlockRecord]:
     honest = scene.record.candidate
     inherent = replace(honest.inherent, messages_used=77)
-    header = replace(honest.header, extrinsics_root=inherent.extrinsics_root())
+    header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
     return [scene.judged(Candidate(seal(header, scene.seed), inherent)), scene.record]
 
 
@@ -198,7 +198,7 @@ def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(
         honest = scene.record.candidate
         number = RelayBlockNumber(scene.record.included_at + 1)
         inherent = replace(honest.inherent, relay_parent_number=number)
-        header = replace(honest.header, extrinsics_root=inherent.extrinsics_root())
+        header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
         unknown = replace(scene, record=replace(scene.record, relay_storage_root=None))
         return [unknown.judged(Candidate(seal(header, scene.seed), inherent)), scene.record]
 

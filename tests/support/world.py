@@ -28,7 +28,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain import governance
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, extrinsics_root
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
@@ -237,9 +237,17 @@ class Chain:
     """A parachain with a head and honest collators; `validate` alone decides whether it advances."""
 
     def __init__(self, spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
-        self.header, self.state = genesis(spec, COLLATORS)
+        self.head = genesis(spec, COLLATORS)
         self.handlers = handlers
         self.slot = 0
+
+    @property
+    def header(self) -> Header:
+        return self.head.header
+
+    @property
+    def state(self) -> State:
+        return self.head.state
 
     @property
     def spec(self) -> RuntimeSpec:
@@ -275,17 +283,15 @@ class Chain:
             walked,
             self.handlers,  # type: ignore[arg-type]
         )
-        header = Header(
-            self.header.hash(), number, state_root or outcome.state_root, inherent.extrinsics_root(), digest
-        )
+        header = Header(self.header.hash(), number, state_root or outcome.state_root, extrinsics_root(inherent), digest)
         return seal(Candidate(header, inherent))
 
     def judge(self, candidate: Candidate, relay: Relay, slot_now: int = 1 << 32) -> BlockOutcome:
-        return validate_block(self.header, self.state, candidate, relay.context(slot_now), self.handlers)
+        return validate_block(self.head, candidate, relay.context(slot_now), self.handlers)
 
     def take(self, candidate: Candidate, outcome: BlockOutcome) -> None:
         """Build on a valid block."""
-        self.header, self.state = candidate.header, outcome.state
+        self.head = ChainHead(candidate.header, outcome.state)
         self.slot = candidate.header.aura_slot() or 0
 
     def step(
@@ -304,7 +310,7 @@ def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
     """Sign a candidate as it stands, with the seed of whose turn it is."""
     header = candidate.header
     bare = replace(
-        header, extrinsics_root=candidate.inherent.extrinsics_root(), digest=header.digest[:1] if header.digest else ()
+        header, extrinsics_root=extrinsics_root(candidate.inherent), digest=header.digest[:1] if header.digest else ()
     )
     signer = seed or SEEDS[(bare.aura_slot() or 0) % len(SEEDS)]
     return replace(
