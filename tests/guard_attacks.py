@@ -22,6 +22,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, DigestKind, aura_seal, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
@@ -113,7 +114,7 @@ def senders_out_of_order() -> None:
         for part in ((sender, messages[:1]), (sender, messages[1:]))
         if part[1]
     ]
-    inherent = replace(honest, horizontal=tuple(split))
+    inherent = replace(honest, messages=InboundMessages(honest.messages.downward, tuple(split)))
     inherent = replace(inherent, messages_used=inherent.messages.weight)
     header = replace(now.honest.header, extrinsics_root=extrinsics_root(inherent))
     candidate = replace(now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent)

@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import MAX_DIGEST_ITEMS
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import MAX_MESSAGES, InboundDownwardMessage
+from pubsub_emulator.runtime.framework.message_chains import MAX_MESSAGES, InboundDownwardMessage, InboundMessages
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, MAX_PROOF_NODES, Candidate
 from pubsub_emulator.runtime.parachain.genesis import genesis
@@ -123,7 +123,7 @@ def test_a_candidate_is_bounded_before_it_is_decoded() -> None:
     candidate = chain.author(Relay(1, publishers(1)))  # type: ignore[arg-type]
     nodes = replace(candidate, inherent=replace(candidate.inherent, proof=(b"",) * (MAX_PROOF_NODES + 1)))
     messages = (InboundDownwardMessage(RelayBlockNumber(0), b""),) * (MAX_MESSAGES + 1)
-    many = replace(candidate, inherent=replace(candidate.inherent, downward=messages))
+    many = replace(candidate, inherent=replace(candidate.inherent, messages=InboundMessages(messages)))
     digest = replace(candidate.header, digest=candidate.header.digest * MAX_DIGEST_ITEMS)
     for data, reason in (
         (candidate.encode() + bytes(MAX_CANDIDATE_BYTES), "a candidate has at most 16777216"),
