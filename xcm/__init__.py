@@ -6,7 +6,7 @@ here is what most callers need.
 
 from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains
 from pubsub_emulator.xcm.errors import PublishFailure, UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.executor import Config, Execution, XcmExecutor
+from pubsub_emulator.xcm.executor import Chain, Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm
 from pubsub_emulator.xcm.location import Location, Parachain, parachain
 from pubsub_emulator.xcm.message import decode, encode
@@ -19,7 +19,7 @@ from pubsub_emulator.xcm.outcome import (
     XcmError,
     XcmErrorKind,
 )
-from pubsub_emulator.xcm.processor import Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.processor import Prepared, Processed, Rejected, XcmProcessor
 from pubsub_emulator.xcm.render import to_json
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
@@ -28,8 +28,8 @@ __all__ = [
     "AllowUnpaidExecutionFrom",
     "AnyOf",
     "Barrier",
+    "Chain",
     "Complete",
-    "Config",
     "Execution",
     "FixedWeightBounds",
     "Incomplete",
@@ -38,6 +38,7 @@ __all__ = [
     "Location",
     "Outcome",
     "Parachain",
+    "Prepared",
     "ProcessMessageError",
     "Processed",
     "Publish",

@@ -48,7 +48,7 @@ from pubsub_emulator.xcm.outcome import (
 from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
-class Config(Protocol):
+class Chain(Protocol):
     """What the executor needs of the chain that it runs on."""
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -91,15 +91,16 @@ def _fail(kind: XcmErrorKind) -> _Failed:
 class XcmExecutor:
     """Runs weighed messages that a barrier lets through."""
 
-    __slots__ = ("barrier", "config", "weigher")
+    __slots__ = ("barrier", "weigher")
 
-    def __init__(self, config: Config, weigher: FixedWeightBounds, barrier: Barrier) -> None:
-        self.config = config
+    def __init__(self, weigher: FixedWeightBounds, barrier: Barrier) -> None:
         self.weigher = weigher
         self.barrier = barrier
 
-    def execute(self, origin: Location, message: Xcm, weight: Weight, message_id: bytes) -> Execution:
-        """Run `message` from `origin`; `weight` is what the weigher said of it. Never raises for what a message does.
+    def execute(self, chain: Chain, origin: Location, message: Xcm, weight: Weight, message_id: bytes) -> Execution:
+        """Run `message` from `origin` on `chain`; `weight` is what the weigher said of it.
+
+        Never raises for what a message does.
 
         A barrier's refusal is `Error{0, Barrier}` and nothing ran.
         """
@@ -108,7 +109,7 @@ class XcmExecutor:
         if rejected is not None:
             outcome = Error(InstructionError(0, XcmError(XcmErrorKind.Barrier)))
             return Execution(outcome, message_id, rejected=rejected)
-        machine = _Machine(self.config, self.weigher, origin)
+        machine = _Machine(chain, self.weigher, origin)
         while message:
             message = machine.run(message)
         return machine.finish(weight, properties.message_id)
@@ -120,7 +121,7 @@ class _Machine:
     __slots__ = (
         "appendix",
         "appendix_weight",
-        "config",
+        "chain",
         "error",
         "error_handler",
         "error_handler_weight",
@@ -131,8 +132,8 @@ class _Machine:
         "weigher",
     )
 
-    def __init__(self, config: Config, weigher: FixedWeightBounds, origin: Location) -> None:
-        self.config = config
+    def __init__(self, chain: Chain, weigher: FixedWeightBounds, origin: Location) -> None:
+        self.chain = chain
         self.weigher = weigher
         self.origin: Location | None = origin
         self.topic: bytes | None = None
@@ -227,7 +228,7 @@ class _Machine:
         if para is None:
             raise _fail(XcmErrorKind.BadOrigin)
         try:
-            with self.config.transaction():
-                self.config.publish(para, key, value, ttl)
+            with self.chain.transaction():
+                self.chain.publish(para, key, value, ttl)
         except PublishFailure as failure:
             raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure

@@ -11,13 +11,12 @@ into `Unsupported`.
 """
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.xcm.barriers import Barrier
 from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.executor import Config, Execution, XcmExecutor
+from pubsub_emulator.xcm.executor import Chain, Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import Xcm
 from pubsub_emulator.xcm.location import parachain
 from pubsub_emulator.xcm.message import decode
@@ -33,6 +32,14 @@ from pubsub_emulator.xcm.outcome import (
     XcmErrorKind,
 )
 from pubsub_emulator.xcm.weigher import FixedWeightBounds
+
+
+@value_type
+class Prepared:
+    """A message, decoded and weighed: `weight` is the most that it takes, whoever sent it."""
+
+    message: Xcm
+    weight: Weight
 
 
 @value_type
@@ -55,47 +62,14 @@ class Rejected:
 class XcmProcessor:
     """Processes the upward messages of parachains."""
 
-    __slots__ = ("_data", "_message", "_weight", "executor", "weigher")
+    __slots__ = ("executor", "weigher")
 
-    def __init__(self, config: Config, weigher: FixedWeightBounds, barrier: Barrier) -> None:
+    def __init__(self, weigher: FixedWeightBounds, barrier: Barrier) -> None:
         self.weigher = weigher
-        self.executor = XcmExecutor(config, weigher, barrier)
-        # The message prepared last: a queue weighs a message and then processes the same bytes.
-        self._data: bytes | None = None
-        self._message: Xcm = ()
-        self._weight = WEIGHT_ZERO
+        self.executor = XcmExecutor(weigher, barrier)
 
-    def weigh(self, para: ParaId, data: bytes) -> Weight | ProcessMessageError:
-        """The most that the message takes, whoever sent it, or why it will never run."""
-        del para
-        return self._prepare(data) or self._weight
-
-    def process(self, para: ParaId, data: bytes, limit: Weight, message_id: Hash | None = None) -> Processed | Rejected:
-        """Run a message from `para` within `limit`. The whole weight must fit before anything runs.
-
-        `message_id` is what the queue calls it, the blake2b-256 of `data` where it says nothing.
-        """
-        if self._data is not data:
-            refused = self._prepare(data)
-            if refused is not None:
-                return Rejected(refused)
-        message, weight = self._message, self._weight
-        if weight.any_gt(limit):
-            return Rejected(Overweight(weight))
-        self._data, self._message = None, ()
-        execution = self.executor.execute(parachain(para), message, weight, message_id or blake2_256(data))
-        outcome = execution.outcome
-        if isinstance(outcome, Complete):
-            return Processed(success=True, used=outcome.used, execution=execution)
-        if isinstance(outcome, Incomplete):
-            return Processed(success=False, used=outcome.used, execution=execution)
-        if execution.rejected is None:
-            raise DefensiveFailure(f"{outcome} without a reason")
-        return Rejected(execution.rejected, weight)
-
-    def _prepare(self, data: bytes) -> ProcessMessageError | None:
-        """Decode and weigh; or why that cannot be done."""
-        self._data = None
+    def prepare(self, data: bytes) -> Prepared | ProcessMessageError:
+        """Decode and weigh a message; or why it will never run."""
         try:
             message = decode(data)
         except UnsupportedXcmVersion:
@@ -105,5 +79,21 @@ class XcmProcessor:
         weight = self.weigher.weight(message)
         if isinstance(weight, InstructionError):
             return StackLimitReached() if weight.error.kind is XcmErrorKind.ExceedsStackLimit else Unsupported()
-        self._data, self._message, self._weight = data, message, weight
-        return None
+        return Prepared(message, weight)
+
+    def process(
+        self, chain: Chain, para: ParaId, prepared: Prepared, limit: Weight, message_id: Hash
+    ) -> Processed | Rejected:
+        """Run a message from `para` on `chain` within `limit`. The whole weight must fit before anything runs."""
+        weight = prepared.weight
+        if weight.any_gt(limit):
+            return Rejected(Overweight(weight))
+        execution = self.executor.execute(chain, parachain(para), prepared.message, weight, message_id)
+        outcome = execution.outcome
+        if isinstance(outcome, Complete):
+            return Processed(success=True, used=outcome.used, execution=execution)
+        if isinstance(outcome, Incomplete):
+            return Processed(success=False, used=outcome.used, execution=execution)
+        if execution.rejected is None:
+            raise DefensiveFailure(f"{outcome} without a reason")
+        return Rejected(execution.rejected, weight)

@@ -1,6 +1,6 @@
 """The relay chain's runtime: all its pallets, in order, and the one place where message queue, XCM and publishing meet.
 
-upward message ─► MessageQueue ─► XcmBinding ─► XcmProcessor: decode, barrier, executor ─► Publish ─► Broadcaster
+upward message ─► MessageQueue ─► XcmMessages ─► XcmProcessor: decode, barrier, executor ─► Publish ─► Broadcaster
 """
 
 from contextlib import AbstractContextManager
@@ -9,9 +9,9 @@ from typing import Final
 
 from pubsub_emulator.emulator.network.message_outcomes import note_execution
 from pubsub_emulator.emulator.network.relay_accounts import RelayAccounts, RelayConstants
-from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey, Slot
-from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, dispatch
 from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
@@ -45,6 +45,7 @@ from pubsub_emulator.xcm import (
     XcmWeights,
     only_parachains,
 )
+from pubsub_emulator.xcm import Prepared as XcmPrepared
 from pubsub_emulator.xcm import Processed as XcmProcessed
 from pubsub_emulator.xcm.outcome import Overweight
 from pubsub_emulator.xcm.outcome import ProcessMessageError as XcmProcessMessageError
@@ -86,62 +87,59 @@ class RelayConfig:
     """Whether the chain has pallet `Prism`."""
 
 
-class XcmBinding:
-    """The message queue's processor and the XCM executor's chain in one: what neither room may know of the other."""
+@value_type
+class PreparedXcm:
+    """An upward message, decoded and weighed; or why it will never run, and what finding that out takes."""
 
-    def __init__(self, pubsub: PubsubConfig) -> None:
+    message: XcmPrepared | XcmProcessMessageError
+    weight: Weight
+
+
+class XcmMessages:
+    """The message queue's processor: executes upward messages as XCM."""
+
+    def __init__(self, pubsub: PubsubConfig, broadcaster: Broadcaster) -> None:
         publish = pubsub_weights.publish(pubsub, 0)
         weights = XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
         barrier = AllowPublishFrom(only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
-        self._processor = XcmProcessor(self, FixedWeightBounds(weights), barrier)
-        self._broadcaster: Broadcaster | None = None
-        self._storage: Storage | None = None
-
-    def bind(self, broadcaster: Broadcaster) -> None:
-        """Say where publishes go; once, before the first message."""
+        self._processor = XcmProcessor(FixedWeightBounds(weights), barrier)
         self._broadcaster = broadcaster
 
-    # The message queue's processor
+    def prepare(self, message: bytes) -> PreparedXcm:
+        """Decode and weigh a message."""
+        prepared = self._processor.prepare(message)
+        return PreparedXcm(prepared, prepared.weight if isinstance(prepared, XcmPrepared) else _UNDECODABLE)
 
-    def weigh(self, para: ParaId, message: bytes) -> Weight:
-        """The most that executing takes."""
-        weight = self._processor.weigh(para, message)
-        return weight if isinstance(weight, Weight) else _UNDECODABLE
-
-    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: Hash, limit: Weight) -> Processed:
+    def process(self, storage: Storage, para: ParaId, prepared: PreparedXcm, message_id: Hash) -> Processed:
         """Execute a message of `para` over `storage`. Emits `Attempted` when it does not get to its end."""
-        self._storage = storage
-        try:
-            result = self._processor.process(para, message, limit, message_id)
-        finally:
-            self._storage = None
+        message = prepared.message
+        if not isinstance(message, XcmPrepared):
+            return Processed(WEIGHT_ZERO, success=False, error=_message_error(message))
+        chain = PublishingChain(storage, self._broadcaster)
+        result = self._processor.process(chain, para, message, prepared.weight, message_id)
         if isinstance(result, XcmProcessed):
             note_execution(storage, para, message_id, result.execution)
             return Processed(result.used, success=result.success)
         return Processed(result.used, success=False, error=_message_error(result.error))
 
-    # The executor's chain
+
+@value_type
+class PublishingChain:
+    """The chain that one message is executed on."""
+
+    storage: Storage
+    broadcaster: Broadcaster
 
     def transaction(self) -> AbstractContextManager[object]:
-        """A layer of the storage that the running message is executed over."""
-        if self._storage is None:
-            raise _no_message()
-        return self._storage.transaction()
+        """A layer of the storage."""
+        return self.storage.transaction()
 
     def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
         """Publish one key. Raises `PublishFailure` with the pallet's error."""
-        if self._broadcaster is None:
-            raise DefensiveFailure("no pallet to publish to")
-        if self._storage is None:
-            raise _no_message()
         try:
-            self._broadcaster.publish(self._storage, para, key, value, ttl)
+            self.broadcaster.publish(self.storage, para, key, value, ttl)
         except DispatchError as error:
             raise PublishFailure(error) from error
-
-
-def _no_message() -> DefensiveFailure:
-    return DefensiveFailure("no message is being executed")
 
 
 def _message_error(error: XcmProcessMessageError) -> MessageError:
@@ -155,7 +153,6 @@ class RelayRuntime:
     def __init__(self, config: RelayConfig) -> None:
         """Raises `IntegrityError` when the configuration cannot work."""
         self.config = config
-        binding = XcmBinding(config.pubsub)
         self.balances = Balances()
         self.babe = Babe()
         self.paras = Paras()
@@ -163,9 +160,9 @@ class RelayRuntime:
         self.accounts = self._accounts(config)
         self.hrmp = Hrmp(config.bounds)
         self.configuration = Configuration(config.host)
-        self.message_queue = MessageQueue(binding, config.queue)
         self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
+        self.message_queue = MessageQueue(XcmMessages(config.pubsub, self.broadcaster), config.queue)
         self.dome = DomeEvents(config.dome_events, unique=config.dome_unique) if config.dome_events else None
         self.prism = Prism() if config.prism else None
         self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
@@ -182,7 +179,6 @@ class RelayRuntime:
             on_new_session=(self.configuration.on_new_session, *self._epochs()),
             delay=config.session_delay,
         )
-        binding.bind(self.broadcaster)
         self.executive = self._executive()
         if self.accounts is not None:
             self.accounts.bind(self.executive.pallets)

@@ -35,6 +35,12 @@ A, B, C, D = (ParaId(number) for number in (1000, 2000, 2001, 2002))
 LIMIT = 100
 
 
+@dataclass(frozen=True)
+class Prepared:
+    message: bytes
+    weight: Weight
+
+
 @dataclass
 class Processor:
     """A message is its weight (first byte) and a text; 'bad' is no message. It uses what `uses` says of its weight."""
@@ -43,16 +49,17 @@ class Processor:
     uses: Callable[[int], int] = lambda weight: weight
     also: Callable[[Storage], None] = lambda _storage: None
 
-    def weigh(self, _para: ParaId, message: bytes) -> Weight:
-        return Weight(message[0] if message else 0, 0)
+    def prepare(self, message: bytes) -> Prepared:
+        return Prepared(message, Weight(message[0] if message else 0, 0))
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: bytes, limit: Weight) -> Processed:
+    def process(self, storage: Storage, para: ParaId, prepared: Prepared, message_id: bytes) -> Processed:
+        message = prepared.message
         assert message_id == blake2_256(message)
         self.seen.append((para, message))
         self.also(storage)
         if message.endswith(b"bad"):
             return Processed(WEIGHT_ZERO, success=False, error=MessageError(ProcessMessageError.Corrupt))
-        return Processed(Weight(self.uses(limit.ref_time), 0), success=not message.endswith(b"half"))
+        return Processed(Weight(self.uses(prepared.weight.ref_time), 0), success=not message.endswith(b"half"))
 
 
 def _world(heap_size: int = 65_536, overhead: int = 0) -> tuple[Storage, MessageQueue, Processor]:

@@ -7,7 +7,7 @@ import pytest
 
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError
 from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
@@ -48,10 +48,12 @@ HEAD = Header(Hash(bytes(32)), 1, Hash(bytes(32)), Hash(bytes(32))).encode()
 class Processor:
     """Takes every message and does nothing."""
 
-    def weigh(self, _para: ParaId, _message: bytes) -> Weight:
-        return WEIGHT_ZERO
+    weight = WEIGHT_ZERO
 
-    def process(self, _storage: Storage, _para: ParaId, _message: bytes, _id: bytes, _limit: Weight) -> Processed:
+    def prepare(self, _message: bytes) -> "Processor":
+        return self
+
+    def process(self, _storage: Storage, _para: ParaId, _prepared: object, _id: bytes) -> Processed:
         return Processed(WEIGHT_ZERO)
 
 

@@ -472,8 +472,8 @@ def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> Non
 
 def test_a_handler_that_cannot_be_weighed_is_an_error_of_its_own() -> None:
     """PS-21: reached only by a message that was weighed by a laxer weigher than the executor's."""
-    strict = XcmExecutor(Ledger(), type(WEIGHER)(WEIGHER.weights, max_instructions=1), NOTHING_BARRED)
-    outcome = strict.execute(ORIGIN, (SetErrorHandler((Trap(1), Trap(2))),), UNIT * 3, ID).outcome
+    strict = XcmExecutor(type(WEIGHER)(WEIGHER.weights, max_instructions=1), NOTHING_BARRED)
+    outcome = strict.execute(Ledger(), ORIGIN, (SetErrorHandler((Trap(1), Trap(2))),), UNIT * 3, ID).outcome
     assert outcome == Incomplete(UNIT * 3, failed(0, XcmErrorKind.WeightNotComputable))
 
 

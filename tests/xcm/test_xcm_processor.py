@@ -3,15 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xcm_support import ORIGIN, PARA, PER_BYTE, PER_PUBLISH, UNIT, WEIGHER, WEIGHTS, Ledger, failed, key, publish
+from xcm_support import ORIGIN, PARA, PER_BYTE, PER_PUBLISH, UNIT, WEIGHER, WEIGHTS, Ledger, failed, key, publish, run
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import U64_MAX, ParaId
+from pubsub_emulator.primitives.types import U64_MAX, Hash, ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
 from pubsub_emulator.xcm.barriers import (
     AllowPublishFrom,
     AllowUnpaidExecutionFrom,
-    Barrier,
     everything,
     only_parachains,
 )
@@ -28,22 +27,21 @@ from pubsub_emulator.xcm.outcome import (
     Unsupported,
     XcmErrorKind,
 )
-from pubsub_emulator.xcm.processor import Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.processor import Prepared, Processed, Rejected, XcmProcessor
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 BARRIER = AllowPublishFrom(only_parachains, max_instructions=16, tolerate_set_topic=True)
 ONE = UNIT + PER_PUBLISH + PER_BYTE * 5
 
 
-def processor(chain: Ledger | None = None, barrier: Barrier = BARRIER) -> XcmProcessor:
-    return XcmProcessor(chain or Ledger(), WEIGHER, barrier)
+PROCESSOR = XcmProcessor(WEIGHER, BARRIER)
 
 
 def test_a_message_runs_as_the_parachain_that_sent_it() -> None:
     """PS-21: success, the weight used, the outcome; the id is the hash of the bytes."""
     chain = Ledger()
     data = encode((publish(1), publish(2)))
-    result = processor(chain).process(ParaId(2001), data, WEIGHT_MAX)
+    result = run(PROCESSOR, data, chain, para=ParaId(2001))
     assert isinstance(result, Processed)
     assert (result.success, result.used, result.execution.outcome) == (True, ONE * 2, Complete(ONE * 2))
     assert result.execution.message_id == blake2_256(data)
@@ -52,14 +50,14 @@ def test_a_message_runs_as_the_parachain_that_sent_it() -> None:
 
 def test_a_tolerated_topic_names_the_message() -> None:
     """PS-22: the id is the topic then."""
-    result = processor().process(PARA, encode((publish(), SetTopic(b"\x01" * 32))), WEIGHT_MAX)
+    result = run(PROCESSOR, encode((publish(), SetTopic(b"\x01" * 32))), Ledger())
     assert isinstance(result, Processed)
     assert result.execution.message_id == b"\x01" * 32
 
 
 def test_an_incomplete_message_is_processed_without_success() -> None:
     """PS-21: it is done with, and its weight is used."""
-    result = processor(Ledger(room=1)).process(PARA, encode((publish(1), publish(2))), WEIGHT_MAX)
+    result = run(PROCESSOR, encode((publish(1), publish(2))), Ledger(room=1))
     assert isinstance(result, Processed)
     assert not result.success
     assert result.execution.outcome == Incomplete(ONE * 2, failed(1, XcmErrorKind.PublishFailed))
@@ -79,11 +77,10 @@ REJECTED: list[tuple[str, bytes, ProcessMessageError]] = [
 
 
 @pytest.mark.parametrize(("what", "data", "error"), REJECTED, ids=[row[0] for row in REJECTED])
-def test_what_cannot_be_read_costs_nothing(what: str, data: bytes, error: ProcessMessageError) -> None:
-    """PS-20: and `weigh` says the same."""
+def test_what_cannot_be_read_is_never_run(what: str, data: bytes, error: ProcessMessageError) -> None:
+    """PS-20."""
     del what
-    assert processor().process(PARA, data, WEIGHT_MAX) == Rejected(error, WEIGHT_ZERO)
-    assert processor().weigh(PARA, data) == error
+    assert PROCESSOR.prepare(data) == error
 
 
 @pytest.mark.parametrize(
@@ -96,32 +93,30 @@ def test_the_barriers_reason_reaches_the_queue_and_costs_what_was_weighed(
     """PS-22: upstream would say `Unsupported` to each."""
     weight = WEIGHER.weight(message)
     chain = Ledger()
-    assert processor(chain).process(PARA, encode(message), WEIGHT_MAX) == Rejected(error, weight)
+    assert run(PROCESSOR, encode(message), chain) == Rejected(error, weight)
     assert chain.layers == 0
 
 
 def test_more_instructions_than_are_weighed_reach_the_stack_limit() -> None:
     """PS-22: before any barrier."""
-    small = XcmProcessor(Ledger(), FixedWeightBounds(WEIGHTS, 2), BARRIER)
+    small = XcmProcessor(FixedWeightBounds(WEIGHTS, 2), BARRIER)
     data = encode((publish(),) * 3)
-    assert small.weigh(PARA, data) == StackLimitReached()
-    assert small.process(PARA, data, WEIGHT_MAX) == Rejected(StackLimitReached())
+    assert small.prepare(data) == StackLimitReached()
 
 
 def test_a_weight_beyond_u64_is_unsupported() -> None:
     """PS-21: such a message will never fit."""
-    heavy = XcmProcessor(Ledger(), FixedWeightBounds(XcmWeights(Weight(U64_MAX, 0))), BARRIER)
-    assert heavy.weigh(PARA, encode((publish(),) * 2)) == Unsupported()
+    heavy = XcmProcessor(FixedWeightBounds(XcmWeights(Weight(U64_MAX, 0))), BARRIER)
+    assert heavy.prepare(encode((publish(),) * 2)) == Unsupported()
 
 
 @given(st.integers(-1, 1), st.integers(-1, 1))
 def test_a_message_runs_only_when_its_whole_weight_fits(time: int, proof: int) -> None:
     """PS-23: in both dimensions; else it is `Overweight` with what it takes, nothing ran, nothing is used."""
     chain = Ledger()
-    ours = processor(chain)
     data = encode((publish(),))
-    assert ours.weigh(PARA, data) == ONE
-    result = ours.process(PARA, data, Weight(ONE.ref_time + time, ONE.proof_size + proof))
+    assert PROCESSOR.prepare(data) == Prepared((publish(),), ONE)
+    result = run(PROCESSOR, data, chain, Weight(ONE.ref_time + time, ONE.proof_size + proof))
     if min(time, proof) < 0:
         assert result == Rejected(Overweight(ONE))
         assert chain.layers == 0
@@ -132,26 +127,25 @@ def test_a_message_runs_only_when_its_whole_weight_fits(time: int, proof: int) -
 def test_an_overweight_message_runs_later_unchanged() -> None:
     """PS-23: what does not fit waits."""
     chain = Ledger()
-    ours = processor(chain)
     data = encode((publish(),))
-    assert ours.process(PARA, data, WEIGHT_ZERO) == Rejected(Overweight(ONE))
-    assert isinstance(ours.process(PARA, data, ONE), Processed)
-    assert list(chain.stored) == [(PARA, key(1))]
-
-
-def test_weighing_does_not_run_and_other_bytes_do_not_get_the_wrong_message() -> None:
-    """PS-23: the last decoded message is kept for its own bytes only."""
-    chain = Ledger()
-    ours = processor(chain)
-    first, second = encode((publish(1),)), encode((publish(2, b"longer value"),))
-    assert ours.weigh(PARA, first) == ONE
-    assert ours.weigh(PARA, second) == UNIT + PER_PUBLISH + PER_BYTE * 12
+    assert run(PROCESSOR, data, chain, WEIGHT_ZERO) == Rejected(Overweight(ONE))
     assert chain.stored == {}
-    ours.process(PARA, first, WEIGHT_MAX)
+    assert isinstance(run(PROCESSOR, data, chain, ONE), Processed)
     assert list(chain.stored) == [(PARA, key(1))]
-    ours.process(PARA, second, WEIGHT_MAX)
-    ours.process(PARA, first, WEIGHT_MAX)
-    assert list(chain.stored) == [(PARA, key(1)), (PARA, key(2))]
+
+
+def test_messages_prepared_in_one_order_run_in_any_other() -> None:
+    """PS-23: a processor keeps nothing of a message."""
+    chain = Ledger()
+    first = PROCESSOR.prepare(encode((publish(1),)))
+    second = PROCESSOR.prepare(encode((publish(2, b"longer value"),)))
+    assert isinstance(first, Prepared)
+    assert isinstance(second, Prepared)
+    assert (first.weight, second.weight) == (ONE, UNIT + PER_PUBLISH + PER_BYTE * 12)
+    assert chain.stored == {}
+    for at, prepared in enumerate((second, first, second)):
+        PROCESSOR.process(chain, PARA, prepared, WEIGHT_MAX, Hash(bytes((at,)) * 32))
+    assert list(chain.stored) == [(PARA, key(2)), (PARA, key(1))]
 
 
 def test_the_origin_is_the_sender_and_nobody_else() -> None:
@@ -162,7 +156,7 @@ def test_the_origin_is_the_sender_and_nobody_else() -> None:
         def should_execute(self, origin: object, *_: object) -> None:
             seen.append(origin)
 
-    processor(barrier=Looking()).process(PARA, encode((Trap(1),)), WEIGHT_MAX)
+    run(XcmProcessor(WEIGHER, Looking()), encode((Trap(1),)), Ledger())
     assert seen == [ORIGIN]
 
 
@@ -170,5 +164,5 @@ def test_the_origin_is_the_sender_and_nobody_else() -> None:
 def test_no_bytes_make_the_processor_raise(data: bytes, versioned: bool) -> None:
     """PS-20: a parachain chooses its upward messages freely."""
     prefix = b"\x05\x04" if versioned else b""
-    result = processor(barrier=AllowUnpaidExecutionFrom(everything)).process(PARA, prefix + data, WEIGHT_MAX)
+    result = run(XcmProcessor(WEIGHER, AllowUnpaidExecutionFrom(everything)), prefix + data, Ledger())
     assert isinstance(result, Processed | Rejected)

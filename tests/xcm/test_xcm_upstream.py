@@ -4,7 +4,7 @@ Where a row contradicts PS-20 to PS-22, the test shows what happens here and say
 """
 
 import pytest
-from xcm_support import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish
+from xcm_support import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish, run
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
@@ -187,13 +187,13 @@ def test_defect_38_weight_is_held_against_the_limit_before_the_barrier_is_asked(
         def should_execute(self, *arguments: object) -> None:
             asked.append(arguments)
 
-    processor = XcmProcessor(Ledger(), WEIGHER, Asked())
+    processor = XcmProcessor(WEIGHER, Asked())
     data = encode((P,))
-    weight = processor.weigh(PARA, data)
+    weight = WEIGHER.weight((P,))
     assert isinstance(weight, Weight)
-    assert processor.process(PARA, data, weight - Weight(1, 0)) == Rejected(Overweight(weight))
+    assert run(processor, data, Ledger(), weight - Weight(1, 0)) == Rejected(Overweight(weight))
     assert not asked
-    assert isinstance(processor.process(PARA, data, weight), Processed)
+    assert isinstance(run(processor, data, Ledger(), weight), Processed)
     assert asked == [(ORIGIN, (P,), weight, Properties(blake2_256(data)))]
 
 
@@ -225,9 +225,9 @@ def test_defect_39_an_account_on_a_parachain_never_publishes_as_the_parachain(or
 def test_defect_40_there_is_one_limit_on_publishes_a_message_and_it_is_enforced() -> None:
     """Defect 40, PS-22: `max_instructions` is alive; weigher and decoder bound the rest."""
     chain = Ledger()
-    processor = XcmProcessor(chain, WEIGHER, allow(only_parachains, 10))
+    processor = XcmProcessor(WEIGHER, allow(only_parachains, 10))
     for count, expected in ((10, None), (11, StackLimitReached())):
-        result = processor.process(PARA, encode((P,) * count), WEIGHT_MAX)
+        result = run(processor, encode((P,) * count), chain)
         if expected is None:
             assert isinstance(result, Processed)
         else:
@@ -240,7 +240,7 @@ def test_defect_40_there_is_one_limit_on_publishes_a_message_and_it_is_enforced(
 def test_defect_41_the_length_of_a_value_is_the_pallets_matter(size: int) -> None:
     """Defect 41, PS-8, PS-20: 1024 or 2048: the codec bounds neither, so that the pallet can say `ValueTooLong`."""
     chain = Ledger()
-    result = XcmProcessor(chain, WEIGHER, allow()).process(PARA, encode((publish(1, bytes(size)),)), WEIGHT_MAX)
+    result = run(XcmProcessor(WEIGHER, allow()), encode((publish(1, bytes(size)),)), chain)
     assert isinstance(result, Processed)
     assert chain.stored[PARA, key(1)] == (bytes(size), 0)
 

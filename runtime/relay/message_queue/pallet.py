@@ -10,7 +10,7 @@ there are queues: were smaller ones behind it let past, two paras could keep a t
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -63,14 +63,25 @@ class Processed:
     error: MessageError | None = None
 
 
-class MessageProcessor(Protocol):
-    """What executes messages; bound by the runtime, since this room knows nothing of XCM."""
+class Prepared(Protocol):
+    """A message as its processor decoded it."""
 
-    def weigh(self, para: ParaId, message: bytes) -> Weight:
-        """The most that executing takes. Never raises: bytes that are no message weigh what finding that out takes."""
+    @property
+    def weight(self) -> Weight:
+        """The most that executing takes; of bytes that are no message, what finding that out takes."""
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, message_id: Hash, limit: Weight) -> Processed:
-        """Execute within `limit`, which is what `weigh` said. A message that fails is an outcome, not an exception.
+
+P = TypeVar("P", bound=Prepared)
+
+
+class MessageProcessor(Protocol[P]):
+    """Executes messages. The runtime brings one, since this room knows nothing of XCM."""
+
+    def prepare(self, message: bytes) -> P:
+        """Decode and weigh a message. Never raises."""
+
+    def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> Processed:
+        """Execute within the weight that was prepared. A message that fails is an outcome, not an exception.
 
         `message_id` is the message's blake2b-256.
         """
@@ -81,7 +92,7 @@ class MessageQueue(Hooks):
 
     NAME = PALLET
 
-    def __init__(self, processor: MessageProcessor, config: Config | None = None) -> None:
+    def __init__(self, processor: MessageProcessor[Any], config: Config | None = None) -> None:
         self.processor = processor
         self.config = Config() if config is None else config
         self._serving = False
@@ -274,7 +285,8 @@ class MessageQueue(Hooks):
 
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
         """Process or discard one message; returns the weight used, none when it does not fit and has to wait."""
-        weight = self.processor.weigh(para, message)
+        prepared = self.processor.prepare(message)
+        weight = prepared.weight
         charged = self.config.overhead + weight
         if charged.any_gt(left):
             # A message that no block has weight enough for is dropped, for as much as looking at it costs.
@@ -283,7 +295,7 @@ class MessageQueue(Hooks):
             deposit(storage, OverweightDropped(blake2_256(message), para, weight))
             return self.config.overhead
         digest = blake2_256(message)
-        outcome = self.processor.process(storage, para, message, digest, weight)
+        outcome = self.processor.process(storage, para, prepared, digest)
         used = outcome.weight_used
         if outcome.error is None:
             deposit(storage, ProcessedEvent(digest, para, used, outcome.success))
