@@ -7,9 +7,9 @@ here is what most callers need.
 from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains
 from pubsub_emulator.xcm.errors import PublishFailure, UnsupportedXcmVersion, XcmDecodeError
 from pubsub_emulator.xcm.executor import Chain, Execution, XcmExecutor
-from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm
+from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm, encode_instruction
 from pubsub_emulator.xcm.location import Location, Parachain, parachain
-from pubsub_emulator.xcm.message import decode, encode
+from pubsub_emulator.xcm.message import decode, encode, message_of
 from pubsub_emulator.xcm.outcome import (
     Complete,
     Incomplete,
@@ -54,6 +54,8 @@ __all__ = [
     "XcmWeights",
     "decode",
     "encode",
+    "encode_instruction",
+    "message_of",
     "only_parachains",
     "parachain",
     "to_json",

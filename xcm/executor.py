@@ -100,9 +100,7 @@ class XcmExecutor:
     def execute(self, chain: Chain, origin: Location, message: Xcm, weight: Weight, message_id: bytes) -> Execution:
         """Run `message` from `origin` on `chain`; `weight` is what the weigher said of it.
 
-        Never raises for what a message does.
-
-        A barrier's refusal is `Error{0, Barrier}` and nothing ran.
+        Never raises for what a message does. A barrier's refusal is `Error{0, Barrier}` and nothing ran.
         """
         properties = Properties(message_id)
         rejected = self.barrier.should_execute(origin, message, weight, properties)

@@ -4,11 +4,11 @@ Names, order and types of the fields are those of `xcm::v5::Instruction`. A mess
 message inside an instruction counts against the same limits as the outer one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Final
 
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.xcm.assets import Asset, AssetFilter, Assets, AssetTransferFilter
 from pubsub_emulator.xcm.errors import XcmDecodeError
@@ -53,19 +53,23 @@ class Instruction(Variants):
 
 def encode_instructions(message: "Sequence[Instruction]") -> bytes:
     """`Vec<Instruction>`. Raises `ScaleError` for values that their types cannot hold."""
-    parts = [encode_compact(len(message))]
-    add = parts.append
-    for instruction in message:
-        if type(instruction) is Publish:
-            key, value, ttl = instruction.key, instruction.value, instruction.ttl
-            if len(key) != 32 or not 0 <= ttl <= U32_MAX:
-                raise ScaleError(f"Publish wants a key of 32 bytes and a u32 ttl, not {len(key)} bytes and {ttl}")
-            add(b"\x34" + key + encode_compact(len(value)))
-            add(value)
-            add(ttl.to_bytes(4, "little"))
-        else:
-            add(Instruction.codec.encode(instruction))
-    return b"".join(parts)
+    return join_instructions(map(encode_instruction, message))
+
+
+def encode_instruction(instruction: "Instruction") -> bytes:
+    """One `Instruction`. Raises `ScaleError` for values that their types cannot hold."""
+    if type(instruction) is not Publish:
+        return Instruction.codec.encode(instruction)
+    key, value, ttl = instruction.key, instruction.value, instruction.ttl
+    if len(key) != 32 or not 0 <= ttl <= U32_MAX:
+        raise ScaleError(f"Publish wants a key of 32 bytes and a u32 ttl, not {len(key)} bytes and {ttl}")
+    return b"\x34" + key + encode_bytes(value) + ttl.to_bytes(4, "little")
+
+
+def join_instructions(encoded: Iterable[bytes]) -> bytes:
+    """`Vec<Instruction>` of instructions that are encoded already."""
+    parts = list(encoded)
+    return encode_compact(len(parts)) + b"".join(parts)
 
 
 def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":

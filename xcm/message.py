@@ -7,15 +7,23 @@ Decoding is strict: other versions, trailing bytes, long compact forms and anyth
 `XcmDecodeError`, so a decoded message re-encodes to the bytes it came from.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.instructions import XCM, Instruction, Xcm, encode_instructions, read_instructions
+from pubsub_emulator.xcm.instructions import (
+    XCM,
+    Instruction,
+    Xcm,
+    encode_instructions,
+    join_instructions,
+    read_instructions,
+)
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, XcmReader, read_to_end
 
 VERSION: Final = 5
+_V5: Final = bytes((VERSION,))
 OTHER_VERSIONS: Final = (3, 4)
 """Versions that a `VersionedXcm` of the relay runtime can have, and that are not spoken here."""
 
@@ -40,10 +48,15 @@ def encode(message: Sequence[Instruction]) -> bytes:
     depth, count = extent(message)
     if depth > MAX_XCM_DECODE_DEPTH or count > MAX_INSTRUCTIONS_TO_DECODE:
         raise ScaleError(f"a message of {count} instructions, {depth} levels deep")
-    data = b"\x05" + encode_instructions(message)
+    data = _V5 + encode_instructions(message)
     if depth + _LEVELS_BELOW_A_MESSAGE > MAX_XCM_DECODE_DEPTH:
         decode(data)  # so deep that what stands inside the innermost instructions decides
     return data
+
+
+def message_of(encoded: Iterable[bytes]) -> bytes:
+    """`VersionedXcm::V5` bytes of at most `MAX_INSTRUCTIONS_TO_DECODE` encoded instructions that hold no messages."""
+    return _V5 + join_instructions(encoded)
 
 
 _INNER: Final = {kind: name for kind in Instruction.VARIANTS.values() for name, codec in kind.FIELDS if codec is XCM}

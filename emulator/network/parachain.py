@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.xcm import Publish, decode, encode
+from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 
 MESSAGE_BYTES: Final = 60_000
 """What one upward message of publishes may weigh here, below the relay chain's 65,531."""
@@ -59,13 +59,16 @@ class Pace:
 
 @dataclass(slots=True)
 class Parachain:
-    """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` to be sent, in order."""
+    """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` to be sent, in order.
+
+    A publish waits as its encoded instruction, beside the bytes that packing counts for it.
+    """
 
     para: ParaId
     head: ChainHead
     collators: tuple[Collator, ...]
     pace: Pace
-    publishes: list[Publish] = field(default_factory=list)
+    publishes: list[tuple[bytes, int]] = field(default_factory=list)
     upward: list[bytes] = field(default_factory=list)
     horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
     offered: tuple[bytes, ...] = ()
@@ -116,11 +119,11 @@ class Parachain:
         Raises `ScaleError` for what no instruction can carry, `Unsendable` for what no message can: once queued, either
         would stand in the way of all that is sent after it.
         """
-        publish = Publish(key, value, ttl)
-        size = len(encode((publish,)))
+        waiting = encoded(Publish(key, value, ttl))
+        size = len(message_of(waiting[:1]))
         if size > MESSAGE_BYTES:
             raise Unsendable(f"a message of {size} bytes with one publish; at most {MESSAGE_BYTES} can be sent")
-        self.publishes.append(publish)
+        self.publishes.append(waiting)
 
     def send_upward(self, message: bytes) -> None:
         """Queue a whole upward message behind all that waits."""
@@ -129,7 +132,7 @@ class Parachain:
 
     def pack(self) -> None:
         """Turn the waiting publishes into upward messages, as few as instruction count and size allow."""
-        self.upward.extend(pack(self.publishes))
+        self.upward.extend(_packed(self.publishes, MESSAGE_BYTES))
         self.publishes.clear()
 
     def fit(self, longest: int) -> None:
@@ -157,26 +160,32 @@ class Parachain:
         return copied
 
 
-def pack(
-    publishes: Iterable[Publish], max_instructions: int = PUBLISHES_PER_MESSAGE, longest: int = MESSAGE_BYTES
-) -> list[bytes]:
+def pack(publishes: Iterable[Publish], longest: int = MESSAGE_BYTES) -> list[bytes]:
     """`VersionedXcm` messages of at most `longest` bytes that carry these publishes in order.
 
     A publish that alone is longer is a message of its own.
     """
+    return _packed(map(encoded, publishes), longest)
+
+
+def encoded(publish: Publish) -> tuple[bytes, int]:
+    """How a publish waits: its instruction, and the bytes that packing counts for it."""
+    return encode_instruction(publish), 32 + len(publish.value) + 10
+
+
+def _packed(publishes: Iterable[tuple[bytes, int]], longest: int) -> list[bytes]:
     messages: list[bytes] = []
-    batch: list[Publish] = []
+    batch: list[bytes] = []
     size = 0
     limit = min(longest - _MESSAGE_HEAD, MESSAGE_BYTES)
-    for publish in publishes:
-        weight = 32 + len(publish.value) + 10
-        if batch and (len(batch) == max_instructions or size + weight > limit):
-            messages.append(encode(tuple(batch)))
+    for instruction, weight in publishes:
+        if batch and (len(batch) == PUBLISHES_PER_MESSAGE or size + weight > limit):
+            messages.append(message_of(batch))
             batch, size = [], 0
-        batch.append(publish)
+        batch.append(instruction)
         size += weight
     if batch:
-        messages.append(encode(tuple(batch)))
+        messages.append(message_of(batch))
     return messages
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, ensure_room
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
-from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
 from pubsub_emulator.emulator.network.relay_chain import RelayChain
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
@@ -208,7 +208,7 @@ class Round:
         chain.head = ChainHead(candidate.header, outcome.state)
         taken = frozenset(candidate.extrinsics)
         chain.offered = tuple(raw for raw in chain.offered if raw not in taken)
-        chain.publishes.extend(Publish(entry.key, entry.value, entry.ttl) for entry in outcome.published)
+        chain.publishes.extend(encoded(Publish(entry.key, entry.value, entry.ttl)) for entry in outcome.published)
         if chain.note_spec():
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())

@@ -286,7 +286,7 @@ class MessageQueue(Hooks):
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
         """Process or discard one message; returns the weight used, none when it does not fit and has to wait."""
         prepared = self.processor.prepare(message)
-        weight = prepared.weight
+        weight: Weight = prepared.weight
         charged = self.config.overhead + weight
         if charged.any_gt(left):
             # A message that no block has weight enough for is dropped, for as much as looking at it costs.
