@@ -110,7 +110,7 @@ def senders_out_of_order() -> None:
     honest = now.honest.inherent
     split = [
         part
-        for sender, messages in honest.horizontal
+        for sender, messages in honest.messages.horizontal
         for part in ((sender, messages[:1]), (sender, messages[1:]))
         if part[1]
     ]
@@ -247,7 +247,7 @@ def too_many_messages() -> None:
     world.number = RelayBlockNumber(world.number + 1)
     world._relay_block()
     now = world.situation()
-    assert now.weight > now.spec.allowed_pov
+    assert now.messages.weight > now.spec.allowed_pov
     assert Bench.of(now).judge(now.honest) == ("MessagesMisreported",)
 
 

@@ -16,9 +16,10 @@ from pubsub_emulator.laboratory.cases import BadCase, Bench, Case, read_case
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
 from pubsub_emulator.laboratory.surprises import Kind, Surprises
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.parachain import validate
-from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
+from pubsub_emulator.runtime.parachain.validate import RelayContext
 
 MUTATIONS = ("any-mutation", "any-subset", "another-set")
 
@@ -170,15 +171,15 @@ def test_a_surprise_of_the_corpus_is_reported_first(monkeypatch: pytest.MonkeyPa
 
 
 def test_ps_53_a_verifier_that_writes_to_the_parents_state_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = cases.validate_block
+    genuine = cases.judge_block
 
-    def careless(parent: object, state: State, candidate: Candidate, relay: object) -> object:
-        storage = Storage(state)
+    def careless(parent: ChainHead, candidate: Candidate, relay: RelayContext) -> object:
+        storage = Storage(parent.state)
         storage.put(b"left behind", b"by a verifier")
         storage.commit()
-        return genuine(parent, state, candidate, relay)  # type: ignore[arg-type]  # passed on as they came
+        return genuine(parent, candidate, relay)
 
-    monkeypatch.setattr(cases, "validate_block", careless)
+    monkeypatch.setattr(cases, "judge_block", careless)
     result = campaign(3, "careless", ("wrong-state-root",), first=())
     assert any("state was written to" in found for case in result.surprises for found in case.verdicts)
 
