@@ -29,7 +29,6 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
-from pubsub_emulator.runtime.parachain.validate import RelayContext
 
 KINDS: Final = "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
 
@@ -105,17 +104,13 @@ def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
             title = f"{len(nodes)} nodes under 0x{bench.root.hex()[:16]}…"
             yield heading, Picture(draw_trie(bench.root, nodes), title)._repr_html_()
         return
-    chain = runtime_spec(Storage(bench.state)).para_id
+    chain = runtime_spec(Storage(bench.parent.state)).para_id
     draft = Draft.of(case.block)
     for step in case.shrunk:
         step.apply(draft)
     for heading, block in (("the honest block", case.block), ("the changed block", draft.sealed_by(case.seeds))):
-        number = block.inherent.relay_parent_number
-        root_of = next((root for at, root in bench.relays if at == number), None)
-        again = judge_again(
-            chain, bench.parent, bench.state, block, RelayContext(RelayBlockNumber(number), root_of, bench.slot_now)
-        )
-        yield heading, block_card(again, bench.state)
+        again = judge_again(chain, bench.parent.header, bench.parent.state, block, bench.context(block))
+        yield heading, block_card(again, bench.parent.state)
 
 
 def _finding(path: Path) -> str:

@@ -263,7 +263,7 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
     network = _relay()[0].fork()
     network.send_downward(2000, b"a message")
     records = [record for step in network.step(4) for record in step.records]
-    candidate = next(record.candidate for record in records if record.candidate.inherent.downward)
+    candidate = next(record.candidate for record in records if record.candidate.inherent.messages.downward)
     chain, header = network.parachain(2000), candidate.header
     raw = metadata(At(None, chain.header, chain.state, network.relay.header.hash()), 14)
     roots = header.parent_hash, header.state_root, header.extrinsics_root

@@ -13,9 +13,8 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:15px/1.45 system-ui,sans-serif;margin:1rem auto;max-width:72rem;"
@@ -35,12 +34,7 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     strategy: str | None = None,
 ) -> BlockRecord:
     """The record of a block, executed on `state`; what is stored beside it is taken as it is."""
-    outcome: BlockOutcome | None = None
-    refusal: InvalidBlock | None = None
-    try:
-        outcome = validate_block(parent, state, candidate, relay)
-    except InvalidBlock as invalid:
-        refusal = invalid
+    outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
     at = relay.number if included_at is None else included_at
     return BlockRecord(
         ParaId(chain),

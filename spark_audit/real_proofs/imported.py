@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
-from pubsub_emulator.runtime.parachain.block import encode_messages
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, FileEntry
@@ -186,7 +185,7 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
             {"sender": sender, "messages": [{"sent_at": m.sent_at, "data": m.data} for m in messages]}
             for sender, messages in proof.horizontal
         ],
-        messages_used=len(encode_messages(proof.downward, proof.horizontal)) if used is None else used,
+        messages_used=InboundMessages(proof.downward, proof.horizontal).weight if used is None else used,
         proof=[nodes.number(node) for node in proof.proof],
         source=proof.source,
     )
