@@ -16,7 +16,8 @@ from pubsub_emulator.cli import options
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.own_cheats
-def command(scenario: str) -> None:
+@click.option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
+def command(scenario: str, *, accounts: bool) -> None:
     """Step through the network of SCENARIO in a terminal session.
 
     Build blocks one by one or until something happens; publish, subscribe, cheat; look into storage, tries, caches and
@@ -29,5 +30,10 @@ def command(scenario: str) -> None:
     from pubsub_emulator.cli.session.terminal import resume, run_session
 
     path = Path(scenario)
-    session = resume(path) if path.suffix == ".json" else Session(find_scenario(scenario))
+    if path.suffix == ".json":
+        if accounts:
+            raise click.UsageError("--accounts: a saved session says by itself whether its chains have accounts")
+        session = resume(path)
+    else:
+        session = Session(find_scenario(scenario), accounts=accounts)
     sys.exit(run_session(session))

@@ -6,6 +6,8 @@ The scenario stands there as in its TOML file, `hash` is that of the relay block
 follows from its scenario and what was asked of it (PS-90), so nothing else has to be kept, and a file that was made by
 another version and means something else there is noticed.
 
+With `"accounts": true` all chains have that profile.
+
 A file that is read never writes, overwrites or runs anything: only commands that build blocks or change the network are
 played, which are all that `write` ever puts into one, and no more blocks than the file says that there are.
 """
@@ -35,6 +37,7 @@ def write(session: Session, moment: Moment, path: Path) -> None:
     document = {
         "format": FORMAT,
         "scenario": session.scenario.document(),
+        **({"accounts": True} if session.accounts else {}),
         "commands": list(moment.journal),
         "block": newest.number,
         "hash": "0x" + newest.hash().hex(),
@@ -58,6 +61,8 @@ def read_document(path: Path) -> dict[str, Any]:
     block = content["block"]
     if not isinstance(block, int) or isinstance(block, bool) or not 0 <= block <= MOST_BLOCKS:
         raise CommandError(f"{path}: block: not a number from 0 to {MOST_BLOCKS}")
+    if not isinstance(content.get("accounts", False), bool):
+        raise CommandError(f"{path}: accounts: neither true nor false")
     if not isinstance(content["hash"], str):
         raise CommandError(f"{path}: hash: not text")
     for at, line in enumerate(commands, start=1):
@@ -96,7 +101,8 @@ def read(path: Path, into: list[Session], begun: Callable[[Session], None] = lam
     Raises `CommandError`, and `ScenarioError` for the scenario inside.
     """
     content = read_document(path)
-    session = Session(parse_document(content["scenario"], str(path)))
+    accounts = bool(content.get("accounts"))
+    session = Session(parse_document(content["scenario"], str(path)), accounts=accounts)
     begun(session)
     for at, line in enumerate(content["commands"], start=1):
         try:

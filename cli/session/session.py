@@ -47,9 +47,11 @@ class Moment:
 class Session:
     """Commands over a scenario's network. Raises as `Simulation` for one that cannot work."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, *, accounts: bool = False) -> None:
+        """`accounts` gives all chains that profile, in which root may set storage."""
         self.scenario = scenario
-        self.simulation = Simulation(scenario)
+        self.accounts = accounts
+        self.simulation = Simulation(scenario, accounts=accounts)
         self.steps: list[Step] = []
         self.journal: list[str] = []
         self.wanted: dict[ParaId, RuntimeSpec] = {}
@@ -131,7 +133,7 @@ class Session:
 
     def become(self, other: "Session") -> None:
         """Take everything over from another session, which is not used any more."""
-        self.scenario, self.simulation = other.scenario, other.simulation
+        self.scenario, self.simulation, self.accounts = other.scenario, other.simulation, other.accounts
         self.steps, self.journal, self.wanted = other.steps, other.journal, other.wanted
         self.snapshots, self.branches, self.branch = other.snapshots, other.branches, other.branch
         self.names, self.scenario_names = other.names, other.scenario_names

@@ -11,7 +11,9 @@ from pubsub_emulator.cli.session.going import GOING
 from pubsub_emulator.cli.session.looking import LOOKING
 from pubsub_emulator.cli.session.moments import MOMENTS
 from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.cli.session.settings import SETTINGS
 from pubsub_emulator.cli.session.states import STATES
+from pubsub_emulator.cli.session.trying import TRYING
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.storage_items import parachain_items, relay_items
 
@@ -45,8 +47,8 @@ _LEAVING: Final = (
 
 SECTIONS: Final = {
     "build blocks": GOING,
-    "act": ACTING,
-    "look": (*LOOKING, *STATES),
+    "act": (*ACTING, *SETTINGS),
+    "look": (*LOOKING, *STATES, *TRYING),
     "keep and compare": MOMENTS,
     "help and leave": _LEAVING,
 }

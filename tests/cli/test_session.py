@@ -383,3 +383,75 @@ def test_completion_offers_what_may_stand_there(stepped: Session, line: str, off
 def test_quit_ends_it(session: Session) -> None:
     _do(session, "quit")
     assert session.over
+
+
+def test_a_dry_run_shows_what_would_be_and_keeps_nothing(session: Session) -> None:
+    _do(session, "step 3", "publish 1000 DOT 7.42", "cheat 3000 omit-node")
+    before, journal = _hash(session), list(session.journal)
+    shown = _do(session, "dry-run 3")
+    assert "relay block 4: " in shown
+    assert "what would be refused" in shown
+    assert (_hash(session), session.journal, session.network.number) == (before, journal, 3)
+    assert "child trie 1000 | DOT" not in shown
+    _do(session, "step 3")
+    assert "7.42" in _do(session, "child 1000 DOT"), "what was asked for before still happens"
+
+
+def test_budgets_and_policies_change_from_the_block_after_the_message(session: Session) -> None:
+    _do(
+        session,
+        "step 2",
+        "runtime 3000 cache none",
+        "runtime 3000 max_pov_size 2097152",
+        "runtime 3000 reserve_minimum yes",
+    )
+    assert "ordered, not in force yet" in _do(session, "runtime 3000")
+    _do(session, "step 4")
+    spec = session.chain(3000).spec()
+    assert (spec.cache.value, spec.max_pov_size, spec.reserve_minimum) == ("none", 2_097_152, True)
+    assert "in force" not in _do(session, "runtime 3000")
+    for line, complaint in (
+        ("runtime 3000 cache all", "cache is one of nodes, none, slots"),
+        ("runtime 3000 max_pov_size big", "max_pov_size is a whole number"),
+        ("runtime 3000 reserve_minimum 1", "yes or no"),
+        ("runtime 3000 cash none", "did you mean cache"),
+        ("runtime 3000 reserve_minimum no", "max_pov_size 2097152"),
+        ("set relay 0x12 0x34", "--accounts"),
+    ):
+        with pytest.raises(PubsubError, match=complaint):
+            _do(session, line)
+
+
+def test_storage_is_set_and_removed_on_chains_with_accounts(tmp_path: Path) -> None:
+    session = Session(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
+    _do(session, "step", "set relay 0x1234 0xabcd", "set 3000 0x5678 0x01", "step 4")
+    assert session.network.relay.state.top.get(b"\x12\x34") == b"\xab\xcd"
+    assert session.chain(3000).state.top.get(b"\x56\x78") == b"\x01"
+    _do(session, "set relay 0x1234 nothing", "set 3000 0x5678 nothing", "step 4", f"write {tmp_path / 's.json'}")
+    assert session.network.relay.state.top.get(b"\x12\x34") is None
+    assert session.chain(3000).state.top.get(b"\x56\x78") is None
+    again = Session(parse_scenario(SCENARIO, "tiny.toml"))
+    _do(again, f"load {tmp_path / 's.json'}")
+    assert (_hash(again), again.accounts) == (_hash(session), True)
+
+
+def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
+    _do(session, "step 3", "cheat 3000 omit-node 1", "step 3")
+    for line in (
+        f"draw {tmp_path / 'a.svg'} block 3000",
+        f"draw {tmp_path / 'b.svg'} block 3000 3",
+        f"draw {tmp_path / 'c.svg'} child 1000 1000/1 1000/never",
+        f"draw {tmp_path / 'd.svg'} keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
+    ):
+        assert "written" in _do(session, line)
+    for name in "abcd":
+        assert (tmp_path / f"{name}.svg").read_text().startswith("<svg")
+    for line, complaint in (
+        ("draw a.png block 3000", "ends with .svg"),
+        ("draw a.svg block 3000 999", "built nothing in relay block 999"),
+        ("draw a.svg child 3000 x", "has nothing published"),
+        ("draw a.svg keys relay", "KEY is missing"),
+        ("draw /nowhere/a.svg block 3000", "/nowhere"),
+    ):
+        with pytest.raises(CommandError, match=complaint):
+            _do(session, line)

@@ -1,0 +1,131 @@
+"""Commands that change what chains are: their storage, and a subscriber's budgets and policies."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
+from pubsub_emulator.cli.session.session import Session, hexadecimal, number
+from pubsub_emulator.emulator.state_diff import key_name
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.runtime.framework.origin import Root
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.parachain.governance import transact
+
+_SYSTEM: Final = 0
+_SET, _KILL = 4, 5
+_entries: Final = scale.vec(scale.pair(scale.bytes_, scale.bytes_))
+_keys: Final = scale.vec(scale.bytes_)
+NOTHING: Final = "nothing"
+
+_NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth")
+_SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")
+_FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
+
+
+def _set(session: Session, given: Given) -> Iterator[Shown]:
+    if not session.accounts:
+        raise CommandError(
+            "only chains with accounts take a root call to their storage: `pubsub step --accounts SCENARIO`"
+        )
+    chain = given.one("CHAIN")
+    key = hexadecimal(given.one("STORAGE_KEY"), "a storage key")
+    text = given.one("VALUE")
+    value = None if text == NOTHING else hexadecimal(text, "a stored value")
+    said = "removed" if value is None else f"set to {words(value)}"
+    at = session.network.number + 1
+    if chain == "relay":
+        name, argument = ("kill_storage", [key]) if value is None else ("set_storage", [(key, value)])
+        session.network.call(Root(), "System", name, argument)
+        yield Line(f"{key_name(key)} of the relay chain will be {said}, by root in relay block {at}")
+        return
+    para = session.chain(number(chain, "a chain is `relay` or a parachain's id")).para
+    call = (
+        bytes((_SYSTEM, _KILL)) + _keys.encode([key])
+        if value is None
+        else bytes((_SYSTEM, _SET)) + _entries.encode([(key, value)])
+    )
+    session.network.send_downward(para, transact(call))
+    yield Line(f"{key_name(key)} of {para} will be {said}, by a message that governance sends in relay block {at}")
+
+
+def _runtime(session: Session, given: Given) -> Iterator[Shown]:
+    para = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")).para
+    spec, name, text = session.spec(para), given.maybe("FIELD"), given.maybe("VALUE")
+    if name is None:
+        waiting = " (ordered, not in force yet)" if para in session.wanted else ""
+        rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
+        yield Grid(f"runtime {spec.spec_version} of {para}{waiting}", ("field", "value"), rows)
+        yield Line(f"messages and proofs share {spec.allowed_pov:,} bytes of a block")
+        return
+    if text is None:
+        raise CommandError(f"VALUE is missing: runtime {para} {name} VALUE")
+    session.order_spec(replace(spec, **{name: _value(spec, name, text)}))
+    yield Line(
+        f"{para} will run with {name} {text}: the message goes out in relay block {session.network.number + 1} and "
+        "counts from the parachain block after its arrival"
+    )
+
+
+def _shown(value: object) -> str | int:
+    if isinstance(value, CachePolicy):
+        return value.value
+    return value if isinstance(value, int) and not isinstance(value, bool) else words(value)
+
+
+def _value(spec: RuntimeSpec, name: str, text: str) -> Any:
+    """A field's new value. Raises `CommandError`."""
+    if name == "cache":
+        policies = {policy.value: policy for policy in CachePolicy}
+        if text not in policies:
+            raise CommandError(f"cache is one of {', '.join(policies)}, not {text!r}")
+        return policies[text]
+    if name in _SWITCHES:
+        if text not in {"yes", "no"}:
+            raise CommandError(f"{name} is yes or no, not {text!r}")
+        return text == "yes"
+    if name in _NUMBERS:
+        found = number(text, f"{name} is a whole number")
+        return (found or None) if name == "max_trie_depth" else found
+    if name != "handler":
+        raise CommandError(f"a runtime has no field {name!r}; {near_to(name, _FIELDS, ', '.join(_FIELDS))}")
+    del spec
+    return text
+
+
+SETTINGS: Final = (
+    Command(
+        "runtime",
+        "A subscriber's budget and policies; with FIELD and VALUE, change one of them.",
+        _runtime,
+        (
+            Parameter("SUBSCRIBER", Kind.SUBSCRIBER),
+            Parameter("FIELD", Kind.WORD, optional=True, words=_FIELDS),
+            Parameter("VALUE", Kind.VALUE, optional=True),
+        ),
+        "Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a max_trie_depth of\n"
+        "0 switches the limit off. docs/scenarios.md says what each field does.",
+        (
+            "runtime 3000",
+            "runtime 3000 cache none",
+            "runtime 3000 max_pov_size 2097152",
+            "runtime 3000 reserve_minimum yes",
+        ),
+        changes=True,
+    ),
+    Command(
+        "set",
+        "Set a key of a chain's storage, or remove it with VALUE `nothing`.",
+        _set,
+        (
+            Parameter("CHAIN", Kind.CHAIN),
+            Parameter("STORAGE_KEY", Kind.ITEM),
+            Parameter("VALUE", Kind.VALUE),
+        ),
+        "Key and value are raw, 0x and digits; `storage CHAIN ITEM` and `diff` show them decoded. It is a root call,\n"
+        "so proofs and histories hold; the chains need accounts: `pubsub step --accounts SCENARIO`.",
+        ("set relay 0x1234 0x00ff", "set 3000 0x1234 nothing"),
+        changes=True,
+    ),
+)
