@@ -1,4 +1,4 @@
-"""docs/protocol.md and docs/events.md say the truth: every rule once, with symbols and tests that are about it."""
+"""docs/protocol.md, events.md and prism.md say the truth: every rule once, with symbols and tests that are about it."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("protocol", "events"))
+PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("protocol", "events", "prism"))
 
 # Every number of the rules: those of publishing, proving and subscribing have gaps between their groups.
 GROUPS = ((1, 23), (30, 33), (40, 45), (50, 55), (60, 71), (79, 81), (90, 90))
@@ -16,7 +16,10 @@ RULES = [f"PS-{n}" for first, last in GROUPS for n in range(first, last + 1)] + 
 EVENT_GROUPS = ((1, 6), (10, 14), (20, 26), (40, 41))
 RULES += [f"EV-{n}" for first, last in EVENT_GROUPS for n in range(first, last + 1)]
 
-_ENTRY = re.compile(r"^\*\*((?:PS|AU|EV)-\d+)\.\*\* (.+?)\n\n- lives: (.+)\n- tests: (.+)\n", re.MULTILINE)
+PRISM_GROUPS = ((1, 6), (10, 13), (20, 25), (30, 35), (40, 43), (50, 54), (60, 63))
+RULES += [f"PR-{n}" for first, last in PRISM_GROUPS for n in range(first, last + 1)]
+
+_ENTRY = re.compile(r"^\*\*((?:PS|AU|EV|PR)-\d+)\.\*\* (.+?)\n\n- lives: (.+)\n- tests: (.+)\n", re.MULTILINE)
 ENTRIES = [(m[1], m[2], re.findall(r"`([^`]+)`", m[3]), re.findall(r"`([^`]+)`", m[4])) for m in _ENTRY.finditer(PAGE)]
 
 

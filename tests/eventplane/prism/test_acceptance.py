@@ -84,6 +84,15 @@ def test_use_case_2_updates_of_a_did(log: SqlStore) -> None:
     play(log, story)
 
 
+def test_pr_43_anybody_may_follow_a_did(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, Wallet("a").suffix)])
+        await node.processed(node.chain.anchor_now(Wallet("a").created))
+        assert len((await seen(node, where))[0]) == 1
+
+    play(log, story)
+
+
 def test_use_case_3_what_an_issuer_signed(log: SqlStore) -> None:
     """PR-22, PR-40."""
 

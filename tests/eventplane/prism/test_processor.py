@@ -330,7 +330,7 @@ def test_pr_1_any_event_may_carry_the_bytes(database: Database) -> None:
         Processor(database, MemoryStore("net"), source)
 
 
-def test_pr_35_the_second_migration_processes_the_log_again(database_place: str, chain: Chain) -> None:
+def test_pr_35_and_pr_33_the_second_migration_processes_the_log_again(database_place: str, chain: Chain) -> None:
     a, b, c = Wallet("a"), Wallet("b"), Wallet("c")
     chain.anchor(a.created, a.update(add("1")))
     chain.anchor(a.update(add("2")))
@@ -362,6 +362,23 @@ def test_pr_35_the_second_migration_processes_the_log_again(database_place: str,
         session.run("DELETE FROM atala_objects WHERE block_number IS NULL")
     _compare(database, chain, 0)
     database.close()
+
+
+def test_pr_5_and_pr_34_a_gap_never_comes(database: Database, chain: Chain) -> None:
+    processor = Processor(database, chain.log, depth=0)
+    for number in (1, 1, 0):
+        chain.anchor(Wallet("a").created, Wallet("b").created)
+        chain.anchor(Wallet("c").created)
+        processor.run()
+        assert [row[0] for row in rows(database)] == [1, 2, 3]
+        if number:
+            chain.back_to(number)
+            chain.build()
+            processor.run()
+            assert [row[0] for row in rows(database)] == [1, 2]
+            chain.back_to(1)
+            chain.branch += 1
+            chain.number = 1
 
 
 def test_tables_of_something_else_are_left_alone(database: Database) -> None:

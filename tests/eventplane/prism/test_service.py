@@ -105,6 +105,27 @@ def test_pr_50_every_field_of_a_filter_is_checked(file_log: SqlStore) -> None:
     play(file_log, story)
 
 
+def test_pr_50_to_pr_54_subscriptions_are_stored_as_pr_30_and_pr_31_say(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        await node.processed(node.chain.anchor_now(Wallet("a").created))
+        both = [Filter(FilterType.UPDATE_DID_FILTER, A, status=each) for each in (Status.APPLIED, Status.REJECTED)]
+        where = await node.client.subscribe([*both, Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, A)])
+        key = sha256(where.token.encode())
+        with log.database.transaction() as session:
+            ((token, after, batches, seq_no, epoch),) = session.run("SELECT * FROM subscriptions")
+            filters = session.run("SELECT * FROM subscription_filters ORDER BY filter_no")
+        assert (bytes(token), bytes(after), bool(batches), seq_no, epoch) == (key, Wallet("a").created.id, False, 1, 0)
+        assert [(row[1], row[2], row[3], row[4], row[5] and bytes(row[5]), row[6]) for row in filters] == [
+            (0, "UPDATE_DID_FILTER", A, None, None, None),
+            (1, "REVOKE_CREDENTIAL_FILTER", None, None, HASH, A),
+        ]
+        await node.client.cancel(where)
+        with log.database.transaction() as session:
+            assert session.run("SELECT 1 FROM subscriptions UNION ALL SELECT 1 FROM subscription_filters") == []
+
+    play(log, story)
+
+
 def test_pr_51_where_a_stream_begins(log: SqlStore) -> None:
     async def story(node: Running) -> None:
         wallets = [Wallet(name) for name in "abc"]

@@ -1,4 +1,4 @@
-"""PRISM's golden vectors: real DIDs, signatures, objects and histories of mainnet."""
+"""PR-10 to PR-13, PR-20 to PR-25, PR-40 to PR-42: golden vectors, with DIDs, signatures and objects of mainnet."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""PR-20: decoding. The protobuf library is the reference for what every decoder reads alike."""
+"""PR-10, PR-20: decoding. The protobuf library is the reference for what every decoder reads alike."""
 
 from typing import Any
 

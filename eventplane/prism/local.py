@@ -1,0 +1,136 @@
+"""A PRISM node over an emulated chain, all in this process: for examples, notebooks and tests.
+
+    with LocalPrism() as node:
+        created = node.follow(Filter(FilterType.CREATE_DID_FILTER))
+        node.anchor(operation)                       # one block with one object
+        [event.did_suffix for event in created.new()]
+
+The chain has pallet `Prism` and executes signed calls; its events go through a log to the tables of a real node.
+"""
+
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from pubsub_emulator.eventplane.log.follow import put
+from pubsub_emulator.eventplane.log.rows import ChainBlock, assemble
+from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.prism.core.filters import Filter
+from pubsub_emulator.eventplane.prism.core.state import Batch, Did
+from pubsub_emulator.eventplane.prism.make import IssuedBatch, Signed, atala_object
+from pubsub_emulator.eventplane.prism.tables.events import Abandoned, Event, Subscription, Subscriptions
+from pubsub_emulator.eventplane.prism.tables.ledger import load_batch, load_did
+from pubsub_emulator.eventplane.prism.tables.processor import Processor
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.framework.dispatch import Call
+from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.framework.origin import Signed as SignedBy
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_prism import PALLET, Prism
+from pubsub_emulator.trie import ordered_root
+
+_WHO: Final = AccountId(blake2_256(b"PRISM node"))
+_BLOCK_MS: Final = 6_000
+_PAGE: Final = 500
+
+
+class Followed:
+    """One subscription with the place that its client keeps."""
+
+    def __init__(self, subscriptions: Subscriptions, subscription: Subscription, token: str) -> None:
+        self._subscriptions = subscriptions
+        self._subscription = subscription
+        self.token = token
+        self.cursor = subscription.after
+
+    def new(self) -> list[Event]:
+        """What came since, each once, in order. Raises `Abandoned` when what was seen was taken back."""
+        found: list[Event] = []
+        through = self.cursor.seq
+        while True:
+            page, sent = self._subscriptions.page(self._subscription, self.cursor, through, _PAGE)
+            found += page.events
+            through = page.through
+            self.cursor = Cursor(sent.epoch, through)
+            if through >= page.end:
+                return found
+
+    def again(self, cut: Abandoned) -> None:
+        """Go on from the last operation that a rewind left."""
+        self.cursor = Cursor(cut.epoch, cut.seq_no)
+
+
+class LocalPrism:
+    """A chain and a node, with `depth`; a context manager whose files are gone at its end."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="prism-")
+        self.log = open_store(str(Path(self._folder.name) / "prism.db"), "local")
+        self.processor = Processor(self.log.database, self.log, depth=depth)
+        self.subscriptions = Subscriptions(self.log.database)
+        self._executive = Executive((Prism(),))
+        storage = Storage(State())
+        root = storage.commit()
+        self._chain = [(Header(Hash(bytes(32)), 0, root, ordered_root(()), ()), storage.state)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.log.close()
+        self._folder.cleanup()
+
+    def anchor(self, *signed: Signed | IssuedBatch | bytes) -> int:
+        """Build a block with one object of these operations, and process what is deep enough; the block's number."""
+        return self.build(atala_object([_raw(each) for each in signed]))
+
+    def build(self, *objects: bytes) -> int:
+        """Build a block that anchors these objects, whatever they are; its number."""
+        header, state = self._chain[-1]
+        storage = Storage(state.fork())
+        extrinsics = tuple(Extrinsic(SignedBy(_WHO), Call(PALLET, "anchor", (raw,))) for raw in objects)
+        block = self._executive.build_block(storage, header.number + 1, header.hash(), extrinsics=extrinsics)
+        self._chain.append((block.header, storage.state))
+        events = [(kind_of(each.event), fields_of(each.event)) for each in block.events]
+        number = block.header.number
+        row = ChainBlock(None, number, bytes(block.header.hash()), number * _BLOCK_MS, events)
+        put(self.log, [assemble(row, (), parent=bytes(header.hash()))])
+        self.processor.run()
+        return number
+
+    def back_to(self, number: int) -> None:
+        """Take back every block after this one, as a restored network does."""
+        del self._chain[number + 1 :]
+        self.log.rewind(number)
+        self.processor.run()
+
+    def follow(self, *filters: Filter, everything: bool = False) -> Followed:
+        """A subscription to what comes from now on, or with `everything` from the first operation."""
+        token, _ = self.subscriptions.add(filters, batches=False)
+        followed = Followed(self.subscriptions, self.subscriptions.get(token), token)
+        if everything:
+            followed.cursor = Cursor(followed.cursor.epoch, 0)
+        return followed
+
+    def did(self, suffix: str) -> Did | None:
+        """A DID as it is now."""
+        with self.log.database.transaction() as session:
+            return load_did(session, suffix)
+
+    def batch(self, batch_id: str) -> Batch | None:
+        """A batch of credentials as it is now."""
+        with self.log.database.transaction() as session:
+            return load_batch(session, batch_id)
+
+
+def _raw(each: Signed | IssuedBatch | bytes) -> bytes:
+    if isinstance(each, IssuedBatch):
+        return each.signed.raw
+    return each if isinstance(each, bytes) else each.raw
