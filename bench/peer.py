@@ -143,7 +143,7 @@ def native_built() -> Path | None:
     if subprocess.run(command, check=False).returncode:  # noqa: S603  # found above
         print("the native peer cannot be built", file=sys.stderr)
         return None
-    return MANIFEST.parent / "target" / "release" / "peer"
+    return Path(os.environ.get("CARGO_TARGET_DIR", MANIFEST.parent / "target")) / "release" / "peer"
 
 
 def races() -> Iterator[PeerRace]:
