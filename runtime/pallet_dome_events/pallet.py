@@ -6,14 +6,13 @@ Count      u64                                      how many events there are; t
 Published  Blake2_128Concat Vec<u8> -> u64          the index of the first event of an id
 """
 
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import U64_MAX, AccountId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.definitions import Item, PalletDefinition
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue
@@ -69,13 +68,13 @@ class EventDOMEv1(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `DomeEvents`."""
 
-    WrongNetwork = 0
-    BadGlobalId = 1
-    TooLong = 2
-    AlreadyPublished = 3
+    WrongNetwork = 0, "The event is for another network."
+    BadGlobalId = 1, "`dataLocation` has no global id."
+    TooLong = 2, "A field is longer than it may be, or the type is empty."
+    AlreadyPublished = 3, "The network has an event of that id."
 
 
 class DomeEvents(Hooks):

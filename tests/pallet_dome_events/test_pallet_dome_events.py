@@ -35,6 +35,16 @@ def _emit(pallet: DomeEvents, storage: Storage, event: Event = EVENT, network: s
     return dispatch(pallet, storage, Signed(AUTHOR), call).error
 
 
+def test_id50_metadata_tells_what_each_error_means() -> None:
+    assert [(error.name, int(error)) for error in Error] == [
+        ("WrongNetwork", 0),
+        ("BadGlobalId", 1),
+        ("TooLong", 2),
+        ("AlreadyPublished", 3),
+    ]
+    assert all(error.doc.endswith(".") for error in Error)
+
+
 def test_id50_an_event_is_published_once_and_counted_from_0() -> None:
     pallet, storage = _pallet()
     assert _emit(pallet, storage) is None

@@ -1,8 +1,10 @@
 """Who may do what: bearer tokens kept as hashes, or JWTs; and events signed as JWTs (ID-13, ID-23)."""
 
+import asyncio
 import hashlib
 import hmac
 import json
+import logging
 import time
 from collections.abc import Callable
 from http import HTTPStatus
@@ -15,6 +17,8 @@ from jwt.exceptions import PyJWTError
 
 from pubsub_emulator.eventplane.distributor.service.problems import Handler, Problem, bad
 from pubsub_emulator.primitives.errors import PubsubError
+
+log = logging.getLogger("pubsub.distributor")
 
 RIGHTS: Final = ("publish", "subscribe", "read", "admin")
 ALGORITHMS: Final = ("ES256", "EdDSA", "RS256")
@@ -33,16 +37,21 @@ class Keys:
     def __init__(self, keys: dict[str, Any] | None = None, url: str = "") -> None:
         self._url = url
         self._fetched = -REFRESH_SECONDS
+        self._fetching = asyncio.Lock()
         self._set = _key_set(keys) if keys is not None else []
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:
         """The key of that name; the only key, where no name is given."""
-        found = self._look(kid)
+        if self._url and self._is_old(kid):
+            async with self._fetching:
+                if self._is_old(kid):  # nobody else fetched it meanwhile
+                    await self._fetch()
+        return self._look(kid)
+
+    def _is_old(self, kid: str | None) -> bool:
+        """Whether it is time to fetch: sooner for a key that is not known."""
         age = time.monotonic() - self._fetched
-        if self._url and age > (REFRESH_SECONDS / 10 if found is None else REFRESH_SECONDS):
-            await self._fetch()
-            found = self._look(kid)
-        return found
+        return age > (REFRESH_SECONDS / 10 if self._look(kid) is None else REFRESH_SECONDS)
 
     def _look(self, kid: str | None) -> jwt.PyJWK | None:
         if kid is None:
@@ -50,18 +59,28 @@ class Keys:
         return next((key for key in self._set if key.key_id == kid), None)
 
     async def _fetch(self) -> None:
-        self._fetched = time.monotonic()
         try:
             timeout = aiohttp.ClientTimeout(total=5)
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
                 session.get(self._url, allow_redirects=False) as response,
             ):
-                body = await response.content.read(MOST_KEYS)
-                if response.status == 200:
-                    self._set = _key_set(json.loads(body))
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AccessError):
-            return  # the keys known so far go on to count
+                if response.status == HTTPStatus.OK:
+                    self._set = _key_set(json.loads(await _whole(response.content)))
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError, AccessError) as error:
+            log.warning("the keys cannot be fetched", extra={"fields": {"url": self._url, "error": str(error)}})
+        finally:  # where it failed, the keys known so far go on to count
+            self._fetched = time.monotonic()
+
+
+async def _whole(content: aiohttp.StreamReader) -> bytes:
+    """A body, however many pieces it comes in. Raises `AccessError` if it is too long."""
+    body = b""
+    async for part in content.iter_any():
+        body += part
+        if len(body) > MOST_KEYS:
+            raise AccessError(f"the key set is longer than {MOST_KEYS} bytes")
+    return body
 
 
 def _key_set(keys: Any) -> list[jwt.PyJWK]:
