@@ -16,6 +16,7 @@ from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
 from pubsub_emulator.eventplane.distributor.service.access import Access
 from pubsub_emulator.eventplane.distributor.service.config import Config
+from pubsub_emulator.eventplane.distributor.service.engine import Engine
 from pubsub_emulator.eventplane.distributor.service.serve import running, served
 from pubsub_emulator.eventplane.distributor.simulation.network import Network
 from pubsub_emulator.eventplane.once import MemoryStore
@@ -46,7 +47,8 @@ class Stage:
     inbox: Inbox
     inbox_url: str
     http: aiohttp.ClientSession
-    adapters: dict[str, str] = field(default_factory=dict)
+    adapters: dict[str, str]
+    engine: Engine
 
     async def ask(self, method: str, path: str, **how: Any) -> tuple[int, Any, Any]:
         async with self.http.request(method, self.url + path, **how) as response:
@@ -54,16 +56,17 @@ class Stage:
             return response.status, json.loads(text) if text[:1] in "[{0123456789" and text else text, response.headers
 
 
-async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
+async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110  # what is waited for does not tell of itself
             await asyncio.sleep(0.01)
 
 
 @contextlib.asynccontextmanager
-async def stage(tmp_path: Path, **more: Any) -> AsyncIterator[Stage]:
+async def stage(tmp_path: Path, networks: tuple[Network, ...] | None = None, **more: Any) -> AsyncIterator[Stage]:
+    """The networks are `a` and `b` unless they are given; those that are up are waited for."""
     async with contextlib.AsyncExitStack() as stack:
-        ledgers = {name: MemoryLedger(Network(name)) for name in ("a", "b")}
+        ledgers = {each.name: MemoryLedger(each) for each in networks or (Network("a"), Network("b"))}
         adapters = {}
         for name, ledger in ledgers.items():
             app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
@@ -83,9 +86,10 @@ async def stage(tmp_path: Path, **more: Any) -> AsyncIterator[Stage]:
         }
         made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
         http = await stack.enter_async_context(aiohttp.ClientSession())
-        await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
+        up = [name for name, ledger in ledgers.items() if ledger.network.up]
+        await until(lambda: all(made.engine.reached[name].answered for name in up))
         urls = {name: str(each["url"]) for name, each in adapters.items()}
-        yield Stage(made.url, ledgers, inbox, inbox_url, http, urls)
+        yield Stage(made.url, ledgers, inbox, inbox_url, http, urls, made.engine)
 
 
 def free_port() -> int:

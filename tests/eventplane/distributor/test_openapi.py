@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,44 +14,62 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from support.distributor import stage
+from support.distributor import Stage, stage
 
 from pubsub_emulator.eventplane.distributor.service.openapi import document
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A distributor that is served in a thread of its own."""
-    loop, ready, found = asyncio.new_event_loop(), threading.Event(), list[str]()
+def _served(folder: Path, found: Callable[[Stage], str]) -> Iterator[str]:
+    """Something that is served in a thread of its own."""
+    loop, ready, urls = asyncio.new_event_loop(), threading.Event(), list[str]()
     done = asyncio.Event()
 
-    async def serve(folder: Path) -> None:
+    async def serve() -> None:
         async with stage(folder) as made:
-            found.append(made.url)
+            urls.append(found(made))
             ready.set()
             await done.wait()
 
     def run() -> None:
-        loop.run_until_complete(serve(tmp_path_factory.mktemp("openapi")))
+        loop.run_until_complete(serve())
         loop.close()
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(30)
-    yield found[0]
+    assert ready.wait(60)
+    yield urls[0]
     loop.call_soon_threadsafe(done.set)
     thread.join()
 
 
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A distributor."""
+    yield from _served(tmp_path_factory.mktemp("openapi"), lambda made: made.url)
+
+
+@pytest.fixture(scope="module")
+def adapter_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An adapter."""
+    yield from _served(tmp_path_factory.mktemp("openapi"), lambda made: made.adapters["a"])
+
+
 schema = schemathesis.openapi.from_dict(document(distributor=True)).exclude(path_regex="^/api/v1/")
+adapter_schema = schemathesis.openapi.from_dict(document(distributor=False)).exclude(path_regex="^/api/v1/")
 
 
 @schema.parametrize()
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_id10_every_answer_is_as_the_description_says(case: schemathesis.Case, url: str) -> None:
     case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
+
+
+@adapter_schema.parametrize()
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+def test_id10_every_answer_of_an_adapter_is_as_its_description_says(case: schemathesis.Case, adapter_url: str) -> None:
+    case.call_and_validate(base_url=adapter_url, checks=CHECKS, timeout=60)
 
 
 def test_id10_both_versions_have_the_same_operations() -> None:

@@ -1,0 +1,245 @@
+"""Scenarios 14 to 16, 19 to 25, 27, 33 and 38 of section 8 over real HTTP; long times are shortened."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from support.distributor import Stage, free_port, stage, until
+
+from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.event import Notice
+from pubsub_emulator.eventplane.distributor.service.access import Access
+from pubsub_emulator.eventplane.distributor.service.config import Config
+from pubsub_emulator.eventplane.distributor.service.serve import running, served
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.once import MemoryStore
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs and subscriptions are looked at, and yeses checked, after a fraction of a second."""
+    made = Config.rules
+
+    def rules(config: Config, owner: str) -> Rules:
+        return replace(made(config, owner), silence=300, check_after=300, patience=600)
+
+    monkeypatch.setattr(Config, "rules", rules)
+
+
+def counts(made: Stage, number: int) -> list[int]:
+    return [ledger.network.count(event_of(number)[0]) for ledger in made.ledgers.values()]
+
+
+def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], *networks: Network, **more: Any) -> None:
+    async def run() -> None:
+        async with stage(tmp_path, networks or None, **more) as made:
+            await what(made)
+
+    asyncio.run(run())
+
+
+async def publish(made: Stage, number: int = 1, entity: int = 0) -> int:
+    return (await made.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body()))[0]
+
+
+def calls(made: Stage, network: str) -> int:
+    """How many calls an adapter answered with a yes, as `/metrics` counts them."""
+    return made.engine.metrics.value("calls", network=network, outcome="yes")
+
+
+def silently(made: Stage, network: str, number: int, entity: int = 0) -> Notice:
+    """A stranger publishes, and nobody is notified."""
+    notice = made.ledgers[network].network.append(event_of(number, entity)[1], 1_700_000_000_000)
+    assert notice is not None
+    return notice
+
+
+async def hooks(made: Stage, network: str) -> list[str]:
+    """Endpoints that an adapter lists."""
+    async with made.http.get(f"{made.adapters[network]}/api/v2/subscribe") as response:
+        return [each["notificationEndpoint"] for each in await response.json()]
+
+
+async def notify(made: Stage, network: str, notice: Notice) -> int:
+    while not (endpoints := await hooks(made, network)):  # noqa: ASYNC110  # nobody tells of it
+        await asyncio.sleep(0.05)
+    async with made.http.post(endpoints[0], json={**notice.body(), "network": network}) as response:
+        return response.status
+
+
+def test_scenario_14_events_of_both_networks_cross(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        made.ledgers["a"].append(event_of(1, 1)[1])
+        made.ledgers["b"].append(event_of(2, 2)[1])
+        await until(lambda: counts(made, 1) == counts(made, 2) == [1, 1])
+        await until(lambda: calls(made, "a") == calls(made, "b") == 1)
+
+    play(tmp_path, what)
+
+
+def test_scenario_15_a_lost_notification_is_found_with_the_next(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        silently(made, "a", 1, 1)
+        assert await notify(made, "a", silently(made, "a", 2, 2)) == 200
+        await until(lambda: counts(made, 1) == counts(made, 2) == [1, 1])
+
+    play(tmp_path, what)
+
+
+def test_scenario_16_swapped_notifications_keep_the_order_of_the_log(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        first, second = silently(made, "a", 1), silently(made, "a", 2)
+        assert await notify(made, "a", second) == await notify(made, "a", first) == 200
+        await until(lambda: counts(made, 1) == counts(made, 2) == [1, 1])
+        assert [notice.id for notice in made.ledgers["b"].network.log] == [first.id, second.id]
+
+    play(tmp_path, what)
+
+
+@pytest.mark.usefixtures("quick")
+def test_scenario_19_a_yes_that_is_a_lie_is_found_out(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        made.ledgers["a"].network.lies = True
+        assert await publish(made) == 201
+        assert counts(made, 1) == [0, 1]
+        made.ledgers["a"].network.lies = False
+        await until(lambda: counts(made, 1) == [1, 1])
+        assert made.engine.metrics.value("notes", kind="revoked") >= 1
+
+    play(tmp_path, what)
+
+
+@pytest.mark.usefixtures("quick")
+def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_are_subscribed_to_once(tmp_path: Path) -> None:
+    """A and B have x; C has nothing and is away at the start; then A, B and C come, and the process is restarted."""
+    networks = (Network("a"), Network("b"), Network("c", up=False))
+    for network in networks[:2]:
+        for number in range(1, 6):
+            network.append(event_of(number, number % 2)[1], 1_700_000_000_000)
+
+    async def what() -> None:
+        async with stage(tmp_path, networks) as made:
+            made.ledgers["c"].network.up = True
+            await until(lambda: len(networks[2].log) == 5)
+            for entity in (0, 1):
+                found = [int(each.id or "", 16) for each in networks[2].log if int(each.event.entity, 16) == entity]
+                assert found == sorted(found)
+            await until(lambda: calls(made, "c") == 5)
+            assert calls(made, "a") == calls(made, "b") == 0
+            fields = {
+                "public_url": made.url,
+                "port": free_port(),
+                "store": f"sqlite:{tmp_path / 'ied.db'}",
+                "adapters": {name: {"url": url} for name, url in made.adapters.items()},
+            }
+            async with running(Config.model_validate(fields), tmp_path) as again:
+                await until(lambda: all(again.engine.reached[name].answered for name in "abc"))
+                await until(lambda: again.engine.metrics.value("inputs") > 20)
+                for name in "abc":
+                    assert len(await hooks(made, name)) == 1
+
+    asyncio.run(what())
+
+
+@pytest.mark.usefixtures("quick")
+def test_scenario_21_no_adapter_is_up_at_the_start(tmp_path: Path) -> None:
+    networks = (Network("a", up=False), Network("b", up=False))
+    networks[0].append(event_of(1)[1], 1_700_000_000_000)
+
+    async def what(made: Stage) -> None:
+        assert (await made.ask("GET", "/health"))[0] == 200
+        for network in networks:
+            network.up = True
+        await until(lambda: counts(made, 1) == [1, 1])
+        made.ledgers["b"].append(event_of(2, 2)[1])
+        await until(lambda: counts(made, 2) == [1, 1])
+
+    play(tmp_path, what, *networks)
+
+
+def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None:
+    """The adapter of B answers late, after its network notified."""
+
+    class Late(MemoryLedger):
+        async def publish(self, event: Any) -> Any:
+            answer = await super().publish(event)
+            await asyncio.sleep(0.5)
+            return answer
+
+    async def what() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            ledgers = {"a": MemoryLedger(Network("a")), "b": Late(Network("b"))}
+            urls = {}
+            for name, ledger in ledgers.items():
+                app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
+                urls[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
+            port = free_port()
+            fields = {
+                "public_url": f"http://127.0.0.1:{port}", "port": port, "adapters": urls,
+                "store": f"sqlite:{tmp_path / 'ied.db'}",
+            }  # fmt: skip
+            made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+            await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            async with session.post(f"{made.url}/api/v2/publishEvent", json=event_of(1)[1].body()) as answer:
+                assert answer.status == 201
+            await until(lambda: made.engine.metrics.value("calls", network="b", outcome="yes") == 1)
+            assert [len(ledger.network.log) for ledger in ledgers.values()] == [1, 1]
+
+    asyncio.run(what())
+
+
+def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        made.ledgers["a"].append(event_of(1, 1)[1])
+        made.ledgers["a"].append(event_of(2, 2)[1])
+        made.ledgers["b"].append(event_of(2, 2)[1])
+        await until(lambda: counts(made, 1) == [1, 1])
+        assert counts(made, 2) == [1, 1]
+        await until(lambda: calls(made, "b") == 1)
+        assert calls(made, "a") == 0
+
+    play(tmp_path, what, replication_delay=2)
+
+
+def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_is_found(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        names = []
+        for path, status in (("/in?one", 201), ("/in?two", 201), ("/in?one", 200)):
+            wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url.replace("/in", path)}
+            found, body, _ = await made.ask("POST", "/api/v2/subscribe", json=wish)
+            assert found == status
+            names.append(body["subscriptionId"])
+        assert names[0] == names[2] != names[1]
+        assert len((await made.ask("GET", "/api/v2/subscribe"))[1]) == 2
+        assert await publish(made) == 201
+        await until(lambda: len(made.inbox.got) == 2)
+        assert len({headers["webhook-id"] for headers, _ in made.inbox.got}) == 2
+
+    play(tmp_path, what)
+
+
+def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Path) -> None:
+    async def what() -> None:
+        async with stage(tmp_path) as made, contextlib.AsyncExitStack() as stack:
+            far = MemoryLedger(Network("c"))
+            app = AdapterHttp("c", far, MemoryStore(), Access(everyone=True)).application()
+            url, port = await stack.enter_async_context(served(app, "127.0.0.1", 0)), free_port()
+            fields = {
+                "public_url": f"http://127.0.0.1:{port}", "port": port, "store": f"sqlite:{tmp_path / 'other.db'}",
+                "adapters": {"b": {"url": made.adapters["b"]}, "c": {"url": url}},
+            }  # fmt: skip
+            await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+            made.ledgers["a"].append(event_of(1)[1])
+            await until(lambda: far.network.count(event_of(1)[0]) == 1)
+            assert counts(made, 1) == [1, 1]
+
+    asyncio.run(what())
