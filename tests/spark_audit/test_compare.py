@@ -57,11 +57,10 @@ class Recorder(FixtureMaker):
     """A fixture of every candidate."""
 
     def candidate(self, record: BlockRecord) -> None:
-        parent, state = self._heads[record.chain]
         name = f"{record.chain}-{record.candidate.header.number:03}-{len(self.fixtures):03}"
-        self.fixtures.append(make_fixture(name, "a block", ChainHead(parent, state), record))
+        self.fixtures.append(make_fixture(name, "a block", self._heads[record.chain], record))
         if record.outcome is not None:
-            self._heads[record.chain] = (record.candidate.header, record.outcome.state.fork())
+            self._heads[record.chain] = ChainHead(record.candidate.header, record.outcome.state).fork()
 
 
 def _run(folder: Path, **settings: str) -> tuple[Path, Path]:
