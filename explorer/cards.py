@@ -11,19 +11,25 @@ from pubsub_emulator.explorer.html import Html, fold, join, table, tag
 from pubsub_emulator.explorer.svg import arrange, asset, legend, render
 from pubsub_emulator.explorer.tree import Drawn, draw_read, draw_trie
 from pubsub_emulator.explorer.words import VERDICTS, Names, event_words, preview, short, ttl_words
+from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.events import Event, EventRecord
+from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.parachain.block import InvalidBlock
+from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.ledger import Ledger
 from pubsub_emulator.trie import Trie
 
 MOST_KEYS: Final = 256
 """Keys of a trie that its card draws."""
 MOST_ROWS: Final = 100
+MOST_CARDS: Final = 12
+"""Cards of a list that are shown."""
+
 _NAMES: Final = Names()
 
 
@@ -133,6 +139,93 @@ def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
     )
 
 
+def steps_card(steps: Iterable[Step]) -> str:
+    """Several steps: one row per relay block."""
+    rows = [
+        (
+            step.number,
+            len(step.records) - len(step.refused),
+            ", ".join(each.refusal.verdict.value for each in step.refused if each.refusal is not None),
+            sum(len(each.outcome.deliveries) for each in step.records if each.outcome is not None),
+            len(step.events),
+            ", ".join(f"{para}: {why}" for para, why in step.idle.items()),
+        )
+        for step in steps
+    ]
+    head = ("relay block", "valid blocks", "refused", "deliveries", "events", "could not build")
+    return card(table(head, rows))
+
+
+def header_card(header: Header) -> str:
+    """A header, field by field."""
+    rows = (
+        ("number", f"{header.number:,}"),
+        ("hash", f"0x{header.hash().hex()}"),
+        ("parent", f"0x{header.parent_hash.hex()}"),
+        ("state root", f"0x{header.state_root.hex()}"),
+        ("extrinsics root", f"0x{header.extrinsics_root.hex()}"),
+    )
+    return card(table(("header", ""), rows))
+
+
+def relay_block_card(block: Block) -> str:
+    """A relay block: its header, and what it did."""
+    header = block.header
+    return card(
+        tag(
+            "p", tag("b", f"Block {header.number:,}"), f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
+        ),
+        _lines(event_words(each.event, _NAMES) for each in block.events),
+    )
+
+
+def candidate_card(candidate: Candidate) -> str:
+    """A block as its author claims it, unjudged."""
+    header, inherent = candidate.header, candidate.inherent
+    messages = len(inherent.messages.downward) + sum(len(each) for _, each in inherent.messages.horizontal)
+    said = (
+        f"hash {short(candidate.hash())}, on relay block {inherent.relay_parent_number:,}; {len(inherent.proof)} proof "
+        f"nodes of {sum(map(len, inherent.proof)):,} bytes, {messages} messages, {len(candidate.extrinsics)} extrinsics"
+    )
+    return card(tag("p", tag("b", f"Candidate {header.number:,}"), f" · {said}"))
+
+
+def outcome_card(outcome: BlockOutcome) -> str:
+    """What a valid block made of its parent's state."""
+    return card(
+        tag("p", tag("b", "Outcome"), f" · state root {short(outcome.state_root)}"),
+        _ledger(outcome.ledger, {}),
+        fold(f"Deliveries: {len(outcome.deliveries):,}", _deliveries(outcome.deliveries)),
+        fold(f"Events: {len(outcome.events):,}", _lines(event_words(each.event, _NAMES) for each in outcome.events)),
+    )
+
+
+def sequence_card(things: list[Any] | tuple[Any, ...]) -> str | None:
+    """The card of a list or tuple of things that have cards; `None` for any other."""
+    kinds = {type(each) for each in things}
+    if not things or not all(_has_card(kind) for kind in kinds):
+        return None
+    if kinds == {Step}:
+        return steps_card(things)
+    if kinds == {Delivery}:
+        return card(_deliveries(things))
+    if all(issubclass(kind, Event) for kind in kinds):
+        return card(_lines(event_words(each, _NAMES) for each in things))
+    if kinds == {EventRecord}:
+        return card(_lines(event_words(each.event, _NAMES) for each in things))
+    cards = [make(each) for each in things[:MOST_CARDS] for make in (_maker(type(each)),) if make is not None]
+    more = len(things) - MOST_CARDS
+    return "".join(cards) + (card(tag("p", f"and {more:,} more")) if more > 0 else "")
+
+
+def _maker(kind: type) -> Callable[[Any], str] | None:
+    return next((CARDS[base] for base in kind.__mro__ if base in CARDS), None)
+
+
+def _has_card(kind: type) -> bool:
+    return _maker(kind) is not None
+
+
 def state_card(state: State) -> str:
     """A state: how many keys its tries hold."""
     rows = [(f"0x{key.hex()}", len(trie), short(trie.root())) for key, trie in sorted(state.children.items())]
@@ -224,6 +317,10 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
     Ledger: lambda ledger: card(_ledger(ledger, {})),
     Delivery: lambda delivery: card(_deliveries([delivery])),
     InvalidBlock: lambda refusal: card(_evidence(refusal)),
+    Candidate: candidate_card,
+    BlockOutcome: outcome_card,
+    Block: relay_block_card,
+    Header: header_card,
     EventRecord: lambda record: card(_lines([event_words(record.event, _NAMES)])),
     Event: lambda event: card(_lines([event_words(event, _NAMES)])),
     Trie: lambda trie: picture_of_trie(trie)._repr_html_(),
@@ -244,6 +341,13 @@ def line(thing: Any) -> str:
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():
             return f"<Trie of {len(thing)} keys, root {short(thing.root())}>"
+        case Block() | Header():
+            header = thing.header if isinstance(thing, Block) else thing
+            return f"<{type(thing).__name__} {header.number}, {short(header.hash())}>"
+        case Candidate():
+            return f"<Candidate {thing.header.number}, {len(thing.inherent.proof)} proof nodes>"
+        case BlockOutcome():
+            return f"<BlockOutcome: {len(thing.deliveries)} deliveries, state root {short(thing.state_root)}>"
         case State():
             return f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child tries>"
         case Event():

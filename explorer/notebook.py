@@ -2,7 +2,15 @@
 
 from typing import Any, Protocol
 
-from pubsub_emulator.explorer.cards import CARDS, Picture, line, picture_of_block, picture_of_proof, picture_of_trie
+from pubsub_emulator.explorer.cards import (
+    CARDS,
+    Picture,
+    line,
+    picture_of_block,
+    picture_of_proof,
+    picture_of_trie,
+    sequence_card,
+)
 
 
 class _Printer(Protocol):
@@ -15,6 +23,8 @@ def register(shell: Any) -> None:
     for shown, make in CARDS.items():
         html.for_type(shown, make)
         plain.for_type(shown, _plain)
+    for kind in (list, tuple):
+        html.for_type(kind, sequence_card)  # of anything else it makes nothing, and IPython shows it as always
 
 
 def unregister(shell: Any) -> None:
@@ -23,6 +33,8 @@ def unregister(shell: Any) -> None:
     for shown in CARDS:
         html.pop(shown, None)
         plain.pop(shown, None)
+    for kind in (list, tuple):
+        html.pop(kind, None)
 
 
 def _plain(thing: Any, printer: _Printer, _cycle: bool) -> None:

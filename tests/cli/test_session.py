@@ -402,8 +402,8 @@ def test_budgets_and_policies_change_from_the_block_after_the_message(session: S
         session,
         "step 2",
         "runtime 3000 cache none",
-        "runtime 3000 max_pov_size 2097152",
         "runtime 3000 reserve_minimum yes",
+        "runtime 3000 max_pov_size 2097152",
     )
     assert "ordered, not in force yet" in _do(session, "runtime 3000")
     _do(session, "step 4")

@@ -1,7 +1,9 @@
-"""Objects in a notebook: IPython's own formatters, told of our types by `%load_ext explorer`."""
+"""Objects in a notebook: IPython's own formatters, told of our types by `%load_ext pubsub_emulator.explorer`."""
 
+import json
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -15,6 +17,7 @@ from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.trie import Trie
 
+ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = b"<script>alert(1)</script>"
 KEY = key_from_data(b"DOT/USD")
 
@@ -45,7 +48,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
         shell = InteractiveShell(config=settings)
-        shell.run_line_magic("load_ext", "explorer")
+        shell.run_line_magic("load_ext", "pubsub_emulator.explorer")
         yield shell
 
 
@@ -139,10 +142,45 @@ def test_a_large_trie_is_drawn_in_part(shell: InteractiveShell) -> None:
 
 
 def test_unloaded_objects_show_themselves_as_python_does(shell: InteractiveShell) -> None:
-    shell.run_line_magic("unload_ext", "explorer")
+    shell.run_line_magic("unload_ext", "pubsub_emulator.explorer")
     formats, _ = shell.display_formatter.format(Trie())
     assert "text/html" not in formats
     assert formats["text/plain"].startswith("<pubsub_emulator.trie.mutable.Trie")
     assert all(shown not in shell.display_formatter.formatters["text/html"].type_printers for shown in CARDS)
-    shell.run_line_magic("load_ext", "explorer")
+    shell.run_line_magic("load_ext", "pubsub_emulator.explorer")
     assert "text/html" in shell.display_formatter.format(Trie())[0]
+
+
+def test_everything_that_a_step_returns_has_a_card(
+    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
+) -> None:
+    steps = stepped[1]
+    record = valid(steps)
+    outcome = record.outcome
+    assert outcome is not None
+    for thing in (
+        *(steps[2], steps[2].block, steps[2].block.header, record, record.candidate, record.candidate.header),
+        *(outcome, outcome.ledger, outcome.state, outcome.deliveries[0]),
+    ):
+        assert "pubsub-card" in shown(shell, thing), type(thing)
+    for things in (steps, steps[2].records, steps[2].deliveries(2000), steps[1].events, steps[1].block.events):
+        formats, _ = shell.display_formatter.format(things)
+        assert "pubsub-card" in formats["text/html"]
+
+
+def test_lists_of_other_things_are_shown_as_always(shell: InteractiveShell) -> None:
+    for things in ([], (), [1, 2], ["a"], [KEY, None]):
+        formats, _ = shell.display_formatter.format(things)
+        assert list(formats) == ["text/plain"]
+
+
+def test_the_example_notebook_runs_and_shows_a_card_in_every_cell(shell: InteractiveShell) -> None:
+    notebook = json.loads((ROOT / "examples" / "network.ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) >= 8
+    for cell in cells:
+        done = shell.run_cell(cell, store_history=False)
+        assert done.success, cell
+        formats, _ = shell.display_formatter.format(done.result)
+        assert "pubsub-card" in formats["text/html"], cell
