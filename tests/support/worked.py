@@ -21,9 +21,10 @@ from pubsub_emulator.primitives.header import Header  # noqa: E402
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key  # noqa: E402
 from pubsub_emulator.primitives.scale import encode_bytes  # noqa: E402
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot  # noqa: E402
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES  # noqa: E402
 from pubsub_emulator.runtime.framework.storage import State  # noqa: E402
 from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec  # noqa: E402
-from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, InvalidBlock  # noqa: E402
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, InvalidBlock  # noqa: E402
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome  # noqa: E402
 from pubsub_emulator.runtime.parachain.genesis import genesis  # noqa: E402
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block  # noqa: E402
@@ -61,24 +62,31 @@ def runtime(policy: CachePolicy, keys: tuple[PubsubKey, ...] = (FIRST, SECOND)) 
 class Chain:
     """A parachain from its genesis on."""
 
-    header: Header
-    state: State
+    head: ChainHead
+
+    @property
+    def header(self) -> Header:
+        return self.head.header
+
+    @property
+    def state(self) -> State:
+        return self.head.state
 
     @classmethod
     def of(cls, spec: RuntimeSpec) -> "Chain":
-        return cls(*genesis(spec, tuple(map(public_key, SEEDS))))
+        return cls(genesis(spec, tuple(map(public_key, SEEDS))))
 
     def slot(self) -> Slot:
         return Slot((self.header.aura_slot() or 9) + 1)
 
     def honest(self, parent: RelayBlock) -> Candidate:
         slot = self.slot()
-        return author(self.header, self.state, parent, (), (), slot, SEEDS[slot % len(SEEDS)]).candidate
+        return author(self.head, parent, NO_MESSAGES, slot, SEEDS[slot % len(SEEDS)]).candidate
 
     def judged(self, candidate: Candidate, parent: RelayBlock) -> tuple[BlockOutcome | None, InvalidBlock | None]:
         context = RelayContext(parent.number, parent.storage_root, self.slot())
         try:
-            return validate_block(self.header, self.state, candidate, context), None
+            return validate_block(self.head, candidate, context), None
         except InvalidBlock as refusal:
             return None, refusal
 
@@ -86,7 +94,7 @@ class Chain:
         candidate = self.honest(parent)
         outcome, _ = self.judged(candidate, parent)
         assert outcome is not None
-        return Chain(candidate.header, outcome.state)
+        return Chain(ChainHead(candidate.header, outcome.state))
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ class Case:
             refusal=refusal,
             strategy=None,
         )
-        return make_fixture(self.name, self.about, self.chain.header, self.chain.state, record)
+        return make_fixture(self.name, self.about, self.chain.head, record)
 
 
 BOTH: Entries = {FIRST: SHORT, SECOND: LONG, THIRD: UNASKED}
