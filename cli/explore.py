@@ -27,3 +27,14 @@ def write_explorer(name: str, out: Path, network: str | None = None, blocks: int
         page = explore(scenario, advance)
     write_whole(out, page)
     files("written:", ((out, "the page of this run, for a browser"),))
+
+
+def write_node(url: str, out: Path, blocks: int) -> None:
+    """The command with `--connect`: the newest blocks of a node are read and executed again."""
+    from pubsub_emulator.cli.explore_node import page_of_node
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with stage(f"reading blocks of {url}") as advance:
+        page, drawn = page_of_node(url, blocks, advance)
+    write_whole(out, page)
+    files("written:", ((out, f"the page of the newest {drawn} relay blocks, for a browser"),))

@@ -11,9 +11,11 @@ from pubsub_emulator.cli import options
     "explore",
     epilog="\b\nExamples:\n  pubsub explore demo --out demo.html\n  pubsub explore mine.toml --out out/mine.html\n"
     "  pubsub explore out/demo/history --out history.html --blocks 50\n  pubsub explore attack.json --out attack.html\n"
-    "  pubsub explore out/surprises/omit-node-0f3c.json --out case.html\n",
+    "  pubsub explore out/surprises/omit-node-0f3c.json --out case.html\n"
+    "  pubsub explore --connect ws://127.0.0.1:9944 --blocks 100 --out node.html\n",
 )
-@click.argument("source", shell_complete=options.complete_scenario)
+@click.argument("source", shell_complete=options.complete_scenario, required=False)
+@click.option("--connect", "url", metavar="URL", help="Draw the newest blocks of the node at URL instead of a SOURCE.")
 @options.own_cheats
 @click.option(
     "--out",
@@ -27,15 +29,23 @@ from pubsub_emulator.cli import options
     type=click.IntRange(min=1),
     default=500,
     show_default=True,
-    help="Of a history: relay blocks to draw, from its first one on.",
+    help="Relay blocks to draw: of a history from its first one on, of a node the newest.",
 )
-def command(source: str, out: Path, network: str | None, blocks: int) -> None:
+def command(source: str | None, url: str | None, out: Path, network: str | None, blocks: int) -> None:
     """Write the page of SOURCE: every block, its proof drawn as a trie, and where its bytes went.
 
     SOURCE is a scenario (a TOML file, or the name of one that comes with the project), which is run; the folder of a
     history or of a run; a file that `write` made in a session; or a single block: a fixture, a case of `pubsub fuzz`, a
-    finding of `pubsub evidence`. Blocks of files are executed again. The page is one HTML file that opens offline.
+    finding of `pubsub evidence`. Blocks of files and of a node
+    are executed again. The page is one HTML file that opens offline.
     """
+    if (source is None) == (url is None):
+        raise click.UsageError("give a SOURCE or --connect URL")
+    if url is not None:
+        from pubsub_emulator.cli.explore import write_node
+
+        write_node(url, out, blocks)
+        return
     from pubsub_emulator.cli.explore import write_explorer
 
-    write_explorer(source, out, network, blocks)
+    write_explorer(str(source), out, network, blocks)

@@ -12,23 +12,37 @@ from pubsub_emulator.cli import options
     "step",
     epilog="\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step attack.json\n"
     "  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' | pubsub step demo\n"
+    "  pubsub step --connect ws://127.0.0.1:9944\n"
     "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
 )
-@click.argument("scenario", shell_complete=options.complete_scenario)
+@click.argument("scenario", shell_complete=options.complete_scenario, required=False)
+@click.option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
 @options.own_cheats
 @click.option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
-def command(scenario: str, *, accounts: bool) -> None:
+def command(scenario: str | None, url: str | None, *, accounts: bool) -> None:
     """Step through the network of SCENARIO in a terminal session.
 
     Build blocks one by one or until something happens; publish, subscribe, cheat; look into storage, tries, caches and
     ledgers; keep snapshots, branch, compare. SCENARIO is a TOML file, the name of a scenario that comes with the
     project, or a file that `write` made in a session. Without a terminal, commands are read from standard input, one a
     line; the first that cannot be done ends the script with exit code 2.
+
+    With --connect, the network is that of a running node, and the commands are those that a node can do; what reads
+    events and storage works with any Substrate node.
     """
+    if (scenario is None) == (url is None):
+        raise click.UsageError("give a SCENARIO or --connect URL")
     from pubsub_emulator.cli.run import find_scenario
     from pubsub_emulator.cli.session import Session
     from pubsub_emulator.cli.session.terminal import resume, run_session
 
+    if scenario is None:
+        if accounts:
+            raise click.UsageError("--accounts: a node says by itself whether its chains have accounts")
+        from pubsub_emulator.cli.session.remote import Remote
+
+        with Remote(str(url)) as remote:
+            sys.exit(run_session(remote))
     path = Path(scenario)
     if path.suffix == ".json":
         if accounts:

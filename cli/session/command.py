@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pubsub_emulator.cli.pages import Shown
 from pubsub_emulator.primitives.errors import PubsubError
-
-if TYPE_CHECKING:
-    from pubsub_emulator.cli.session.session import Session
 
 
 class CommandError(PubsubError):
@@ -82,7 +79,8 @@ class Given:
         return self.words.get(name, ())
 
 
-Run = Callable[["Session", Given], Iterator[Shown]]
+Run = Callable[[Any, Given], Iterator[Shown]]
+"""The first argument is the session that has the command."""
 
 
 @dataclass(frozen=True, slots=True)

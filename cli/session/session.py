@@ -116,6 +116,21 @@ class Session:
                 del self.wanted[para]
         return step
 
+    def where(self) -> str:
+        """What a prompt shows."""
+        return f"{self.branch} {self.network.number}"
+
+    @property
+    def number(self) -> int:
+        """The newest relay block's height."""
+        return self.network.number
+
+    def complete(self, line: str) -> list[str]:
+        """What the last word of a line may go on as."""
+        from pubsub_emulator.cli.session.table import complete
+
+        return complete(self, line)
+
     # Moments
 
     def moment(self) -> Moment:

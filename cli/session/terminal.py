@@ -6,21 +6,21 @@ never end a session at a terminal. A script stops at the first one: what follows
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 import click
 
 from pubsub_emulator.cli.exits import INTERRUPTED, USAGE
-from pubsub_emulator.cli.pages import Doing
+from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.screen import bar, show
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Kind
 from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.cli.session.table import complete, find
+from pubsub_emulator.cli.session.table import find
 from pubsub_emulator.primitives.errors import PubsubError
 
 if TYPE_CHECKING:
@@ -28,6 +28,26 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
 
 HISTORY: Final = "step-history"
+
+
+class Conversation(Protocol):
+    """A session as a terminal has it."""
+
+    over: bool
+    """Whether the user has asked to leave."""
+
+    def execute(self, line: str) -> Generator[Shown]:
+        """Do what a line says. Raises `PubsubError`."""
+
+    def where(self) -> str:
+        """What a prompt shows."""
+
+    @property
+    def number(self) -> int:
+        """The newest relay block's height."""
+
+    def complete(self, line: str) -> list[str]:
+        """What the last word of a line may go on as."""
 
 
 class Interrupts:
@@ -50,7 +70,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, before)
 
 
-def perform(session: Session, line: str, interrupts: Interrupts) -> bool:
+def perform(session: Conversation, line: str, interrupts: Interrupts) -> bool:
     """Run one line and show its pages; whether it came to its end. Raises `PubsubError` as `Session.execute`."""
     pages = session.execute(line)
     with interrupts.taken(), bar() as advance:
@@ -63,12 +83,12 @@ def perform(session: Session, line: str, interrupts: Interrupts) -> bool:
             if interrupts.asked:
                 pages.close()
                 advance.clear()
-                click.echo(f"interrupted; the network stands at relay block {session.network.number}", err=True)
+                click.echo(f"interrupted; the network stands at relay block {session.number}", err=True)
                 return False
     return True
 
 
-def converse(session: Session) -> None:
+def converse(session: Conversation) -> None:
     """Read lines at a terminal until the user leaves."""
     interrupts = Interrupts()
     prompts = _prompts(session)
@@ -76,7 +96,7 @@ def converse(session: Session) -> None:
     perform(session, "status", interrupts)
     while not session.over:
         try:
-            line = prompts.prompt(f"{session.branch} {session.network.number}> ")
+            line = prompts.prompt(f"{session.where()}> ")
         except KeyboardInterrupt:
             continue
         except EOFError:
@@ -87,7 +107,7 @@ def converse(session: Session) -> None:
             click.echo(f"{error}", err=True)
 
 
-def follow(session: Session, script: TextIO) -> int:
+def follow(session: Conversation, script: TextIO) -> int:
     """Run the lines of a script; the exit code. It ends at the first line that cannot be done, which is named."""
     interrupts = Interrupts()
     for at, line in enumerate(script, start=1):
@@ -102,7 +122,7 @@ def follow(session: Session, script: TextIO) -> int:
     return 0
 
 
-def _prompts(session: Session) -> "PromptSession[str]":
+def _prompts(session: Conversation) -> "PromptSession[str]":
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
@@ -115,7 +135,7 @@ def _prompts(session: Session) -> "PromptSession[str]":
             del complete_event
             line = document.text_before_cursor
             begun = "" if not line or line[-1].isspace() else line.split()[-1]
-            for word in complete(session, line) or _files(line, begun):
+            for word in session.complete(line) or _files(line, begun):
                 yield Completion(word, start_position=-len(begun))
 
     return PromptSession(completer=Words(), history=_history(), complete_while_typing=False)
@@ -158,7 +178,7 @@ def resume(path: Path) -> Session:
     return made[0]
 
 
-def run_session(session: Session) -> int:
+def run_session(session: Conversation) -> int:
     """The command: a conversation where a person is, a script where none is. Returns the exit code."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         converse(session)

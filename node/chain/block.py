@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
 from pubsub_emulator.emulator.network.network import Snapshot
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.primitives.header import Header
@@ -58,6 +59,9 @@ class Moment:
     heads: Mapping[Chain, Block]
     saved: Saved | None = None
     """The network as it was right after the step, where a node may come back to it."""
+
+    executions: tuple[MessageExecution, ...] = ()
+    """Upward messages that ran in the relay block, in order."""
 
     @property
     def number(self) -> RelayBlockNumber:

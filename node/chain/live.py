@@ -218,4 +218,5 @@ class LiveNetwork:
             if record.outcome is not None
         )
         heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
-        return Moment(relay, blocks, step.records, heads, self._clean if self._keep_snapshots else None)
+        saved = self._clean if self._keep_snapshots else None
+        return Moment(relay, blocks, step.records, heads, saved, kept.executions)

@@ -10,14 +10,16 @@ from typing import Any, Final
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import derive_child_key
-from pubsub_emulator.runtime.framework.dispatch import DispatchError
+from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed, stored_events
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize, TtlData
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.parachain.ledger import Ledger
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
 """Upper bounds, in relay blocks, of the histogram of deliveries."""
@@ -59,10 +61,15 @@ class NodeMetrics:
     def __init__(self) -> None:
         self._published: Counter[int] = Counter()
         self._expired: Counter[int] = Counter()
-        self._refused: Counter[str] = Counter()
+        self._failed_calls: Counter[str] = Counter()
+        self._refused: Counter[tuple[int, str]] = Counter()
         self._verdicts: Counter[tuple[int, str]] = Counter()
         self._proof: Counter[tuple[int, str]] = Counter()
-        self._saved: Counter[int] = Counter()
+        self._charges: Counter[tuple[int, str]] = Counter()
+        self._walks: Counter[tuple[int, str]] = Counter()
+        self._saved: Counter[tuple[int, str]] = Counter()
+        self._came_round: dict[ParaId, int] = {}
+        """The relay block in which each chain's walk last came to its end."""
         self._budget: Counter[tuple[int, str]] = Counter()
         self._latency: dict[int, Histogram] = {}
         self._calls: dict[str, Histogram] = {}
@@ -77,16 +84,27 @@ class NodeMetrics:
             if record.refusal is not None:
                 self._verdicts[record.chain, record.refusal.verdict.value] += 1
             elif record.outcome is not None:
-                held = record.outcome.ledger
-                self._budget[record.chain, "used"] += held.used
-                self._budget[record.chain, "budget"] += held.budget
-                self._proof[record.chain, "static"] += held.static_bytes
-                for each in held.publishers:
-                    self._proof[record.chain, "top_path"] += each.top_path_bytes
-                    self._proof[record.chain, "child"] += each.child_node_bytes
-                    self._proof[record.chain, "value"] += each.value_bytes
-                    self._saved[record.chain] += each.cached_bytes
+                self._spent(record.chain, record.outcome.ledger, dict(record.unpruned))
+                if items.PROCESSING_CURSOR.get(Storage(record.outcome.state)) is None:
+                    self._came_round[record.chain] = record.included_at
         self._delivered(advance.moment)
+
+    def _spent(self, chain: ParaId, held: Ledger, unpruned: Mapping[ParaId, int]) -> None:
+        """Count where the bytes of a block went; `unpruned` is what each publisher's whole proof would have weighed."""
+        self._budget[chain, "used"] += held.used
+        self._budget[chain, "budget"] += held.budget
+        self._proof[chain, "static"] += held.static_bytes
+        self._charges[chain, "map"] += held.map_charges
+        for each in held.publishers:
+            self._proof[chain, "top_path"] += each.top_path_bytes
+            self._proof[chain, "child"] += each.child_node_bytes
+            self._proof[chain, "value"] += each.value_bytes
+            self._charges[chain, "cache"] += each.cache_charges
+            self._charges[chain, "row"] += each.row_charges
+            self._walks[chain, "unchanged" if each.unchanged else "changed"] += 1
+            self._saved[chain, "cache"] += each.cached_bytes
+            if each.unchanged:
+                self._saved[chain, "unchanged"] += max(unpruned.get(each.para, 0) - each.top_path_bytes, 0)
 
     def called(self, method: str, seconds: float, *, failed: bool) -> None:
         """Count a call."""
@@ -101,7 +119,13 @@ class NodeMetrics:
                 case KeyExpired():
                     self._expired[record.event.publisher] += 1
                 case ExtrinsicFailed():
-                    self._refused[_reason(record.event.dispatch_error)] += 1
+                    self._failed_calls[_reason(record.event.dispatch_error)] += 1
+        for message in moment.executions:
+            for failure in message.execution.failures:
+                why = failure.error.kind.name if failure.cause is None else _reason(failure.cause)
+                self._refused[message.para, why] += 1
+            if message.execution.rejected is not None:
+                self._refused[message.para, type(message.execution.rejected).__name__] += 1
 
     def _delivered(self, moment: Moment) -> None:
         for record in moment.records:
@@ -126,6 +150,7 @@ class NodeMetrics:
     def _series(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield from self._counters()
         yield from _states(node)
+        yield from self._ages(node)
         views = node.timeline.views
         heights = [
             _line("substrate_block_height", (("chain", _name(chain)), ("status", status)), block.number)
@@ -148,17 +173,34 @@ class NodeMetrics:
     def _counters(self) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield _counter("pubsub_published_total", ("publisher",), {(key,): n for key, n in self._published.items()})
         yield _counter("pubsub_expired_total", ("publisher",), {(key,): n for key, n in self._expired.items()})
-        yield _counter("pubsub_failed_calls_total", ("reason",), {(key,): n for key, n in self._refused.items()})
+        yield _counter("pubsub_failed_calls_total", ("reason",), {(key,): n for key, n in self._failed_calls.items()})
+        yield _counter("pubsub_refused_total", ("publisher", "reason"), self._refused)
         yield _counter("pubsub_verdicts_total", ("chain", "reason"), self._verdicts)
         yield _counter("pubsub_proof_bytes", ("chain", "reason"), self._proof)
         yield _counter("pubsub_budget_bytes", ("chain", "reason"), self._budget)
-        yield _counter("pubsub_cache_saved_bytes", ("chain",), {(key,): n for key, n in self._saved.items()})
+        yield _counter("pubsub_charges_bytes", ("chain", "reason"), self._charges)
+        yield _counter("pubsub_walks_total", ("chain", "reason"), self._walks)
+        yield _counter("pubsub_saved_bytes", ("chain", "reason"), self._saved)
+        hits = {chain: self._saved[chain, "cache"] for chain, reason in self._saved if reason == "cache"}
+        read = {chain: hits[chain] + self._proof[chain, "child"] for chain in hits}
+        yield _gauge(
+            "pubsub_cache_hit_ratio", ("chain",), {(at,): hits[at] / all_ for at, all_ in read.items() if all_}
+        )
         latency = [
             line
             for chain, histogram in sorted(self._latency.items())
             for line in histogram.lines("pubsub_delivery_blocks", (("chain", str(chain)),))
         ]
         yield "pubsub_delivery_blocks", "histogram", latency
+
+    def _ages(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
+        """How long ago each chain's walk came to its end, in relay blocks; 0 where no cursor is kept."""
+        best = node.timeline.views[RELAY].best.number
+        ages = {(chain,): max(best - at, 0) for chain, at in self._came_round.items()}
+        for chain, view in node.timeline.views.items():
+            if chain is not RELAY and items.PROCESSING_CURSOR.get(Storage(view.best.state)) is None:
+                ages[chain,] = 0
+        yield _gauge("pubsub_cursor_age_blocks", ("chain",), ages)
 
 
 def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
@@ -170,6 +212,13 @@ def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
     yield _gauge("pubsub_keys_total", ("publisher",), keys)
     sizes = {(each,): TotalStorageSize.get(storage, each) for (each,) in keys}
     yield _gauge("pubsub_stored_bytes", ("publisher",), sizes)
+    limits = node.network.config.relay.pubsub
+    used = {(each, "keys"): count / limits.max_stored_keys for (each,), count in keys.items()}
+    used |= {(each, "bytes"): size / limits.max_total_storage_size for (each,), size in sizes.items()}
+    yield _gauge("pubsub_limit_ratio", ("publisher", "reason"), used)
+    queues = {chain: node.network.relay.runtime.message_queue.footprint(storage, chain) for chain in views if chain}
+    yield _gauge("pubsub_queued_messages_total", ("chain",), {(chain,): count for chain, (count, _) in queues.items()})
+    yield _gauge("pubsub_queued_bytes", ("chain",), {(chain,): size for chain, (_, size) in queues.items()})
     overdue = [best.number - ttl - inserted for _, _, (ttl, inserted) in TtlData.rows(storage) if ttl]
     late = [lag for lag in overdue if lag >= 0]
     yield _gauge("pubsub_overdue_total", (), {(): len(late)})
@@ -195,15 +244,15 @@ def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
     yield _gauge("pubsub_cache_bytes", ("chain",), cached)
 
 
-def _counter(name: str, labels: tuple[str, ...], values: Mapping[Any, int]) -> tuple[str, str, Iterable[str]]:
+def _counter(name: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> tuple[str, str, Iterable[str]]:
     return name, "counter", _rows(name, labels, values)
 
 
-def _gauge(name: str, labels: tuple[str, ...], values: Mapping[Any, int]) -> tuple[str, str, Iterable[str]]:
+def _gauge(name: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> tuple[str, str, Iterable[str]]:
     return name, "gauge", _rows(name, labels, values)
 
 
-def _rows(name: str, labels: tuple[str, ...], values: Mapping[Any, int]) -> list[str]:
+def _rows(name: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> list[str]:
     return [
         _line(name, tuple(zip(labels, map(str, key), strict=True)), value)
         for key, value in sorted(values.items(), key=lambda row: tuple(map(str, row[0])))
@@ -223,5 +272,5 @@ def _name(chain: Chain) -> str:
     return "relay" if chain is RELAY else str(chain)
 
 
-def _reason(error: DispatchError) -> str:
+def _reason(error: PubsubError) -> str:
     return str(error) or type(error).__name__

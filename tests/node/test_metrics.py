@@ -84,3 +84,34 @@ async def test_kept_blocks_are_drawn_when_asked_and_a_rewind_shows() -> None:
             assert "http" not in re.sub(r"\^http", "", await response.text())
         async with node.http.get(node.http_url() + "explorer", headers={"Host": "evil.example"}) as response:
             assert response.status == 403
+
+
+@story
+async def test_metrics_tell_of_refusals_limits_queues_charges_and_the_cursor() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        limits = node.server.live.network.config.relay.pubsub
+        await client.call("pubsub_publish", 1000, "too long", f"0x{bytes(limits.max_value_length + 1).hex()}")
+        await node.step(1)
+        waiting = await metrics(node)
+        assert waiting['pubsub_queued_messages_total{chain="1000"}'] == 1
+        assert waiting['pubsub_queued_bytes{chain="1000"}'] > limits.max_value_length
+        await node.step(6)
+        found = await metrics(node)
+        assert found['pubsub_queued_messages_total{chain="1000"}'] == 0
+        assert found['pubsub_refused_total{publisher="1000",reason="Broadcaster::ValueTooLong"}'] == 1
+        keys, size = found['pubsub_keys_total{publisher="1000"}'], found['pubsub_stored_bytes{publisher="1000"}']
+        assert found['pubsub_limit_ratio{publisher="1000",reason="keys"}'] == keys / limits.max_stored_keys
+        assert found['pubsub_limit_ratio{publisher="1000",reason="bytes"}'] == size / limits.max_total_storage_size
+        ledgers = [
+            record.outcome.ledger
+            for moment in node.server.timeline.moments()
+            for record in moment.records
+            if record.chain == 2000 and record.outcome is not None
+        ]
+        walks = [each for ledger in ledgers for each in ledger.publishers]
+        assert found['pubsub_charges_bytes{chain="2000",reason="map"}'] == sum(each.map_charges for each in ledgers)
+        assert found['pubsub_charges_bytes{chain="2000",reason="row"}'] == sum(each.row_charges for each in walks)
+        assert found['pubsub_walks_total{chain="2000",reason="unchanged"}'] == sum(each.unchanged for each in walks) > 0
+        assert found['pubsub_saved_bytes{chain="2000",reason="unchanged"}'] > 0
+        assert found['pubsub_cursor_age_blocks{chain="2000"}'] == 0

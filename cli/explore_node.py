@@ -1,0 +1,186 @@
+"""`pubsub explore --connect`: the newest blocks of a running node as a page, executed again from its bytes."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pubsub_emulator.client.errors import BadAnswer, NodeRefused
+from pubsub_emulator.client.rpc import Rpc, connect
+from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.explorer.judged import judge_again
+from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.header import Header, read_digest_item
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain.validate import RelayContext
+from pubsub_emulator.runtime.relay.paras import HEADS
+
+AT_ONCE: Final = 12
+"""Requests under way."""
+PAGE: Final = 512
+
+Advance = Callable[[int, int | None], object]
+
+
+class Disagrees(PubsubError):
+    """A node whose answers do not fit each other, or what executing its blocks gives."""
+
+
+def page_of_node(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
+    """The page of a node's newest `blocks` relay blocks, and how many they are.
+
+    Raises `ClientError`, and `Disagrees` for a node that says what its bytes do not.
+    """
+    return asyncio.run(_page(url.rstrip("/"), blocks, advance))
+
+
+async def _page(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
+    async with connect(url) as relay:
+        reader = _Node(relay, url)
+        best = await reader.header(None)
+        first = max(best.number - blocks, 0)
+        start = await reader.at(first)
+        name = str(await relay.call("system_chain"))
+        recorder = Recorder()
+        chains = [await reader.start(para, start, recorder) for para in await reader.paras(start)]
+        if not chains:
+            raise Disagrees(f"{url}: no parachain has a block as of relay block {first}")
+        parent = start
+        for number in range(first + 1, best.number + 1):
+            parent = await _relay_block(reader, recorder, chains, parent, number)
+            advance(number - first, best.number - first)
+        said = f"Relay blocks {first + 1} to {best.number} of {url}, executed again."
+        return write_page(recorder, name, said), best.number - first
+
+
+class _Chain:
+    """A parachain as far as its blocks were executed."""
+
+    def __init__(self, para: ParaId, header: Header, state: State) -> None:
+        self.para, self.header, self.state = para, header, state
+
+
+async def _relay_block(
+    reader: "_Node", recorder: Recorder, chains: list[_Chain], parent: Header, number: int
+) -> Header:
+    header = await reader.at(number)
+    if header.parent_hash != parent.hash():
+        raise Disagrees(f"{reader.url}: relay block {number} does not follow block {number - 1}: the node went back")
+    listed = await _together(reader.candidates(chain.para, number) for chain in chains)
+    records = [
+        await _judged(chain, found, number) for chain, each in zip(chains, listed, strict=True) for found in each
+    ]
+    newest = max((record.slot_now for record in records), default=Slot(0))
+    recorder.relay_block(RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest))
+    for record in records:
+        recorder.candidate(record)
+    return header
+
+
+async def _judged(chain: _Chain, found: dict[str, Any], number: int) -> BlockRecord:
+    """A candidate executed again. Raises `Disagrees` where the node says otherwise."""
+    candidate = Candidate.decode(_bytes(found["bytes"]))
+    root = found["relayRoot"]
+    context = RelayContext(
+        candidate.inherent.relay_parent_number, None if root is None else Hash(_bytes(root)), Slot(found["slotNow"])
+    )
+    record = judge_again(
+        chain.para, chain.header, chain.state, candidate, context, number, strategy=found.get("strategy")
+    )
+    verdict = None if record.refusal is None else record.refusal.verdict.value
+    if verdict != found["verdict"]:
+        said = f"the node says {found['verdict'] or 'valid'}, executing it gives {verdict or 'valid'}"
+        raise Disagrees(f"parachain {chain.para}, block {candidate.header.number}: {said}")
+    if record.outcome is not None and found["status"] == "included":
+        chain.header, chain.state = candidate.header, record.outcome.state
+    return record
+
+
+class _Node:
+    """What is read of a node."""
+
+    def __init__(self, relay: Rpc, url: str) -> None:
+        self._relay = relay
+        self.url = url
+
+    async def header(self, name: str | None, rpc: Rpc | None = None) -> Header:
+        found = await (rpc or self._relay).call("chain_getHeader", *([] if name is None else [name]))
+        try:
+            logs = tuple(read_digest_item(Reader(_bytes(item))) for item in found["digest"]["logs"])
+            roots = [Hash(_bytes(found[field])) for field in ("parentHash", "stateRoot", "extrinsicsRoot")]
+            header = Header(roots[0], int(found["number"], 16), roots[1], roots[2], logs)
+        except (KeyError, TypeError, ValueError, ScaleError) as error:
+            raise BadAnswer(f"{self.url}: chain_getHeader: no header: {error}") from None
+        if name is not None and header.hash() != _bytes(name):
+            raise Disagrees(f"{self.url}: the header of {name} hashes to 0x{header.hash().hex()}")
+        return header
+
+    async def at(self, number: int) -> Header:
+        """The relay block of a height."""
+        name = await self._relay.call("chain_getBlockHash", number)
+        if name is None:
+            raise Disagrees(f"{self.url}: relay block {number} is no longer kept; take fewer blocks")
+        return await self.header(str(name))
+
+    async def paras(self, at: Header) -> list[ParaId]:
+        """Every parachain that has a block as of a relay block."""
+        name = f"0x{at.hash().hex()}"
+        prefix = f"0x{HEADS.prefix.hex()}"
+        keys = await self._relay.call("state_getKeysPaged", prefix, 1000, None, name)
+        return sorted(ParaId(int.from_bytes(_bytes(key)[-4:], "little")) for key in keys)
+
+    async def start(self, para: ParaId, at: Header, recorder: Recorder) -> _Chain:
+        """A parachain as the relay block knows it, its state read and compared with its root."""
+        raw = await self._relay.call("state_getStorage", f"0x{HEADS.key_for(para).hex()}", f"0x{at.hash().hex()}")
+        header = Header.decode(HEADS.codec.read(Reader(_bytes(raw))))
+        async with connect(f"{self.url}/{para}") as rpc:
+            state = await _state(rpc, f"0x{header.hash().hex()}")
+        if state.root() != header.state_root:
+            raise Disagrees(f"{self.url}/{para}: the state of block {header.number} is not that of its root")
+        keys = tuple(AUTHORITIES.get(Storage(state)))
+        recorder.authorities(AuthorityRecord(para, ParaBlockNumber(header.number), keys))
+        recorder.checkpoint(CheckpointRecord(para, 0, header, state))
+        if runtime_spec(Storage(state)).subscriptions:
+            recorder.chains[para].subscribes = True
+        return _Chain(para, header, state)
+
+    async def candidates(self, para: ParaId, number: int) -> list[dict[str, Any]]:
+        """The candidates judged for a relay block, in order, with their bytes."""
+        try:
+            listed = await self._relay.call("pubsub_candidates", para, number)
+            return [await self._relay.call("pubsub_candidate", each["hash"]) for each in listed or ()]
+        except NodeRefused as error:
+            raise BadAnswer(f"{self.url}: this node tells of no candidates: {error}") from error
+
+
+async def _state(rpc: Rpc, name: str) -> State:
+    rows: dict[bytes, bytes | None] = {}
+    after: str | None = None
+    while keys := await rpc.call("state_getKeysPaged", "0x", PAGE, after, name):
+        (page,) = await rpc.call("state_queryStorageAt", keys, name)
+        rows.update({_bytes(key): None if value is None else _bytes(value) for key, value in page["changes"]})
+        after = keys[-1]
+    state = State()
+    state.apply(rows, {})
+    return state
+
+
+async def _together(work: Iterable[Any]) -> list[Any]:
+    """All of it, some at a time, in order."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(each: Any) -> Any:
+        async with room:
+            return await each
+
+    return await asyncio.gather(*(one(each) for each in work))
+
+
+def _bytes(text: object) -> bytes:
+    return bytes.fromhex(str(text).removeprefix("0x"))

@@ -1,0 +1,142 @@
+"""`pubsub step --connect` and `pubsub explore --connect` against a node that serves."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from explorer_support import open_page
+from node_support import Running, serving
+
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.cli.pages import Grid, Line
+from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.cli.session.remote import COMMANDS, Remote
+from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.explorer.live import LivePage
+from pubsub_emulator.node.rpc import pubsub_read
+
+PATIENCE = 60
+
+
+@contextmanager
+def node(**options: object) -> Iterator[tuple[str, Running]]:
+    """A node that serves from another thread, where its loop runs."""
+    started: list[tuple[str, Running]] = []
+    ready, end = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with serving(**options) as running:  # type: ignore[arg-type]  # what a test wants
+            started.append((running.urls[None], running))
+            ready.set()
+            await asyncio.to_thread(end.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE)
+        yield started[0]
+    finally:
+        end.set()
+        thread.join(PATIENCE)
+
+
+def say(remote: Remote, line: str) -> str:
+    """What a command shows, as text."""
+    out = []
+    for page in remote.execute(line):
+        if isinstance(page, Line):
+            out.append(page.text)
+        elif isinstance(page, Grid):
+            out += [page.title, *("|".join(map(str, row)) for row in page.rows)]
+    return "\n".join(out)
+
+
+def test_a_session_over_a_node_publishes_subscribes_cheats_and_goes_back() -> None:
+    with node() as (url, running), Remote(url) as remote:
+        assert "best block 1, final block 1" in say(remote, "status")
+        say(remote, "publish 1000 DOT/USD 7.42 100")
+        say(remote, "subscribe 2000 1000 DOT/USD")
+        assert "4 relay blocks built" in say(remote, "step 4")
+        assert "ttlState|{" in say(remote, "entry 1000 DOT/USD")
+        assert say(remote, "subscriptions 2000").count("1000|") == 5
+        assert "budget" in say(remote, "ledger 2000")
+        assert "1000|" in say(remote, "publishers")
+        say(remote, "cheat 2000 omit-node")
+        say(remote, "step 2")
+        found = [say(remote, f"evidence 2000 {at}") for at in (6, 7)]
+        assert any("OmittedBelowBudget" in each or "RootMismatch" in each for each in found), found
+        assert "rejected" in say(remote, "candidates 2000 6") + say(remote, "candidates 2000 7")
+        say(remote, "honest 2000")
+        assert "ParaInclusion" in say(remote, "events relay") or "Paras." in say(remote, "events relay 3")
+        assert say(remote, "item relay System.Number") == "System.Number: 7"
+        assert "0x1" in say(remote, "snapshot")
+        say(remote, "step 3")
+        assert say(remote, "revert 0x1") == "the network is at relay block 7"
+        assert say(remote, "head 5") == "the network is at relay block 5"
+        assert running.server.live.network.number == 5
+        assert "node relay chain" in say(remote, "call system_chain")
+        assert remote.complete("sub") == ["subscribe", "subscriptions"]
+        for each in COMMANDS:
+            assert each.summary in say(remote, f"help {each.name}")
+
+
+def test_what_a_node_does_not_do_is_one_line() -> None:
+    with node(dev=False) as (url, _), Remote(url) as remote:
+        with pytest.raises(CommandError, match="pubsub serve --dev"):
+            say(remote, "step")
+        with pytest.raises(CommandError, match="did you mean step"):
+            say(remote, "stepp")
+        with pytest.raises(CommandError, match="there is no parachain 7"):
+            say(remote, "subscriptions 7")
+        with pytest.raises(NodeRefused):
+            say(remote, "call chain_getBlockHash no")
+    with pytest.raises(NodeUnavailable), Remote("ws://127.0.0.1:1"):
+        pass
+
+
+def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> None:
+    with node() as (url, running):
+        done = CliRunner().invoke(pubsub, ["step", "--connect", url], input="step 3\nnonsense\nstep 3\n")
+        assert done.exit_code == 2
+        assert "standard input:2: there is no command 'nonsense'" in done.stderr
+        assert running.server.live.network.number == 4
+    for words in ([], ["demo", "--connect", url]):
+        refused = CliRunner().invoke(pubsub, ["step", *words])
+        assert refused.exit_code == 2
+        assert "give a SCENARIO or --connect URL" in str(refused.stderr) + str(refused.exception)
+
+
+def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> None:
+    out = tmp_path / "pages" / "node.html"
+    with node() as (url, running), Remote(url) as remote:
+        say(remote, "cheat 2000 omit-node")
+        say(remote, "step 12")
+        done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--blocks", "8", "--out", str(out)])
+        assert done.exit_code == 0, done.stderr
+        page = open_page(out.read_text(encoding="utf-8"))
+        kept = running.server.timeline.moments()[-9:]
+        drawn = open_page(LivePage(load_bundled("node")).explore(running.server.live.network, kept))
+        numbers = [block["number"] for block in page.index["relay"]]
+        assert numbers == [moment.number for moment in kept[1:]]
+        assert len(page.index["candidates"]) == len(drawn.index["candidates"])
+        places = {name: [row[0] for row in each.index["candidates"]] for name, each in (("read", page), ("own", drawn))}
+        assert places["read"] == places["own"]
+        assert any(record.refusal is not None for moment in kept[1:] for record in moment.records)
+
+
+def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pubsub_read.candidate_json
+    monkeypatch.setattr(
+        pubsub_read, "candidate_json", lambda *given: {**honest(*given), "verdict": "BadSeal", "status": "rejected"}
+    )
+    with node() as (url, _), Remote(url) as remote:
+        say(remote, "step 3")
+        done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--out", str(tmp_path / "x.html")])
+        assert done.exit_code != 0
+        assert "the node says BadSeal, executing it gives valid" in str(done.stderr) + str(done.exception)
+        assert not (tmp_path / "x.html").exists()
