@@ -1,9 +1,11 @@
-"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60] [--rate 20]`.
+"""Traffic with killed processes: `python -m bench.traffic [--minutes 60] [--kill-every 60] [--rate 20] [--how kill]`.
 
 Two replicas of a distributor (`pubsub distributor serve`) share a store; two adapters and a subscriber live here.
 Events are published through the replicas and, by strangers, on either network. Every so often one replica is killed and
-started again. At the end nothing may be lost: each event that was accepted or is on a network is on both, and the
-subscriber acknowledged each. Network `a` takes an id once; `b` takes it again, and its doubles are counted.
+started again; `--how roll` tells it to end instead and waits until it did, as an upgrade does, and `both` takes turns.
+At the end nothing may be lost: each event that was accepted or is on a network is on both, and the subscriber
+acknowledged each. Network `a` takes an id once; `b` takes it again, and its doubles are counted: there may be one for
+each call that was under way in a process that was killed.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -32,8 +35,7 @@ from pubsub_emulator.eventplane.distributor.simulation.network import Network
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 from pubsub_emulator.eventplane.once import MemoryStore
 
-PORTS: Final = (18101, 18102)
-BALANCER: Final = 18100
+REPLICAS: Final = 2
 SETTLE_SECONDS: Final = 300
 
 
@@ -47,6 +49,11 @@ class Traffic:
     accepted: set[str] = field(default_factory=set)
     published: int = 0
     kills: int = 0
+    ends: list[int] = field(default_factory=list)
+    """Exit codes of replicas that were told to end."""
+    ports: tuple[int, ...] = ()
+    front: str = ""
+    """The URL of the balancer."""
     replicas: dict[int, "asyncio.subprocess.Process"] = field(default_factory=dict)
 
     async def take(self, request: web.Request) -> web.Response:
@@ -63,16 +70,30 @@ class Traffic:
         )
 
     async def kill(self, port: int, how: int = signal.SIGKILL) -> None:
-        """End a replica."""
+        """End a replica; one that is told to end serves by then."""
+        if how == signal.SIGTERM:
+            await self._serves(port)
         made = self.replicas.pop(port)
         with contextlib.suppress(ProcessLookupError):
             made.send_signal(how)
-        await made.wait()
+        code = await made.wait()
+        if how == signal.SIGTERM:
+            self.ends.append(code)
+
+    async def _serves(self, port: int) -> None:
+        """Return once a replica answers."""
+        async with aiohttp.ClientSession() as session, asyncio.timeout(SETTLE_SECONDS):
+            while True:
+                with contextlib.suppress(aiohttp.ClientError, OSError):
+                    async with session.get(f"http://127.0.0.1:{port}/livez") as answer:
+                        if answer.status == 200:
+                            return
+                await asyncio.sleep(0.05)
 
     async def forward(self, request: web.Request) -> web.Response:
         """Hand a request to a replica that answers, as a balancer in front of them does."""
         body = await request.read()
-        for port in random.sample(PORTS, len(PORTS)):  # no secret
+        for port in random.sample(self.ports, len(self.ports)):  # no secret
             with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
                 url = f"http://127.0.0.1:{port}{request.raw_path}"
                 headers = {"Content-Type": request.headers.get("Content-Type", "application/json")}
@@ -92,7 +113,7 @@ class Traffic:
             self.ledgers[random.choice("ab")].append(event)  # no secret
             return
         with contextlib.suppress(aiohttp.ClientError, OSError, asyncio.TimeoutError):
-            url = f"http://127.0.0.1:{BALANCER}/api/v2/publishEvent"
+            url = f"{self.front}/api/v2/publishEvent"
             async with session.post(url, json=event.body()) as answer:
                 if answer.status in {200, 201, 202}:
                     self.accepted.add(event_id)
@@ -105,14 +126,23 @@ class Traffic:
         return {**missing, "subscriber": sorted(wanted - {*self.got})}
 
 
-def write_settings(folder: Path, store: str, urls: dict[str, str]) -> None:
+def free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody uses now."""
+    with contextlib.ExitStack() as stack:
+        made = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in made:
+            each.bind(("127.0.0.1", 0))
+        return tuple(each.getsockname()[1] for each in made)
+
+
+def write_settings(traffic: Traffic, store: str, urls: dict[str, str]) -> None:
     """A settings file for each replica; webhooks go to the balancer."""
-    for port in PORTS:
-        lines = [f'public_url = "http://127.0.0.1:{BALANCER}"', f"port = {port}", f'store = "{store}"']
+    for port in traffic.ports:
+        lines = [f'public_url = "{traffic.front}"', f"port = {port}", f'store = "{store}"']
         lines += ["private_endpoints = true", "call_timeout = 3"]
         for name, url in urls.items():
             lines += [f"[adapters.{name}]", f'url = "{url}"']
-        (folder / f"{port}.toml").write_text("\n".join(lines), encoding="utf-8")
+        (traffic.folder / f"{port}.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
 async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
@@ -126,21 +156,21 @@ async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
         for name, ledger in traffic.ledgers.items():
             app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
             urls[name] = await stack.enter_async_context(served(app, "127.0.0.1", 0))
-        await stack.enter_async_context(served(front, "127.0.0.1", BALANCER))
-        write_settings(folder, store, urls)
-        for port in PORTS:
+        traffic.front = await stack.enter_async_context(served(front, "127.0.0.1", 0))
+        traffic.ports = free_ports(REPLICAS)
+        write_settings(traffic, store, urls)
+        for port in traffic.ports:
             await traffic.start(port)
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))
-        await _subscribe(session)
+        await _subscribe(session, traffic.front)
         await _send(traffic, session, wish)
         settled = await _settle(traffic)
-        for port in PORTS:
+        for port in traffic.ports:
             await traffic.kill(port, signal.SIGTERM)
     return _tell(traffic, settled=settled)
 
 
-async def _subscribe(session: aiohttp.ClientSession) -> None:
-    base = f"http://127.0.0.1:{BALANCER}"
+async def _subscribe(session: aiohttp.ClientSession, base: str) -> None:
     for _ in range(600):
         async with session.post(
             f"{base}/api/v2/subscribe", json={"eventTypes": ["*"], "notificationEndpoint": f"{base}/in"}
@@ -159,8 +189,9 @@ async def _send(traffic: Traffic, session: aiohttp.ClientSession, wish: argparse
         tasks.add(asyncio.create_task(traffic.publish(session, number)))
         tasks -= {task for task in tasks if task.done()}
         if time.monotonic() > next_kill:
-            port = PORTS[traffic.kills % len(PORTS)]
-            await traffic.kill(port)
+            port = traffic.ports[traffic.kills % len(traffic.ports)]
+            gently = wish.how == "roll" or (wish.how == "both" and traffic.kills % 2 == 1)
+            await traffic.kill(port, signal.SIGTERM if gently else signal.SIGKILL)
             traffic.kills += 1
             await traffic.start(port)
             next_kill += wish.kill_every
@@ -185,9 +216,11 @@ def _tell(traffic: Traffic, *, settled: bool) -> bool:
         for name, each in traffic.ledgers.items()
     }
     repeated = sum(count - 1 for count in traffic.got.values())
-    print(f"{traffic.published} events published, {len(traffic.accepted)} accepted, {traffic.kills} processes killed")
+    print(f"{traffic.published} events published, {len(traffic.accepted)} accepted, {traffic.kills} processes ended")
     print(f"lost: {lost}; doubled on a network: {doubles}; notifications repeated: {repeated}")
-    return settled and not any(lost.values()) and doubles["a"] == 0
+    if any(traffic.ends):
+        print(f"exit codes of processes that were told to end: {traffic.ends}")
+    return settled and not any(lost.values()) and doubles["a"] == 0 and not any(traffic.ends)
 
 
 def main() -> int:
@@ -196,6 +229,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kill-every", type=float, default=60, help="seconds")
     parser.add_argument("--rate", type=float, default=20, help="events a second")
+    parser.add_argument("--how", choices=["kill", "roll", "both"], default="kill", help="how a process is ended")
     parser.add_argument("--store", choices=["redis", "sqlite"], default="redis")
     wish = parser.parse_args()
     os.environ.setdefault("PYTHONPATH", ":".join(filter(None, sys.path)))

@@ -51,9 +51,21 @@ def mark_seen(turn: Turn, network: str, event_id: str) -> None:
         turn.tx.add(published, event_id)
         forget(turn.tx, published, event_id)
         jobs.unbury(turn, target, event_id)
+        _end_alarm(turn, network, event_id)
     elif turn.tx.get(rows.UNSEEN, f"{network}|{event_id}") is not None:
         turn.tx.delete(rows.UNSEEN, f"{network}|{event_id}")
+        _end_alarm(turn, network, event_id)
     jobs.finish(turn, target, event_id)
+
+
+def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
+    """A yes that proved untrue before was true at last."""
+    if turn.tx.get(rows.REVOCATIONS, f"{network}|{event_id}") is None:
+        return
+    turn.tx.delete(rows.REVOCATIONS, f"{network}|{event_id}")
+    alarm = f"{network}|untrue-yes"
+    if (turn.tx.get(rows.ALARMS, alarm) or "").startswith(f"{event_id}:"):
+        turn.tx.delete(rows.ALARMS, alarm)
 
 
 def _told(stored: Stored, notice: Notice) -> Stored:

@@ -68,7 +68,7 @@ class Keys:
                 if response.status == HTTPStatus.OK:
                     self._set = _key_set(json.loads(await _whole(response.content)))
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError, AccessError) as error:
-            log.warning("the keys cannot be fetched", extra={"fields": {"url": self._url, "error": str(error)}})
+            log.warning("the keys cannot be fetched", extra={"fields": {"error": type(error).__name__}})
         finally:  # where it failed, the keys known so far go on to count
             self._fetched = time.monotonic()
 

@@ -1,0 +1,150 @@
+"""Operations: replicas that are killed and rolled under traffic, alarms that end, and logs without secrets."""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.distributor import Stage, play, until
+
+from pubsub_emulator.eventplane.distributor.core import rows
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.service.access import hash_token
+from pubsub_emulator.eventplane.distributor.service.config import Config
+from pubsub_emulator.eventplane.distributor.service.logs import JsonLines
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.distributor.simulation.world import World
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_replicas_that_are_killed_and_rolled_lose_and_double_nothing() -> None:
+    """The short form of an hour of traffic: two processes on one store, ended in turn by SIGKILL and SIGTERM."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "bench.traffic", "--minutes", "0.15", "--kill-every", "3", "--rate", "4"),
+            *("--how", "both"),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=420,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"[1-9]\d* accepted, [1-9]\d* processes ended", done.stdout)
+    assert "lost: {'a': 0, 'b': 0, 'subscriber': 0}; doubled on a network: {'a': 0," in done.stdout
+
+
+class Lines(logging.Handler):
+    """What the program logs, as it is written."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(JsonLines())
+        self.text: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text.append(self.format(record))
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    handler, root = Lines(), logging.getLogger("pubsub")
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield handler.text
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def test_logs_have_no_key_token_secret_or_body(
+    tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that is logged goes wrong here: refusals, failures, wrong keys, a lie, a rewind, a defect."""
+    made = Config.rules
+
+    def rules(config: Config, owner: str) -> Rules:
+        return replace(made(config, owner), silence=300, check_after=300, patience=300, most_failures=1)
+
+    monkeypatch.setattr(Config, "rules", rules)
+    secret, token = "whsec_" + "A" * 32, "bearer-" + "t" * 20
+    everything = [{"name": "all", "sha256": hash_token(token), "rights": ["publish", "subscribe", "read", "admin"]}]
+
+    async def what(stage: Stage) -> None:
+        how: dict[str, Any] = {"headers": {"Authorization": f"Bearer {token}"}}
+        wish = {"eventTypes": ["*"], "notificationEndpoint": stage.inbox_url + "?user=hidden", "secret": secret}
+        assert (await stage.ask("POST", "/api/v2/subscribe", json=wish, **how))[0] == 201
+        stage.inbox.status = 500
+        stage.ledgers["a"].network.refuses = "because"
+        for number in (1, 2):
+            await stage.ask("POST", "/api/v2/publishEvent", json=event_of(number, number)[1].body(), **how)
+        stage.ledgers["b"].append(event_of(9, 9)[1]._replace(data_location="https://node.example/hidden"))
+        await stage.ask("POST", f"/internal/eventNotification/a/{'0' * 32}", json={}, **how)
+        await stage.ask("GET", "/api/v2/events", headers={"Authorization": "Bearer wrong-hidden"})
+        stage.ledgers["b"].network.cut(0)
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("a defect of this test")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stage.engine, "look", broken)
+            assert (await stage.ask("GET", f"/api/v2/publications/{event_of(1)[0]}", **how))[0] == 500
+        kinds = {"dead-letter", "quarantine", "rewind"}
+        await until(lambda: kinds <= {json.loads(line)["event"] for line in lines})
+        keys = [rows.Hooks(*json.loads(text)).key for name, text in stage.engine.store.rows(rows.HOOKS) if text != "1"]
+        keys += [rows.Interest(*json.loads(text)).key for _, text in stage.engine.store.rows(rows.SUBSCRIPTIONS)]
+        assert len(keys) == 3
+        for hidden in (secret, secret[6:], token, hash_token(token), "hidden", *keys, event_of(1)[1].data_location):
+            assert not any(hidden in line for line in lines), hidden
+
+    play(tmp_path, what, access={"tokens": everything}, call_timeout=1)
+    assert all({"time", "level", "event"} <= set(json.loads(line)) for line in lines)
+
+
+def test_a_stop_lets_what_is_under_way_end_and_stores_it(tmp_path: Path) -> None:
+    """The adapter answers after the process was told to end; the next start has nothing to ask."""
+
+    async def what(stage: Stage) -> None:
+        stage.ledgers["a"].network.delay = 700
+        asked = asyncio.create_task(stage.ask("POST", "/api/v2/publishEvent", json=event_of(1)[1].body()))
+        await until(lambda: stage.engine.metrics.value("calls", network="b", outcome="yes") == 1)
+        begun = time.monotonic()
+        await stage.engine.stop()
+        assert time.monotonic() - begun < 30
+        assert stage.engine.metrics.value("calls", network="a", outcome="yes") == 1
+        asked.cancel()
+
+    play(tmp_path, what)
+    from pubsub_emulator.eventplane.once import open_store  # noqa: PLC0415  # opened once the process let go of it
+
+    store = open_store(f"sqlite:{tmp_path / 'ied.db'}")
+    assert store.members(rows.published("a")) == store.members(rows.published("b")) == [event_of(1)[0]]
+    assert store.rows(rows.JOBS) == []
+    store.close()
+
+
+def test_id34_an_alarm_ends_once_the_network_shows_the_event() -> None:
+    world = World(0)
+    world.start()
+    world.run(500)
+    world.networks["a"].lies = True
+    world.publish(*event_of(1))
+    world.run(200_000)
+    assert len(world.store.rows(rows.ALARMS)) == 1
+    world.networks["a"].lies = False
+    world.run(200_000)
+    assert world.networks["a"].count(event_of(1)[0]) == 1
+    assert world.store.rows(rows.ALARMS) == []
+    assert world.store.rows(rows.REVOCATIONS) == []
