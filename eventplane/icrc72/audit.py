@@ -18,7 +18,7 @@ from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
 from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches
+from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches, system_owner
 from pubsub_emulator.eventplane.icrc72.orchestrator.config import changed_subscription, new_subscription
 from pubsub_emulator.eventplane.icrc72.services import codec
 from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, as_principal, first
@@ -79,6 +79,8 @@ class Audit:
         self._confirmers: set[Principal] = set()
         self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
         self._known: set[tuple[Principal, int, int]] = set()
+        self._told_entries: set[Principal] = set()
+        """Publishers who were told where to publish; what they send may cross with a removal."""
         self._misled: set[Principal] = set()
         """Publishers to whom an archive handed over other data."""
         self._now = 0
@@ -175,6 +177,9 @@ class Audit:
         for each in items:
             if is_system(each.namespace):
                 self._sent[each.namespace, each.eventId] = each.data
+                owner = system_owner(each.namespace)
+                if owner is not None and owner[0] == "publisher" and MemberAlert(each.data).entries:
+                    self._told_entries.add(owner[1])
 
     # Notifications
 
@@ -320,7 +325,7 @@ class Audit:
         elif replay is not None:
             if replay not in self._replays:
                 self._find("ReplaysUnasked", sender, at, what)
-        elif not any(accepted[1][1] == sender for accepted in self._accepted):
+        elif sender not in self._told_entries:
             self._find("PublishesEarly", sender, at, what)
 
     def _confirmed(self, call: Happening, _values: Any, result: Any) -> None:

@@ -18,7 +18,7 @@ from pubsub_emulator.eventplane.icrc72.invariants import Watch
 from pubsub_emulator.eventplane.icrc72.messages import Event
 from pubsub_emulator.eventplane.icrc72.stories import Plan, Story, Surprise, begin, drawn, finish
 
-_NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades")
+_NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def shrink(plan: Plan, most: int = 24) -> Outcome:
 def _smaller(plan: Plan) -> Iterator[Plan]:
     if plan.churn:
         yield replace(plan, churn=False)
-    for name in ("deaths", "pauses", "downs", "upgrades", "refuse", "delay"):
+    for name in ("deaths", "retires", "pauses", "downs", "upgrades", "refuse", "delay"):
         if getattr(plan, name):
             yield _changed(plan, name, 0)
     if plan.rounds > 10:
@@ -133,7 +133,7 @@ def read(case: Any) -> Plan:
     try:
         plan = Plan(bytes.fromhex(case["seed"]), churn=bool(case["churn"]))
         for name in _NUMBERS:
-            plan = _changed(plan, name, int(case[name]))
+            plan = _changed(plan, name, int(case.get(name, 0)) if name == "retires" else int(case[name]))
     except (KeyError, TypeError, ValueError) as error:
         raise Icrc72Error(f"not a case of a story: {error}") from error
     if not 0 <= plan.rounds <= 10_000 or not 0 <= plan.delay <= 20 or not 0 <= plan.refuse <= 90:

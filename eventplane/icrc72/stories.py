@@ -12,7 +12,7 @@ from typing import Any, Final
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.network import RUNNING, STOPPED, Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal, subnet_of
 from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.ic.trace import Observer
 from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
@@ -59,12 +59,14 @@ class Plan:
     downs: int = 0
     upgrades: int = 0
     churn: bool = False
+    retires: int = 0
+    """How many broadcasters are retired."""
     settings: Settings = SMALL
 
     @property
     def calm(self) -> bool:
         """True when order must hold as well: nobody is taken for dead, suspended or away."""
-        return not (self.deaths or self.pauses or self.downs)
+        return not (self.deaths or self.pauses or self.downs or self.retires)
 
 
 def drawn(seed: bytes) -> Plan:
@@ -145,6 +147,7 @@ class Story:
     guests: list[Principal]
     paused: dict[Principal, int] = field(default_factory=dict)
     dead: dict[Principal, None] = field(default_factory=dict)
+    retired: dict[Principal, None] = field(default_factory=dict)
     upgrading: dict[Principal, None] = field(default_factory=dict)
     rested: int | None = None
 
@@ -246,11 +249,13 @@ def _trouble(story: Story, draws: Draws) -> None:
     if plan.downs and draws.one_in(60):
         _pause(story, draws.choice(list(story.steady)), draws.choice([40, 120, 300, 700]))
     if plan.deaths > len(story.dead) and settled and draws.one_in(40):
+        _kill(story, draws.choice(brokers))
+    if plan.retires > len(story.retired) and settled and draws.one_in(20):
         who = draws.choice(brokers)
-        story.dead[who] = None
-        story.paused.pop(who, None)
-        story.upgrading.pop(who, None)
-        network.uninstall(who)
+        alone = any(subnet_of(each) == subnet_of(who) for each in story.dead)
+        running = network.status(story.system.orchestrator) == RUNNING
+        if running and not alone and story.system.registry.retire(who):
+            story.retired[who] = None
     if plan.upgrades and draws.one_in(40):
         who = draws.choice([*brokers, *story.steady, *story.publishers.values()])
         if network.status(who) == RUNNING and who not in story.paused:
@@ -259,6 +264,15 @@ def _trouble(story: Story, draws: Draws) -> None:
     if plan.churn and draws.one_in(12):
         order = draws.choice([b"stop", b"start", b"", b"hash < 2", b"n > 10"])
         network.submit(ANONYMOUS, draws.choice(story.guests), "story.**", order)
+
+
+def _kill(story: Story, who: Principal) -> None:
+    if any(subnet_of(each) == subnet_of(who) for each in story.retired):
+        return  # nobody would be left on its subnet
+    story.dead[who] = None
+    story.paused.pop(who, None)
+    story.upgrading.pop(who, None)
+    story.network.uninstall(who)
 
 
 def _pause(story: Story, who: Principal, rounds: int) -> None:

@@ -37,6 +37,7 @@ from pubsub_emulator.eventplane.icrc72.orchestrator.config import (
     new_subscription,
 )
 from pubsub_emulator.eventplane.icrc72.orchestrator.messenger import Messenger
+from pubsub_emulator.eventplane.icrc72.orchestrator.moves import Moves
 from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.eventplane.icrc72.orchestrator.queries import Queries
 from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
@@ -98,6 +99,7 @@ class Orchestrator:
         self.access = Access(self.state, self.settings, self.role)
         self.messenger = Messenger(self.state, self.planner, self.settings, self.role)
         self.asked = Queries(self.state, self.settings)
+        self.moves = Moves(self.state, self.planner, self.asked, self.settings, self.role)
         self.replays = Replays(self.state, self.planner, self.access, self.settings, self.role)
 
     def updates(self) -> Mapping[str, Handler]:
@@ -159,27 +161,25 @@ class Orchestrator:
         if dead:
             self.messenger.wake(ctx, 0)
         self._check_lists(ctx)
-        self._check_drains(ctx)
+        self.moves.wake(ctx)
         self.asked.refresh(ctx, self.role)
         self.replays.wake(ctx)
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
         found = [
-            each for each in (self.messenger.due(now), self.replays.due(now), self.asked.due()) if each is not None
+            each
+            for each in (self.messenger.due(now), self.replays.due(now), self.asked.due(), self.moves.due(now))
+            if each is not None
         ]
         if any(each.config.canisters for each in self.state.publications.values()):
             found.append(self.state.last_check + self.settings.list_retry)
-        if any(each.draining for each in self.state.publications.values()):
-            found.append(now + self.settings.drain_check)
         return min(found, default=None)
 
     def _died(self, broadcaster: Principal) -> None:
         self.state.brokers[broadcaster].dead = True
         self.replays.broadcaster_died(broadcaster)
-        for publication in self.state.publications.values():
-            for who in [w for w, entries in publication.draining.items() if broadcaster in entries]:
-                self._drained(publication, who)
+        self.moves.broadcaster_died(broadcaster)
         self.planner.move_all()
 
     def _check_lists(self, ctx: Context) -> None:
@@ -550,46 +550,13 @@ class Orchestrator:
             return "Ok"
         return self.messenger.direct_confirmed(ctx.caller, number)
 
-    # Moving a publisher (IC-47b)
-
     def move_publisher(self, namespace: str, publisher: Principal) -> bool:
         """Move a publisher to other broadcasters: its entries are emptied first. False when it has none."""
-        publication = self.state.publications.get(self.state.by_namespace.get(namespace, 0))
-        if publication is None or not publication.entries.get(publisher) or publisher in publication.draining:
-            return False
-        publication.draining[publisher] = publication.entries.pop(publisher)
-        self.planner.plan_publisher(publication, publisher)
-        return True
+        return self.moves.move_publisher(namespace, publisher)
 
-    def _check_drains(self, ctx: Context) -> None:
-        for publication in self.state.publications.values():
-            for who, entries in list(publication.draining.items()):
-                fact = ("pub", publication.namespace, who)
-                if any(self.planner.maybe(each, fact) for each in entries):
-                    continue
-                name = f"icrc72:drain:{who.text}:queued"
-                fresh = all(
-                    self.state.brokers[each].asked_stats > ctx.now - self.settings.drain_check
-                    and not self.state.brokers[each].stats.get(name, 0)
-                    for each in entries
-                )
-                if fresh and who in publication.empty:
-                    self._drained(publication, who)
-                else:
-                    publication.empty[who] = None
-                    for each in dict.fromkeys(entries):
-                        self.asked.ask_stats(ctx, self.role, self.state.brokers[each])
-
-    def _drained(self, publication: Publication, who: Principal) -> None:
-        old = publication.draining.pop(who)
-        publication.empty.pop(who, None)
-        if not publication.publishers.get(who):
-            return
-        chosen = [self.planner.choose(subnet_of(who), old)] * publication.config.partitions
-        entries = tuple(each if each is not None else old[at] for at, each in enumerate(chosen))
-        publication.entries[who] = entries
-        self.planner.plan_publisher(publication, who)
-        self.planner.plan_all_pairs(publication)
+    def retire(self, broadcaster: Principal) -> bool:
+        """Move everybody off a broadcaster and take it off the list. False when nobody else serves its subnet."""
+        return self.moves.retire(broadcaster)
 
 
 __all__ = ["Orchestrator", "err", "generic", "ok"]

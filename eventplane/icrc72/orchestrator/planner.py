@@ -48,6 +48,7 @@ class Planner:
             if each.registered
             and not each.dead
             and not each.sick
+            and not each.retiring
             and (self.everywhere or each.subnet == subnet)
             and each.id not in avoided
         ]
@@ -60,7 +61,7 @@ class Planner:
     def assign_exit(self, who: Principal) -> None:
         """Choose an exit for a principal that has none; members hear everything anew."""
         current = self.state.exits.get(who)
-        if current is not None and not self.state.brokers[current].dead:
+        if current is not None and not (self.state.brokers[current].dead or self.state.brokers[current].retiring):
             return
         chosen = self.choose(subnet_of(who))
         if who in self.state.exits and chosen == current:
@@ -346,6 +347,8 @@ class Planner:
         if broker.sick:
             return True
         kind = fact[0]
+        if kind == "sub":
+            return not broker.retiring or broker.emptied
         if kind == "relayer":
             source = self.state.brokers.get(fact[2])
             return source is None or not self._relays(source, fact[1], broker.id)
@@ -369,6 +372,10 @@ class Planner:
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
             return True
+        if not broker.told("pub", namespace):
+            return True  # nothing enters here
+        if exit_.retiring and exit_.leaves is not None:  # its subscribers are served elsewhere
+            return self.state.last_wake >= exit_.leaves
         served = [who] if who != NOBODY else [each[2] for each in exit_.told("sub", namespace)]
         for each in served:
             for value in self._believed(target, ("sub", namespace, each)):

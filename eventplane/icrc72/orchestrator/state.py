@@ -23,7 +23,7 @@ ABSENT: Final = ("absent",)
 
 stable(Event)
 
-_NAMED: Final = frozenset(["sub", "relay"])
+_NAMED: Final = frozenset(["pub", "sub", "relay"])
 
 
 @stable
@@ -106,6 +106,13 @@ class Broker:
     dead: bool = False
     sick: bool = False
     """It was taken for dead and came back: first it drops everything."""
+    retiring: bool = False
+    """It gets nobody new; who is there is moved."""
+    leaves: int | None = None
+    """The round from which on relays to it may go: its subscribers are served elsewhere."""
+    looked: bool = False
+    emptied: bool = False
+    """Its queues are empty, so its subscribers may go."""
     stats: dict[str, int] = field(default_factory=dict)
     asked_stats: int = 0
 

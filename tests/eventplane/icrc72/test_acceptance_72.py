@@ -10,6 +10,7 @@ from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.errors import Trap
 from pubsub_emulator.eventplane.ic.network import Network
 from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
 from pubsub_emulator.eventplane.icrc72.deployment import deploy
@@ -711,6 +712,49 @@ def test_ic_47b_a_publisher_is_moved_without_loss() -> None:
     emit(lab, source, 10)
     lab.step(100)
     assert lab.app(reader).data == list(range(1, 11))
+
+
+@pytest.mark.parametrize(("brokers", "which"), [((0, 0, 1), "entry"), ((0, 1, 1), "exit"), ((0, 0, 1), "both")])
+def test_ic_47b_a_broadcaster_is_retired_without_loss(brokers: tuple[int, ...], which: str) -> None:
+    lab = Canisters(broadcasters=brokers, schedule=Schedule(b"retire", 1, 10))
+    source, reader = source_and_sink(lab, at=0 if which == "both" else 1)
+    lab.step(60)
+    state = lab.system.registry.state
+    old = state.publications[1].entries[source][0] if which != "exit" else state.exits[reader]
+    emit(lab, source, 1, 2, 3)
+    assert lab.system.registry.retire(old)
+    emit(lab, source, *range(4, 120))
+    lab.step(400)
+    assert sorted(lab.app(reader).data) == list(range(1, 120))
+    assert len(lab.app(reader).data) == 119
+    assert not state.brokers[old].registered
+    assert old not in {*state.exits.values(), *state.publications[1].entries[source]}
+    lab.network.uninstall(old)
+    emit(lab, source, 120)
+    lab.step(100)
+    assert lab.app(reader).data[-1] == 120
+
+
+def test_ic_47b_a_broadcaster_that_becomes_the_last_of_its_subnet_stays() -> None:
+    lab = Canisters(broadcasters=(0, 1, 1))
+    source, reader = source_and_sink(lab, publication={REPLAY: True})
+    registry = lab.system.registry
+    old = registry.state.exits[reader]
+    (other,) = set(lab.broadcasters[1:]) - {old}
+    lab.network.uninstall(other)
+    assert registry.retire(old)
+    emit(lab, source, *range(1, 100))
+    lab.step(300)
+    assert registry.state.exits[reader] == old
+    assert not registry.state.brokers[old].retiring
+    assert sorted(lab.app(reader).data) == list(range(1, 100))
+
+
+def test_ic_47b_the_last_broadcaster_of_a_subnet_is_not_retired() -> None:
+    lab = Canisters(broadcasters=(0, 1))
+    lab.step(20)
+    assert not lab.system.registry.retire(lab.broadcasters[1])
+    assert not lab.system.registry.retire(lab.orchestrator)
 
 
 def test_ic_42_partitions_and_modes() -> None:

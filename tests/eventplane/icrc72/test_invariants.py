@@ -50,6 +50,7 @@ PLANS = st.builds(
     downs=st.integers(0, 1),
     upgrades=st.integers(0, 2),
     churn=st.booleans(),
+    retires=st.integers(0, 1),
 )
 
 
