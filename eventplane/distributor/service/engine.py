@@ -50,6 +50,7 @@ from pubsub_emulator.eventplane.distributor.event import Event, Notice, legacy_n
 from pubsub_emulator.eventplane.distributor.service.adapters import Adapter
 from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
 from pubsub_emulator.eventplane.distributor.service.poster import Poster
+from pubsub_emulator.eventplane.distributor.service.waiting import Waiter, Waiting
 from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
 
 log = logging.getLogger("pubsub.distributor")
@@ -94,51 +95,6 @@ class Reached:
     silent: float = 0.0
 
 
-@dataclass
-class _Waiting:
-    """What waits for the store: an input, or a function of the transaction that only reads."""
-
-    told: Input | None
-    step: Callable[[Transaction], Any]
-    look: Callable[[Transaction], Any] | None = None
-    """What is read in the same transaction after the step; the result is then a pair."""
-    done: "asyncio.Future[Any] | None" = None
-    """Who waits for the result; nobody where this is the end of an effect, which is told again if the store is down."""
-    left: int = 0
-    """How often it is told again."""
-
-    def take(self, tx: Transaction) -> tuple[Any, Any]:
-        """The results of the step and of the look."""
-        result = self.step(tx)
-        return result, None if self.look is None else self.look(tx)
-
-
-class _Waiter:
-    """Clients that wait until something was told of an event by each of some networks."""
-
-    def __init__(self) -> None:
-        self.users = 0
-        self._told: set[str] = set()
-        self._waiting: list[tuple[set[str], asyncio.Event]] = []
-
-    def told(self, network: str) -> None:
-        """Something was told."""
-        self._told.add(network)
-        for networks, event in self._waiting:
-            if networks <= self._told:
-                event.set()
-
-    async def wait(self, networks: set[str], seconds: float) -> None:
-        """Return once all of them told something, or after so many seconds."""
-        if not networks <= self._told:
-            entry = (networks, asyncio.Event())
-            self._waiting.append(entry)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(entry[1].wait(), seconds)
-            self._waiting.remove(entry)
-        self._told -= networks
-
-
 class Engine:
     """One process of a distributor."""
 
@@ -153,11 +109,11 @@ class Engine:
         self._poster = poster
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, "store")
-        self._queue: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._queue: asyncio.Queue[Waiting] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
         self._limit = asyncio.Semaphore(self._settings.concurrency)
-        self._waiters: dict[str, _Waiter] = {}
+        self._waiters: dict[str, Waiter] = {}
         self._offset = 0
         self._stopping = False
 
@@ -204,9 +160,9 @@ class Engine:
 
     async def tell(self, told: Input) -> Effects:
         """Have an input taken in; returns its effects once they are stored and begun. Raises `StoreError`."""
-        return cast("Effects", await self._wait(_Waiting(told, partial(step, self.rules, told=told))))
+        return cast("Effects", await self._wait(Waiting(told, partial(step, self.rules, told=told))))
 
-    async def _wait(self, waiting: _Waiting) -> Any:
+    async def _wait(self, waiting: Waiting) -> Any:
         waiting.done = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(waiting)
         return await waiting.done
@@ -218,7 +174,7 @@ class Engine:
                 waiting.append(self._queue.get_nowait())
             await self._take_in(waiting)
 
-    async def _take_in(self, waiting: list[_Waiting]) -> None:
+    async def _take_in(self, waiting: list[Waiting]) -> None:
         try:
             found = await self._in_thread(self.store.transact, lambda tx: [each.take(tx) for each in waiting])
         except StoreError as error:
@@ -263,7 +219,7 @@ class Engine:
         with contextlib.suppress(StoreError):
             await self._in_thread(self.store.transact, postpone)
 
-    def _fail(self, waiting: list[_Waiting], error: Exception) -> None:
+    def _fail(self, waiting: list[Waiting], error: Exception) -> None:
         """Tell who waits; the end of an effect is told again for a while, and after that leases bring it back."""
         for each in waiting:
             if each.done is not None:
@@ -311,7 +267,7 @@ class Engine:
         async with self._limit:
             told = await self._end_of(effect)
         if told is not None:
-            self._queue.put_nowait(_Waiting(told, partial(step, self.rules, told=told), left=RETELL))
+            self._queue.put_nowait(Waiting(told, partial(step, self.rules, told=told), left=RETELL))
 
     async def _end_of(self, effect: Effect) -> Input | None:
         match effect:
@@ -391,7 +347,7 @@ class Engine:
 
     async def look(self, function: Callable[[Transaction], T]) -> T:
         """The result of a function that only reads, together with whatever waits. Raises `StoreError`."""
-        return cast("T", await self._wait(_Waiting(None, function)))
+        return cast("T", await self._wait(Waiting(None, function)))
 
     def as_published(self, network: str, notice: Notice) -> Notice:
         """A notice as its event was published: without what a legacy adapter appended (ID-1)."""
@@ -401,11 +357,11 @@ class Engine:
     async def publish(self, event_id: str, event: Event) -> tuple[Reply, Whereabouts | None]:
         """Publish and wait until all adapters have answered, at most 30 s. Raises `StoreError`."""
         end = time.monotonic() + ANSWER_SECONDS
-        waiter = self._waiters.setdefault(event_id, _Waiter())
+        waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
             told, look = partial(step, self.rules, told=Publish(event_id, event)), partial(self._whereabouts, event_id)
-            effects, found = await self._wait(_Waiting(Publish(event_id, event), told, look))
+            effects, found = await self._wait(Waiting(Publish(event_id, event), told, look))
             reply = reply_of(effects)
             if reply.code:
                 return reply, None

@@ -1,15 +1,12 @@
 """The HTTP interface of a distributor (ID-10)."""
 
 import asyncio
-import base64
-import binascii
 import json
 import secrets
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -28,6 +25,7 @@ from pubsub_emulator.eventplane.distributor.service.access import Access, Verifi
 from pubsub_emulator.eventplane.distributor.service.adapters import Query
 from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
 from pubsub_emulator.eventplane.distributor.service.openapi import document
+from pubsub_emulator.eventplane.distributor.service.pages import horizon, read_cursor, write_cursor
 from pubsub_emulator.eventplane.distributor.service.problems import (
     MOST_BODY,
     Handler,
@@ -252,7 +250,7 @@ class DistributorHttp:
     async def events(self, request: web.Request) -> web.Response:
         """Events of all networks, each once, ascending by time."""
         asked = parse_query(request.query)
-        cursor = _read_cursor(request.query.get("after", ""))
+        cursor = read_cursor(request.query.get("after", ""))
         names = self._engine.rules.networks
         found = await asyncio.gather(*(self._of_network(name, asked, cursor.get(name, 0)) for name in names))
         missing = [name for name, part in zip(names, found, strict=True) if part is None]
@@ -262,7 +260,7 @@ class DistributorHttp:
             ((name, notice) for name, part in reached.items() for notice in part),
             key=lambda each: (each[1].time, each[0], each[1].number),
         )
-        merged = merged[: _horizon(merged, reached, asked.limit)]
+        merged = merged[: horizon(merged, reached, asked.limit)]
         kept = [(name, notice) for name, notice in merged if notice.id and homes.get(notice.id, name) == name]
         if not asked.all:
             kept = newest_per_entity(kept, lambda each: each[1].event.order)
@@ -270,7 +268,7 @@ class DistributorHttp:
         headers = {"IED-Missing": ",".join(missing)} if missing else {}
         walked = merged[: merged.index(page[-1]) + 1] if len(page) < len(kept) else merged
         if walked:
-            headers["IED-Next"] = _write_cursor(cursor, walked)
+            headers["IED-Next"] = write_cursor(cursor, walked)
         return web.json_response([notice.row() for _, notice in page], headers=headers)
 
     async def _of_network(self, name: str, asked: Query, after: int) -> list[Notice] | None:
@@ -374,30 +372,3 @@ def _check_receiver(fields: Any, url: str) -> None:
 def _wants_representation(request: web.Request) -> bool:
     wishes = ",".join(request.headers.getall("Prefer", [])).split(",")
     return any(wish.strip().lower() == "return=representation" for wish in wishes)
-
-
-def _horizon(merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int) -> int:
-    """How many of the merged rows can be shown: none beyond the end of a part that has more to come."""
-    full = [(name, part[-1]) for name, part in reached.items() if len(part) == limit]
-    return min((merged.index(last) + 1 for last in full), default=len(merged))
-
-
-def _write_cursor(cursor: dict[str, int], page: list[tuple[str, Notice]]) -> str:
-    found = dict(cursor)
-    for name, notice in page:
-        found[name] = max(found.get(name, 0), notice.number)
-    return base64.urlsafe_b64encode(json.dumps(found, sort_keys=True).encode()).decode().rstrip("=")
-
-
-def _read_cursor(text: str) -> dict[str, int]:
-    if not text or text == "0":
-        return {}
-    try:
-        found = json.loads(base64.urlsafe_b64decode(unquote(text)[:MOST_CURSOR] + "=" * (-len(text) % 4)))
-    except (binascii.Error, ValueError, RecursionError):
-        raise bad("bad-cursor", "after: not a cursor of header IED-Next") from None
-    if not isinstance(found, dict) or not all(
-        isinstance(number, int) and not isinstance(number, bool) and 0 <= number < 2**64 for number in found.values()
-    ):
-        raise bad("bad-cursor", "after: not a cursor of header IED-Next")
-    return found

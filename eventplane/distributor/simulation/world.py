@@ -1,61 +1,38 @@
 """The world of a story: virtual time, processes of one distributor on one store, networks and subscribers.
 
-Everything happens in order of time; where times are equal, in the order in which it was asked for. Every draw is from
-one generator, so a story is a function of its seed.
+A story is a function of its seed.
 """
 
-import hashlib
-import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
 from typing import Final
 
 from pubsub_emulator.eventplane.distributor.core import rows
 from pubsub_emulator.eventplane.distributor.core.messages import (
-    Answer,
-    Answered,
-    Call,
-    DropHook,
     Due,
-    Effect,
     Effects,
-    Hook,
-    Hooked,
     Input,
-    List,
-    Listed,
-    MakeHook,
-    MakeInterest,
-    No,
     Note,
     Noticed,
-    Paged,
-    Post,
-    Posted,
-    Probe,
-    Probed,
     Publish,
-    Read,
     Redrive,
     Reply,
     Start,
     Subscribe,
-    Unknown,
     Unsubscribe,
-    Yes,
 )
 from pubsub_emulator.eventplane.distributor.core.rules import Rules
 from pubsub_emulator.eventplane.distributor.core.states import Whereabouts, status_of, whereabouts
 from pubsub_emulator.eventplane.distributor.core.step import steps
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.eventplane.distributor.simulation.effects import Hands
 from pubsub_emulator.eventplane.distributor.simulation.network import Network, Subscriber
+from pubsub_emulator.eventplane.distributor.simulation.timeline import Timeline
 from pubsub_emulator.eventplane.distributor.simulation.watch import Watch
 from pubsub_emulator.eventplane.once import MemoryStore, StoreError, Transaction
 
-BEGIN: Final = 1_700_000_000_000
 ANSWER_WITHIN: Final = 30_000
 PUBLIC: Final = "http://{}.example"
 """What webhooks of a distributor of that name begin with."""
@@ -103,7 +80,7 @@ class Request:
 
 
 @dataclass
-class World:
+class World(Timeline):
     """Networks, subscribers and the processes of one distributor. Times are ms."""
 
     seed: int = 0
@@ -126,8 +103,8 @@ class World:
             public_url=PUBLIC.format(self.name),
             legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
         )
-        self.random = Random(self.seed)  # noqa: S311  # a story is a function of its seed
-        self.now = BEGIN
+        super().__init__(self.seed)
+        self.hands = Hands(self)
         self.watch = Watch(self)
         self.store: MemoryStore = self.watch
         self.store_up = True
@@ -151,60 +128,15 @@ class World:
         self.trace: list[tuple[int, Input]] | None = None
         self.steps = 0
         self.performed = 0
-        self._events: list[tuple[int, int, Callable[[], None]]] = []
-        self._sequence = 0
         self._poll_at = 0
         self._owners: dict[str, Rules] = {}
-        self._hash = hashlib.blake2b(digest_size=32)
         self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         for network in self.networks.values():
             network.distributors.append(self)
 
-    # time
-
-    def later(self, delay: int, what: Callable[[], None]) -> None:
-        """Have something happen after `delay`."""
-        self._sequence += 1
-        heapq.heappush(self._events, (self.now + delay, self._sequence, what))
-
-    def run(self, duration: int) -> None:
-        """Let time pass."""
-        self.run_until(lambda: False, duration)
-
-    def run_until(self, enough: Callable[[], bool], most: int) -> bool:
-        """Let time pass until `enough`, at most `most`; returns whether it came to that."""
-        end = self.now + most
-        while not enough():
-            if not self._events or self._events[0][0] > end:
-                self.now = end
-                return enough()
-            self.next()
-        return True
-
-    def next(self) -> None:
-        """Let the next thing happen."""
-        self.now, _, what = heapq.heappop(self._events)
-        what()
-
-    @property
-    def next_at(self) -> int | None:
-        """When the next thing happens, `None` if nothing will."""
-        return self._events[0][0] if self._events else None
-
-    def chance(self, thousandths: int) -> bool:
-        """Whether something happens that happens so often."""
-        return bool(thousandths) and self.random.randrange(1000) < thousandths
-
-    def _latency(self) -> int:
+    def latency(self) -> int:
+        """How long something takes."""
         return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)
-
-    def record(self, *words: object) -> None:
-        """Something that happened, for the digest."""
-        self._hash.update(f"{self.now} {words!r}\n".encode())
-
-    def digest(self) -> str:
-        """One hash over all that happened; equal stories have equal digests."""
-        return "0x" + self._hash.hexdigest()
 
     # processes
 
@@ -256,7 +188,7 @@ class World:
                 self.notes[effect.kind] += 1
                 self.record(effect)
             elif not isinstance(effect, Reply):
-                self.later(0, lambda effect=effect: self._perform(process, run, effect))  # type: ignore[misc]
+                self.later(0, lambda effect=effect: self.hands.perform(process, run, effect))  # type: ignore[misc]
         self._plan_poll()
         self._look_at_requests()
         return found
@@ -287,78 +219,7 @@ class World:
             self.tell(process, *(Due(row.table, row.key) for row in found))
         self._plan_poll()
 
-    # effects
-
-    def _perform(self, process: Process, run: int, effect: Effect) -> None:
-        if not process.alive or process.run != run:
-            return
-        self.performed += 1
-        if self.performed - 1 == self.kill_at or self.chance(self.faults.killed):
-            self.kill(process)
-            return
-        match effect:
-            case Call():
-                self._call(process, run, effect)
-            case Probe():
-                self._ask(process, run, effect)
-            case Post():
-                self._post(process, run, effect)
-            case Read():
-                self._read(process, run, effect)
-            case List():
-                self._list(process, run, effect)
-            case MakeHook() | MakeInterest():
-                self._hook(process, run, effect)
-            case DropHook():
-                network = self.networks[effect.network]
-                if network.up:
-                    network.hooks.pop(effect.subscription, None)
-
-    def _answer(self, process: Process, run: int, told: Input, delay: int | None = None) -> None:
-        """An answer reaches the process that asked, if it still runs."""
-
-        def arrive() -> None:
-            if process.run == run and self.tell(process, told) is not None:
-                self._count(told, process)
-
-        self.later(self._latency() if delay is None else delay, arrive)
-
-    def _count(self, told: Input, process: Process) -> None:
-        if isinstance(told, Answered) and not isinstance(told.answer, Unknown):
-            self.timely[told.network, told.id] += 1
-        if isinstance(told, Posted) and told.status is not None and process.alive:
-            self.answered_posts[told.subscription, told.id] += 1
-
-    def _call(self, process: Process, run: int, effect: Call) -> None:
-        def answer(what: Answer, delay: int) -> None:
-            if delay > self.rules.call_timeout:
-                what, delay = Unknown("timeout"), self.rules.call_timeout
-            self._answer(process, run, Answered(effect.network, effect.id, what), delay)
-
-        network = self.networks[effect.network]
-        if self.now > effect.before:
-            answer(Unknown("not begun"), 0)
-            return
-        self.calls[effect.network, effect.id] += 1
-        self.record("call", effect.network, effect.id)
-        if not network.up or self.chance(self.faults.call_fails):
-            self.happened["calls that reached nobody"] += 1
-            answer(Unknown("unreachable"), 5)
-            return
-        if network.refuses:
-            answer(No(network.refuses), 5)
-            return
-        delay = network.delay + self._latency()
-        if network.lies or self.chance(self.faults.lie):
-            self.lied.add((effect.network, effect.id))
-            self.happened["yes without a deed"] += 1
-            self.record("lie", effect.network, effect.id)
-            answer(Yes(self.now // 1000), delay)
-            return
-        self.later(delay, lambda: self.deed(effect.network, effect.event))
-        silent = network.mute or self.chance(self.faults.answer_lost)
-        self.happened["deeds without an answer"] += silent
-        answer(Yes((self.now + delay) // 1000), self.rules.call_timeout + 1 if silent else delay + self._latency())
+    # networks
 
     def publish_on(self, name: str, event: Event) -> None:
         """A stranger publishes."""
@@ -392,7 +253,7 @@ class World:
         doubled = self.chance(self.faults.doubled)
         self.happened["notifications doubled"] += doubled
         for _ in range(1 + doubled):
-            self.later(self._latency(), lambda: self._delivered(endpoint, notice))
+            self.later(self.latency(), lambda: self._delivered(endpoint, notice))
 
     def _delivered(self, endpoint: str, notice: Notice) -> None:
         self.deliver(endpoint, notice)
@@ -405,63 +266,6 @@ class World:
         if found is None:
             return None
         return next(effect.code for effect in found[0] if isinstance(effect, Reply))
-
-    def _ask(self, process: Process, run: int, effect: Probe) -> None:
-        network = self.networks[effect.network]
-        self.record("probe", effect.network, effect.id)
-        there, hidden = None, False
-        if network.up and not self.chance(self.faults.read_fails):
-            shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
-            there = any(notice.id == effect.id for notice in shown)
-            hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
-        self._answer(process, run, Probed(effect.network, effect.id, there, effect.asked, hidden))
-
-    def _read(self, process: Process, run: int, effect: Read) -> None:
-        network = self.networks[effect.network]
-        if not network.up or self.chance(self.faults.read_fails):
-            self._answer(process, run, Paged(effect.network, effect.after, None))
-            return
-        notices, complete = network.page(effect.after, effect.limit, effect.since)
-        self._answer(process, run, Paged(effect.network, effect.after, notices, complete))
-
-    def _list(self, process: Process, run: int, effect: List) -> None:
-        network = self.networks[effect.network]
-        hooks = None
-        if network.up and not self.chance(self.faults.read_fails):
-            hooks = tuple(Hook(name, endpoint) for name, endpoint in network.hooks.items())
-        self._answer(process, run, Listed(effect.network, hooks))
-
-    def _hook(self, process: Process, run: int, effect: MakeHook | MakeInterest) -> None:
-        network = self.networks[effect.network]
-        if isinstance(effect, MakeHook):
-            form, url = effect.form, self.rules.hook_url(effect.network, effect.key)
-        else:
-            form = f"interest:{effect.subscription}"
-            url = self.rules.interest_url(effect.network, effect.subscription, effect.key)
-        accepted = None
-        if network.up and not self.chance(self.faults.call_fails):
-            accepted = network.hook(url, form)
-            if self.chance(self.faults.answer_lost):
-                accepted = None
-        self._answer(process, run, Hooked(effect.network, form, accepted))
-
-    def _post(self, process: Process, run: int, effect: Post) -> None:
-        told = Posted(effect.subscription, effect.id, None)
-        if self.now > effect.before:
-            self._answer(process, run, told, 0)
-            return
-        self.posts[effect.subscription, effect.id] += 1
-        if self.chance(self.faults.post_fails):
-            self.happened["notifications of subscribers failed"] += 1
-            self._answer(process, run, told, 5)
-            return
-        status = self.endpoints[effect.endpoint].post(effect.webhook, effect.id)
-        self.record("post", effect.webhook, effect.id, status)
-        lost = status is None or self.chance(self.faults.answer_lost)
-        delay = self.rules.post_timeout if lost else self._latency()
-        if delay > self.rules.post_timeout:
-            lost, delay = True, self.rules.post_timeout
-        self._answer(process, run, told if lost else replace(told, status=status), delay)
 
     # clients
 

@@ -1,0 +1,170 @@
+"""Carrying out effects in a story: calls, probes, reads and notifications, as well or badly as they go."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pubsub_emulator.eventplane.distributor.core.messages import (
+    Answer,
+    Answered,
+    Call,
+    DropHook,
+    Effect,
+    Hook,
+    Hooked,
+    Input,
+    List,
+    Listed,
+    MakeHook,
+    MakeInterest,
+    No,
+    Paged,
+    Post,
+    Posted,
+    Probe,
+    Probed,
+    Read,
+    Unknown,
+    Yes,
+)
+
+if TYPE_CHECKING:
+    from pubsub_emulator.eventplane.distributor.simulation.world import Process, World
+
+
+class Hands:
+    """What the processes of a world do outside of their store."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def perform(self, process: "Process", run: int, effect: Effect) -> None:
+        """Carry an effect out, if the process that asked for it still runs; it may die of it."""
+        if not process.alive or process.run != run:
+            return
+        self._world.performed += 1
+        if self._world.performed - 1 == self._world.kill_at or self._world.chance(self._world.faults.killed):
+            self._world.kill(process)
+            return
+        match effect:
+            case Call():
+                self._call(process, run, effect)
+            case Probe():
+                self._ask(process, run, effect)
+            case Post():
+                self._post(process, run, effect)
+            case Read():
+                self._read(process, run, effect)
+            case List():
+                self._list(process, run, effect)
+            case MakeHook() | MakeInterest():
+                self._hook(process, run, effect)
+            case DropHook():
+                network = self._world.networks[effect.network]
+                if network.up:
+                    network.hooks.pop(effect.subscription, None)
+
+    def _answer(self, process: "Process", run: int, told: Input, delay: int | None = None) -> None:
+        """An answer reaches the process that asked, if it still runs."""
+
+        def arrive() -> None:
+            if process.run == run and self._world.tell(process, told) is not None:
+                self._count(told, process)
+
+        self._world.later(self._world.latency() if delay is None else delay, arrive)
+
+    def _count(self, told: Input, process: "Process") -> None:
+        if isinstance(told, Answered) and not isinstance(told.answer, Unknown):
+            self._world.timely[told.network, told.id] += 1
+        if isinstance(told, Posted) and told.status is not None and process.alive:
+            self._world.answered_posts[told.subscription, told.id] += 1
+
+    def _call(self, process: "Process", run: int, effect: Call) -> None:
+        def answer(what: Answer, delay: int) -> None:
+            if delay > self._world.rules.call_timeout:
+                what, delay = Unknown("timeout"), self._world.rules.call_timeout
+            self._answer(process, run, Answered(effect.network, effect.id, what), delay)
+
+        network = self._world.networks[effect.network]
+        if self._world.now > effect.before:
+            answer(Unknown("not begun"), 0)
+            return
+        self._world.calls[effect.network, effect.id] += 1
+        self._world.record("call", effect.network, effect.id)
+        if not network.up or self._world.chance(self._world.faults.call_fails):
+            self._world.happened["calls that reached nobody"] += 1
+            answer(Unknown("unreachable"), 5)
+            return
+        if network.refuses:
+            answer(No(network.refuses), 5)
+            return
+        delay = network.delay + self._world.latency()
+        if network.lies or self._world.chance(self._world.faults.lie):
+            self._world.lied.add((effect.network, effect.id))
+            self._world.happened["yes without a deed"] += 1
+            self._world.record("lie", effect.network, effect.id)
+            answer(Yes(self._world.now // 1000), delay)
+            return
+        self._world.later(delay, lambda: self._world.deed(effect.network, effect.event))
+        silent = network.mute or self._world.chance(self._world.faults.answer_lost)
+        self._world.happened["deeds without an answer"] += silent
+        answer(
+            Yes((self._world.now + delay) // 1000),
+            self._world.rules.call_timeout + 1 if silent else delay + self._world.latency(),
+        )
+
+    def _ask(self, process: "Process", run: int, effect: Probe) -> None:
+        network = self._world.networks[effect.network]
+        self._world.record("probe", effect.network, effect.id)
+        there, hidden = None, False
+        if network.up and not self._world.chance(self._world.faults.read_fails):
+            shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
+            there = any(notice.id == effect.id for notice in shown)
+            hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
+        self._answer(process, run, Probed(effect.network, effect.id, there, effect.asked, hidden))
+
+    def _read(self, process: "Process", run: int, effect: Read) -> None:
+        network = self._world.networks[effect.network]
+        if not network.up or self._world.chance(self._world.faults.read_fails):
+            self._answer(process, run, Paged(effect.network, effect.after, None))
+            return
+        notices, complete = network.page(effect.after, effect.limit, effect.since)
+        self._answer(process, run, Paged(effect.network, effect.after, notices, complete))
+
+    def _list(self, process: "Process", run: int, effect: List) -> None:
+        network = self._world.networks[effect.network]
+        hooks = None
+        if network.up and not self._world.chance(self._world.faults.read_fails):
+            hooks = tuple(Hook(name, endpoint) for name, endpoint in network.hooks.items())
+        self._answer(process, run, Listed(effect.network, hooks))
+
+    def _hook(self, process: "Process", run: int, effect: MakeHook | MakeInterest) -> None:
+        network = self._world.networks[effect.network]
+        if isinstance(effect, MakeHook):
+            form, url = effect.form, self._world.rules.hook_url(effect.network, effect.key)
+        else:
+            form = f"interest:{effect.subscription}"
+            url = self._world.rules.interest_url(effect.network, effect.subscription, effect.key)
+        accepted = None
+        if network.up and not self._world.chance(self._world.faults.call_fails):
+            accepted = network.hook(url, form)
+            if self._world.chance(self._world.faults.answer_lost):
+                accepted = None
+        self._answer(process, run, Hooked(effect.network, form, accepted))
+
+    def _post(self, process: "Process", run: int, effect: Post) -> None:
+        told = Posted(effect.subscription, effect.id, None)
+        if self._world.now > effect.before:
+            self._answer(process, run, told, 0)
+            return
+        self._world.posts[effect.subscription, effect.id] += 1
+        if self._world.chance(self._world.faults.post_fails):
+            self._world.happened["notifications of subscribers failed"] += 1
+            self._answer(process, run, told, 5)
+            return
+        status = self._world.endpoints[effect.endpoint].post(effect.webhook, effect.id)
+        self._world.record("post", effect.webhook, effect.id, status)
+        lost = status is None or self._world.chance(self._world.faults.answer_lost)
+        delay = self._world.rules.post_timeout if lost else self._world.latency()
+        if delay > self._world.rules.post_timeout:
+            lost, delay = True, self._world.rules.post_timeout
+        self._answer(process, run, told if lost else replace(told, status=status), delay)

@@ -1,0 +1,66 @@
+"""Virtual time: what happens is asked for with a delay, and happens in order of time.
+
+Where times are equal, it happens in the order in which it was asked for. Every draw is from one generator, and what
+happened goes into one digest.
+"""
+
+import hashlib
+import heapq
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+BEGIN: Final = 1_700_000_000_000
+"""When every story begins, ms since 1970."""
+
+
+class Timeline:
+    """The time of one world, in ms."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)  # noqa: S311  # a story is a function of its seed
+        self.now = BEGIN
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._hash = hashlib.blake2b(digest_size=32)
+
+    def later(self, delay: int, what: Callable[[], None]) -> None:
+        """Have something happen after `delay`."""
+        self._sequence += 1
+        heapq.heappush(self._events, (self.now + delay, self._sequence, what))
+
+    def run(self, duration: int) -> None:
+        """Let time pass."""
+        self.run_until(lambda: False, duration)
+
+    def run_until(self, enough: Callable[[], bool], most: int) -> bool:
+        """Let time pass until `enough`, at most `most`; returns whether it came to that."""
+        end = self.now + most
+        while not enough():
+            if not self._events or self._events[0][0] > end:
+                self.now = end
+                return enough()
+            self.next()
+        return True
+
+    def next(self) -> None:
+        """Let the next thing happen."""
+        self.now, _, what = heapq.heappop(self._events)
+        what()
+
+    @property
+    def next_at(self) -> int | None:
+        """When the next thing happens, `None` if nothing will."""
+        return self._events[0][0] if self._events else None
+
+    def chance(self, thousandths: int) -> bool:
+        """Whether something happens that happens so often."""
+        return bool(thousandths) and self.random.randrange(1000) < thousandths
+
+    def record(self, *words: object) -> None:
+        """Something that happened, for the digest."""
+        self._hash.update(f"{self.now} {words!r}\n".encode())
+
+    def digest(self) -> str:
+        """One hash over all that happened; equal stories have equal digests."""
+        return "0x" + self._hash.hexdigest()
