@@ -18,7 +18,7 @@ from typing import Any, Final
 HERE: Final = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures what stands there
 
-from bench import canisters, chains, events, node, outer, peer, tries  # noqa: E402  # after the path
+from bench import canisters, chains, events, node, outer, peer, prism, tries  # noqa: E402  # after the path
 from bench.measure import PURE, Result  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
@@ -31,7 +31,7 @@ def build() -> str:
 
 def measured(only: list[str], *, quick: bool, peers: bool, own: bool = True) -> Iterator[Result]:
     """Every line whose name contains one of `only`, or all of them."""
-    mine = (tries.races, chains.races, outer.history, events.races, node.races, canisters.races)
+    mine = (tries.races, chains.races, outer.history, events.races, prism.races, node.races, canisters.races)
     for race in chain(*(made() for made in mine if own), peer.races() if peers else ()):
         if not only or any(part in race.name for part in only):
             yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()

@@ -262,18 +262,22 @@ _HASHED: Final = frozenset(each for each in _SCHEMA if "raw" in each._fields)  #
 
 def decode(message: type[M], raw: bytes) -> M:
     """A message of its bytes. Raises `Undecodable`."""
-    fields = _SCHEMA[message]
-    values: dict[str, Any] = {"raw": raw} if message in _HASHED else {}
+    fields, is_hashed = _PLANS[message]
+    values: dict[str, Any] = {"raw": raw} if is_hashed else {}
+    lists: dict[str, list[Any]] = {}
+    value: Any
     for number, wire, value in read_fields(raw):
         field = fields.get(number)
-        if field is None or wire != (VARINT if field.kind == "enum" else BYTES):
+        if field is None or wire != field.wire:
             continue
-        found = _READERS[field.kind](value) if isinstance(field.kind, str) else decode(field.kind, value)  # type: ignore[arg-type]  # by wire type
-        if field.repeated:
-            values.setdefault(field.name, []).append(found)
+        found = decode(field.message, value) if field.read is None else field.read(value)
+        if field.is_repeated:
+            lists.setdefault(field.name, []).append(found)
         else:
             values[field.name] = found
-    return message(**{name: tuple(each) if type(each) is list else each for name, each in values.items()})
+    for name, each in lists.items():
+        values[name] = tuple(each)
+    return message(**values)
 
 
 def encode(message: Any) -> bytes:
@@ -318,4 +322,30 @@ def _text(value: bytes) -> str:
         raise Undecodable("text that is not UTF-8") from None
 
 
+class _Step(NamedTuple):
+    """How a field is read: by `read`, or as a message."""
+
+    name: str
+    wire: int
+    is_repeated: bool
+    read: Callable[[Any], Any] | None
+    message: Any
+
+
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {"text": _text, "bytes": bytes, "enum": int}
+_PLANS: Final = {
+    message: (
+        {
+            number: _Step(
+                field.name,
+                VARINT if field.kind == "enum" else BYTES,
+                field.repeated,
+                _READERS[field.kind] if isinstance(field.kind, str) else None,
+                field.kind,
+            )
+            for number, field in fields.items()
+        },
+        message in _HASHED,
+    )
+    for message, fields in _SCHEMA.items()
+}

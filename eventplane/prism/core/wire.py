@@ -7,7 +7,6 @@ The protobuf library cannot be used to read operations: it keeps no bytes to has
 cuts an enum to 32 bits, and takes groups.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.eventplane.prism.core.errors import Undecodable
@@ -16,33 +15,35 @@ VARINT: Final = 0
 BYTES: Final = 2
 _SIZES: Final = {1: 8, 5: 4}
 _MOST_NUMBER: Final = (1 << 29) - 1
+_SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
 _MOST_VARINT: Final = (1 << 64) - 1
 
 
-def read_fields(raw: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+def read_fields(raw: bytes) -> list[tuple[int, int, int | bytes]]:
     """Every field as number, wire type and value. Raises `Undecodable`."""
+    found: list[tuple[int, int, int | bytes]] = []
     at, end = 0, len(raw)
     while at < end:
-        tag, at = _varint(raw, at)
+        tag = raw[at]
+        tag, at = (tag, at + 1) if tag < 0x80 else _varint(raw, at)
         number, kind = tag >> 3, tag & 7
         if not 1 <= number <= _MOST_NUMBER:
             raise Undecodable(f"field number {number}")
-        if kind == BYTES:
-            length, at = _varint(raw, at)
-            if length > end - at:
-                raise Undecodable(f"field {number} ends beyond its message")
-            yield number, kind, raw[at : at + length]
-            at += length
-        elif kind == VARINT:
+        if kind == VARINT:
             value, at = _varint(raw, at)
-            yield number, kind, value
-        elif kind in _SIZES:
-            if _SIZES[kind] > end - at:
-                raise Undecodable(f"field {number} ends beyond its message")
-            yield number, kind, raw[at : at + _SIZES[kind]]
-            at += _SIZES[kind]
-        else:
+            found.append((number, kind, value))
+            continue
+        length = _SIZES.get(kind)
+        if kind == BYTES:
+            length = raw[at] if at < end else 0x80
+            length, at = (length, at + 1) if length < 0x80 else _varint(raw, at)
+        if length is None:
             raise Undecodable(f"wire type {kind}")
+        if length > end - at:
+            raise Undecodable(f"field {number} ends beyond its message")
+        found.append((number, kind, raw[at : at + length]))
+        at += length
+    return found
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
@@ -65,6 +66,8 @@ def _varint(raw: bytes, at: int) -> tuple[int, int]:
 
 def varint(value: int) -> bytes:
     """The shortest varint of a number."""
+    if value < 0x80:
+        return _SHORT[value]
     made = bytearray()
     while value >= 0x80:
         made.append(value & 0x7F | 0x80)

@@ -17,7 +17,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     SignedAtalaOperation,
     decode,
 )
-from pubsub_emulator.eventplane.prism.core.process import Status, effect
+from pubsub_emulator.eventplane.prism.core.process import Status, effect, named_batch
 from pubsub_emulator.eventplane.prism.core.state import Batch, Did, revoked
 
 T = TypeVar("T")
@@ -58,6 +58,8 @@ class SqlLedger:
         self._applied: set[bytes] = set()
         self._rejected: set[bytes] = set()
         self._hashes: set[bytes] = set()
+        self._no_batches: set[str] = set()
+        """Batches that no row issues, so that each new one costs no query of its own."""
 
     def look_up(self, operations: Iterable[SignedAtalaOperation]) -> None:
         """Learn what is known of these operations; only they may be asked about."""
@@ -81,6 +83,20 @@ class SqlLedger:
                 chunk,
             )
             self._hashes.update(bytes(each) for (each,) in found)
+        self._look_up_batches(listed)
+
+    def _look_up_batches(self, operations: list[SignedAtalaOperation]) -> None:
+        named = {batch for each in operations if (batch := named_batch(each)) is not None}
+        asked = [each for each in sorted(named) if each not in self._kept.batches]
+        for at in range(0, len(asked), _CHUNK):
+            chunk = asked[at : at + _CHUNK]
+            marks = ", ".join("?" * len(chunk))
+            found = self._session.run(
+                f"SELECT DISTINCT credential_batch_id FROM atala_operations WHERE credential_batch_id IN ({marks}) "
+                "AND atala_operation_status = 'APPLIED'",
+                chunk,
+            )
+            self._no_batches.update({*chunk} - {each for (each,) in found})
 
     def did(self, suffix: str) -> Did | None:
         """See `Ledger.did`."""
@@ -98,6 +114,8 @@ class SqlLedger:
         """See `Ledger.batch`."""
         if batch_id in self.batches:
             return self.batches[batch_id]
+        if batch_id in self._no_batches:
+            return None
         if batch_id not in self._kept.batches:
             batch = load_batch(self._session, batch_id)
             if batch is None:

@@ -185,8 +185,7 @@ class Processor:
                 for place, signed in enumerate(each.operations)
                 if (outcome := process(ledger, signed)) is not None
             ]
-            for each in objects:
-                _note_object(session, each, number)
+            _note_objects(session, objects, number)
             _insert(session, outcomes, at.seq_no, number, block_hash, anchored[0].time)
             session.run("INSERT INTO processed_blocks VALUES (?, ?)", (number, anchored[-1].seq))
             session.run(
@@ -263,17 +262,17 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> None:
     )
 
 
-def _note_object(session: Session, each: _Object, number: int) -> None:
-    object_id = sha256(each.raw)
-    session.run(
+def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:
+    ids = [sha256(each.raw) for each in objects]
+    session.run_many(
         "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO UPDATE "
         "SET atala_object_status = 'PROCESSED', block_number = coalesce(atala_objects.block_number, ?)",
-        (object_id, each.raw, number, number),
+        [(object_id, each.raw, number, number) for object_id, each in zip(ids, objects, strict=True)],
     )
-    session.run(
+    session.run_many(
         "DELETE FROM atala_operations WHERE atala_object_id = ? "
         "AND atala_operation_status IN ('RECEIVED', 'CANCELLED')",
-        (object_id,),
+        [(object_id,) for object_id in ids],
     )
 
 

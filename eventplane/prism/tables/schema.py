@@ -65,10 +65,19 @@ SECOND: Final = (
     "ALTER TABLE atala_objects ADD COLUMN block_number {INT}",
     _OPERATIONS,
     "CREATE INDEX operations_object ON atala_operations (atala_object_id)",
-    f"CREATE INDEX operations_did ON atala_operations (atala_operation_did_suffix, {_AFTER})",
+    (
+        f"CREATE INDEX operations_did ON atala_operations (atala_operation_did_suffix, {_AFTER}) "
+        "WHERE atala_operation_did_suffix IS NOT NULL"
+    ),
     f"CREATE INDEX operations_type ON atala_operations (atala_operation_type, {_AFTER})",
-    f"CREATE INDEX operations_created ON atala_operations (created_did_suffix, {_AFTER})",
-    f"CREATE INDEX operations_batch ON atala_operations (credential_batch_id, {_AFTER})",
+    (
+        f"CREATE INDEX operations_created ON atala_operations (created_did_suffix, {_AFTER}) "
+        "WHERE created_did_suffix IS NOT NULL"
+    ),
+    (
+        f"CREATE INDEX operations_batch ON atala_operations (credential_batch_id, {_AFTER}) "
+        "WHERE credential_batch_id IS NOT NULL"
+    ),
     "CREATE INDEX operations_hash ON atala_operations (operation_hash)",
     (
         "CREATE UNIQUE INDEX operations_effect ON atala_operations (operation_hash) "

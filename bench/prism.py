@@ -1,0 +1,77 @@
+"""PRISM: operations from the log into the tables, beside checking their signatures alone.
+
+`python -m bench --only prism`.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from coincurve import PublicKey
+
+from bench.measure import Race
+from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.eventplane.log.rows import ChainBlock, assemble
+from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import (
+    AddService,
+    Service,
+    SignedAtalaOperation,
+    Usage,
+    decode,
+)
+from pubsub_emulator.eventplane.prism.make import Secret, Signed, atala_object, create_did, issue_batch, update_did
+from pubsub_emulator.eventplane.prism.tables.processor import Processor
+
+WALLETS: Final = 1_000
+_EACH: Final = 4
+_OBJECT: Final = 20
+_BLOCK: Final = 10
+_PAIRS: Final = 7
+
+
+def _wallet(number: int) -> tuple[bytes, bytes, list[Signed]]:
+    """Two public keys, and four operations: three by the first, one by the second."""
+    master, issuing = (Secret(sha256(f"{number} {name}".encode())) for name in ("master", "issuing"))
+    created = create_did({"m": (Usage.MASTER_KEY, master), "i": (Usage.ISSUING_KEY, issuing)})
+    steps = [created]
+    for name in "ab":
+        action = AddService(Service(name, "LinkedDomains", "https://example.com/"))
+        steps.append(update_did(created.suffix, steps[-1].hash, [action], "m", master))
+    steps.append(issue_batch(created.suffix, created.hash, "i", issuing).signed)
+    return master.point, issuing.point, steps
+
+
+def races() -> Iterator[Race]:
+    """The ratio of time: at most 2 is half as many operations a second as signature checks."""
+    folder = Path(tempfile.mkdtemp(prefix="bench-prism-"))
+    wallets = [_wallet(number) for number in range(WALLETS)]
+    checks: list[tuple[bytes, bytes, bytes]] = []
+    for master, issuing, steps in wallets:
+        for place, signed in enumerate(steps):
+            signature = decode(SignedAtalaOperation, signed.raw).signature
+            checks.append((issuing if place == _EACH - 1 else master, signed.operation, signature))
+    raw = [signed.raw for _, _, steps in wallets for signed in steps]
+    objects = [atala_object(raw[at : at + _OBJECT]) for at in range(0, len(raw), _OBJECT)]
+    log = MemoryStore("bench")
+    for number, at in enumerate(range(0, len(objects), _BLOCK), 1):
+        events = [("Prism.ObjectAnchored", {"object": each}) for each in objects[at : at + _BLOCK]]
+        block = ChainBlock(None, number, sha256(b"%d" % number), number, events)
+        log.append([assemble(block, (), parent=sha256(b"%d" % (number - 1)))])
+    runs = count()
+
+    def process() -> None:
+        database = SqliteDatabase(str(folder / f"{next(runs)}.db"))
+        found = Processor(database, log, depth=0).run()
+        database.close()
+        if found != len(raw):
+            raise RuntimeError(f"{found} rows of {len(raw)} operations")
+
+    def verify() -> None:
+        if not all(PublicKey(point).verify(signature, message) for point, message, signature in checks):
+            raise RuntimeError("a signature does not hold")
+
+    yield Race(f"prism: process {len(raw):,} operations", process, "their signature checks", verify, _PAIRS, target=2.0)

@@ -1,0 +1,175 @@
+"""Real processes killed with SIGKILL, a chain that takes blocks back, both databases (PR-3, PR-5, PR-52, PR-53).
+
+At the end the client has exactly the rows, and the rows are those of a fresh run over the log. `PRISM_STORIES=25` is
+the campaign: so many longer stories on each database.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from support.prism import Wallet
+from support.prism_log import dump
+from support.prism_story_client import seen
+
+from pubsub_emulator.client.extrinsics import development_seed
+from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.eventplane.log.database import open_database
+from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.prism.client import NodeError, PrismClient, Subscription
+from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
+from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
+from pubsub_emulator.eventplane.prism.make import atala_object
+from pubsub_emulator.eventplane.prism.service.chain import NodeChain
+from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
+
+pytestmark = pytest.mark.slow
+STORIES: Final = int(os.environ.get("PRISM_STORIES", "1"))
+TESTS: Final = Path(__file__).resolve().parents[2]
+ROUNDS: Final = 5 if STORIES == 1 else 14
+PATIENCE: Final = 90.0
+ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}", "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture(scope="module")
+def chain_url() -> Iterator[str]:
+    """A chain that builds and takes back when it is told to."""
+    command = [sys.executable, "-m", "pubsub_emulator", "serve", "--prism", "--dev", "--port", "0", "--build", "manual"]
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    assert made.stdout is not None
+    line = made.stdout.readline()
+    assert "ws://" in line
+    yield line.partition(": ")[2].strip()
+    made.kill()
+    made.wait()
+    made.stdout.close()
+
+
+class Cast:
+    """The node and the client of one story."""
+
+    def __init__(self, chain: str, place: str, folder: Path) -> None:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = found.getsockname()[1]
+        self.address = f"127.0.0.1:{self.port}"
+        self.kept = folder / "client"
+        self.at = Subscription("", "")
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        serve = ["pubsub_emulator", "prism", "serve", "--chain", chain, "--db", place, "--port", str(self.port)]
+        self._serve = [*serve, "--depth", "1", "--heartbeat", "0.3"]
+
+    def start(self, who: str) -> None:
+        client = ["support.prism_story_client", self.address, self.at.token, self.at.cursor, str(self.kept)]
+        arguments = self._serve if who == "node" else client
+        self.running[who] = subprocess.Popen(
+            [sys.executable, "-m", *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def kill(self, who: str) -> None:
+        self.running[who].send_signal(signal.SIGKILL)
+        self.running[who].wait()
+
+    def end(self) -> None:
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+
+    async def subscribe(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not self.at.token:
+            try:
+                async with PrismClient(self.address) as client:
+                    everything = [Filter(FilterType.ANONYMOUS_ANY_FILTER)]
+                    self.at = await client.subscribe(everything, batches=True, everything=True)
+            except NodeError:
+                assert time.monotonic() < deadline
+                assert self.running["node"].poll() is None
+                await asyncio.sleep(0.2)
+
+
+def operations(seed: int) -> list[bytes]:
+    wallets = [Wallet(f"{seed} {at}") for at in range(8)]
+    found = [each.created.raw for each in wallets]
+    for each in wallets:
+        batch = each.issue(each.created.hash)
+        found += [each.update(AddService(Service(name, "T", "a:b"))).raw for name in "xy"]
+        found += [batch.signed.raw, each.revoke(batch, each.created.hash).raw, each.deactivate().raw]
+    return found
+
+
+async def story(seed: int, url: str, place: str, folder: Path) -> None:
+    draw = random.Random(seed)
+    cast = Cast(url, place, folder)
+    pool = operations(seed)
+    try:
+        cast.start("node")
+        await cast.subscribe()
+        cast.start("client")
+        async with connect(url) as rpc, NodeChain(url, Source(), development_seed("Alice")) as chain:
+            for _ in range(ROUNDS):
+                for _ in range(draw.randrange(3)):
+                    await chain.anchor(atala_object(draw.sample(pool, draw.randrange(1, 4))))
+                await rpc.call("dev_newBlock", {"count": 1})
+                what = draw.random()
+                if what < 0.3:
+                    best = (await chain.best()).number
+                    await rpc.call("dev_setHead", max(best - draw.randrange(1, 6), 1))
+                    await rpc.call("dev_newBlock", {"count": 1})
+                elif what < 0.6:
+                    who = draw.choice(("node", "client"))
+                    cast.kill(who)
+                    cast.start(who)
+                await asyncio.sleep(draw.uniform(0, 0.6))
+            await rpc.call("dev_newBlock", {"count": 3})
+            best = (await chain.best()).number
+        await asyncio.to_thread(_compare, cast, place, folder, best)
+    finally:
+        cast.end()
+
+
+def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    log = open_store(place, "prism")
+    while True:
+        assert time.monotonic() < deadline, "the client has not what the tables have"
+        if cast.running["node"].poll() is not None:
+            cast.start("node")
+        database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
+        fresh = _rows(database, log)
+        database.close()
+        if log.head().anchor == best and _in(log.database) == fresh and seen(cast.kept) == fresh:
+            break
+        time.sleep(0.3)
+    assert fresh
+    log.close()
+
+
+def _rows(database: Any, log: Any) -> list[list[Any]]:
+    Processor(database, log, depth=1).run()
+    return _in(database)
+
+
+def _in(database: Any) -> list[list[Any]]:
+    found = dump(database, ["atala_operations"])["atala_operations"]
+    return [[row[7], row[0].hex(), 1 if row[1] == "APPLIED" else 2] for row in found]
+
+
+@pytest.mark.parametrize("seed", range(STORIES))
+def test_pr_3_on_sqlite(seed: int, chain_url: str, tmp_path: Path) -> None:
+    asyncio.run(story(seed, chain_url, str(tmp_path / "prism.db"), tmp_path))
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize("seed", range(STORIES))
+def test_pr_3_on_postgresql(seed: int, chain_url: str, postgres_url: str, tmp_path: Path) -> None:
+    asyncio.run(story(1_000 + seed, chain_url, postgres_url, tmp_path))
