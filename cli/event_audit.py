@@ -1,15 +1,18 @@
-"""`pubsub events audit`: the deliveries of a server beside the log that it served."""
+"""`pubsub events audit` and `pubsub prism audit`: the deliveries of a server beside the log that it served."""
 
 import shutil
 import tempfile
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.eventplane.log.sql_store import existing_store
-from pubsub_emulator.eventplane.subscriptions.deliveries import export_log
+from pubsub_emulator.eventplane.prism.deliveries import OperationLog
+from pubsub_emulator.eventplane.prism.tables.schema import prepare
+from pubsub_emulator.eventplane.subscriptions.deliveries import Exported, export_log
 from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_STREAMS
 from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
@@ -19,13 +22,29 @@ _TOKEN = 16
 
 
 def run_audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """The command. Raises `PubsubError`."""
+    """`pubsub events audit`. Raises `PubsubError`."""
+    return _audited(deliveries, master, lambda: closing(existing_store(place)))
+
+
+def run_prism_audit(deliveries: Path, place: str, master: str | None) -> Result:
+    """`pubsub prism audit`. Raises `PubsubError`."""
+
+    @contextmanager
+    def operations() -> Iterator[OperationLog]:
+        with closing(existing_store(place)) as store:
+            prepare(store.database)
+            yield OperationLog(store.database)
+
+    return _audited(deliveries, master, operations)
+
+
+def _audited(deliveries: Path, master: str | None, opened: Callable[[], AbstractContextManager[Exported]]) -> Result:
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
         for wanted in (EVENT_STREAMS.name, EVENT_DELIVERIES.name):
             if (deliveries / wanted).is_dir():
                 shutil.copytree(deliveries / wanted, folder / wanted)
-        with closing(existing_store(place)) as store:
+        with opened() as store:
             events = export_log(store, folder)
         context = start_context(master)
         try:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, aclosing, closing, suppress
+from contextlib import AsyncExitStack, ExitStack, aclosing, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +22,14 @@ from pubsub_emulator.eventplane.prism.client import Message, PrismClient, Subscr
 from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.eventplane.prism.core.identifiers import is_hex_hash
 from pubsub_emulator.eventplane.prism.core.process import Status
+from pubsub_emulator.eventplane.prism.deliveries import NETWORK
 from pubsub_emulator.eventplane.prism.service.chain import NodeChain
 from pubsub_emulator.eventplane.prism.service.node import PrismNode
 from pubsub_emulator.eventplane.prism.service.rpc import serve_prism
 from pubsub_emulator.eventplane.prism.service.service import Limits, PrismService
 from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
 from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
+from pubsub_emulator.eventplane.subscriptions.service import Recorder
 
 _NAMES: Final = {
     "any": FilterType.ANONYMOUS_ANY_FILTER,
@@ -58,18 +60,25 @@ class Serve:
     streams_per_client: int
     subscriptions_per_client: int
     heartbeat: float
+    deliveries: Path | None
 
 
 def serve_node(given: Serve) -> None:
     """The command; ends with exit code 130. Raises `PubsubError`, `OSError`."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     seed = development_seed("Alice") if given.seed_env is None else _seed(given.seed_env)
-    with closing(open_store(given.place, given.network)) as log:
-        asyncio.run(_serve(given, log, seed))
+    with ExitStack() as stack:
+        log = stack.enter_context(closing(open_store(given.place, given.network)))
+        recorder = None
+        if given.deliveries is not None:
+            from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder
+
+            recorder = stack.enter_context(DeliveryRecorder(given.deliveries, NETWORK))
+        asyncio.run(_serve(given, log, seed, recorder))
     sys.exit(INTERRUPTED)
 
 
-async def _serve(given: Serve, log: SqlStore, seed: bytes) -> None:
+async def _serve(given: Serve, log: SqlStore, seed: bytes, recorder: Recorder | None) -> None:
     path = tuple(int(each) if each.isdecimal() else each for each in given.path.split("."))
     source = Source(given.event, path)
     limits = Limits(
@@ -78,7 +87,7 @@ async def _serve(given: Serve, log: SqlStore, seed: bytes) -> None:
         heartbeat_seconds=given.heartbeat,
         pending_blocks=given.pending_blocks,
     )
-    service = PrismService(Processor(log.database, log, source, given.depth), limits)
+    service = PrismService(Processor(log.database, log, source, given.depth), limits, recorder)
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):

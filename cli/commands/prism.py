@@ -4,6 +4,9 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, tells
+
 _NODE = click.option(
     "--node", default="127.0.0.1:50052", show_default=True, metavar="HOST:PORT", help="The PRISM node."
 )
@@ -49,6 +52,7 @@ def command() -> None:
 @click.option(
     "--heartbeat", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds to a heartbeat."
 )
+@click.option("--deliveries", type=options.OUT, help="Folder for tables of every delivery, which can be audited.")
 def serve(**given: object) -> None:
     """Follow a chain that anchors PRISM objects, and serve subscriptions over gRPC, until Ctrl-C.
 
@@ -117,3 +121,22 @@ def status(operation_id: str, node: str) -> None:
     from pubsub_emulator.cli.prism import watch_status
 
     watch_status(operation_id, node)
+
+
+@command.command(
+    "audit",
+    epilog="\b\nExample:\n  pubsub prism audit out/deliveries --db prism.db\n"
+    "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
+)
+@click.argument("deliveries", type=options.FOLDER)
+@click.option("--db", "place", required=True, metavar="PLACE", help="The node's log and tables.")
+@options.master
+@tells
+def audit(deliveries: Path, place: str, master: str | None) -> Result:
+    """Compare what `pubsub prism serve --deliveries` wrote down with the operations, by subscription and day.
+
+    What is missing, doubled, out of order, not asked for, altered or invented is a finding. The tables are only read.
+    """
+    from pubsub_emulator.cli.event_audit import run_prism_audit
+
+    return run_prism_audit(deliveries, place, master)

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from pubsub_emulator.eventplane.filters.codec import dump_filters
 from pubsub_emulator.eventplane.log.present import row_digest
 from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.sql_store import SqlStore
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.eventplane.log.store import Page
 from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
 from pubsub_emulator.eventplane.subscriptions.hub import Message
 from pubsub_emulator.eventplane.subscriptions.registry import Subscription
@@ -111,7 +110,21 @@ def delivery_row(  # noqa: PLR0917  # the columns of the table
     }
 
 
-def export_log(store: SqlStore, folder: Path) -> int:
+class Exported(Protocol):
+    """A log that can be written beside deliveries of it."""
+
+    @property
+    def network(self) -> str:
+        """Its name in the tables."""
+
+    def read(self, after: int, limit: int) -> Page:
+        """Rows after `after`, at most `limit`."""
+
+    def epochs(self) -> list[tuple[int, int]]:
+        """Every rewind as (epoch that it began, last `seq` that it left)."""
+
+
+def export_log(store: Exported, folder: Path) -> int:
     """Write the log as `event_log`, and its rewinds as `event_epochs`; returns how many events."""
     rows, count = _all_rows(store), 0
     while part := list(islice(rows, 50_000)):
@@ -137,7 +150,7 @@ def _log_row(network: str, row: Row) -> dict[str, Any]:
     }
 
 
-def _all_rows(store: Store) -> Iterator[Row]:
+def _all_rows(store: Exported) -> Iterator[Row]:
     after = 0
     while True:
         page = store.read(after, 10_000)

@@ -7,6 +7,7 @@ transaction of the processor, and holds one page at most, however slow its clien
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pubsub_emulator.eventplane.errors import LimitReached, StoreUnavailable, Un
 from pubsub_emulator.eventplane.prism.core.errors import UnknownOperation
 from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
 from pubsub_emulator.eventplane.prism.core.status import FINAL, Branch, Update
+from pubsub_emulator.eventplane.prism.deliveries import log_subscription, row_of
 from pubsub_emulator.eventplane.prism.tables.events import (
     Abandoned,
     Bound,
@@ -28,6 +30,8 @@ from pubsub_emulator.eventplane.prism.tables.events import (
 from pubsub_emulator.eventplane.prism.tables.processor import Processor
 from pubsub_emulator.eventplane.prism.tables.scheduled import PENDING_BLOCKS, Scheduled
 from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
+from pubsub_emulator.eventplane.subscriptions.hub import Message as Delivered
+from pubsub_emulator.eventplane.subscriptions.service import Recorder
 
 _LOG: Final = logging.getLogger("pubsub.prism")
 BATCH: Final = 100
@@ -85,9 +89,10 @@ class _Open:
 class PrismService:
     """One node's subscriptions and statuses. `branch` is the best branch as far as the node followed it."""
 
-    def __init__(self, processor: Processor, limits: Limits | None = None) -> None:
+    def __init__(self, processor: Processor, limits: Limits | None = None, recorder: Recorder | None = None) -> None:
         self.processor = processor
         self.limits = limits or Limits()
+        self._recorder = recorder
         self.tag = log_tag("prism", processor.id)
         self.branch = Branch()
         self.subscriptions = Subscriptions(processor.database)
@@ -167,9 +172,34 @@ class PrismService:
         subscription, at = await asyncio.to_thread(self.subscriptions.begin, token, start)
         mine = _Open(client, subscription.key)
         mine.is_full_sync_up = at.seq == 0 and isinstance(start, FromStart) and _is_everything(subscription)
-        with self._opened(mine):
+        with self._opened(mine), self._recorded(subscription, at) as note:
             async for message in self._messages(subscription, at, mine):
+                note(message)
                 yield message
+
+    @contextlib.contextmanager
+    def _recorded(self, subscription: Subscription, at: Cursor) -> Iterator[Callable[[Message], None]]:
+        """Write down what is handed over, where that is wanted (EV-40)."""
+        if self._recorder is None:
+            yield lambda _message: None
+            return
+        name, how, reached = secrets.token_hex(8), "disconnected", at
+        recorder = self._recorder
+        recorder.opened(log_subscription(subscription), name, at)
+
+        def note(message: Message) -> None:
+            nonlocal reached
+            reached = message.cursor
+            if message.events:
+                recorder.delivered(name, Delivered(tuple(map(row_of, message.events)), message.cursor))
+
+        try:
+            yield note
+        except (Ended, TakenBack) as error:
+            how = "abandoned" if isinstance(error, TakenBack) else str(error)
+            raise
+        finally:
+            recorder.ended(name, reached, how)
 
     async def _messages(self, subscription: Subscription, sent: Cursor, mine: _Open) -> AsyncIterator[Message]:
         through, is_live = sent.seq, False

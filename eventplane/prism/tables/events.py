@@ -190,6 +190,16 @@ class Subscriptions:
         return Page(events, through, at.seq_no), Cursor(at.epoch, sent.seq)
 
 
+def read_all(session: Session, after: int, limit: int) -> list[Event]:
+    """Every processed row after `after`, at most `limit`."""
+    found = session.run(
+        f"SELECT {_COLUMNS} FROM atala_operations WHERE atala_operation_seq_no > ? "
+        "ORDER BY atala_operation_seq_no LIMIT ?",
+        (after, limit),
+    )
+    return [_event(row) for row in found]
+
+
 def key_of(token: str) -> bytes:
     """What is kept of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,134 @@
+"""Deliveries of operations, audited: each cheat is found, and nothing honest is accused (EV-40, EV-41)."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import SparkContext
+from support.prism import Wallet
+from support.prism_chain import Branches, running, until
+
+from pubsub_emulator.eventplane.cheats import CHEATS
+from pubsub_emulator.eventplane.filters.predicate import any_of
+from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.prism.client import TakenBack
+from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType
+from pubsub_emulator.eventplane.prism.core.identifiers import sha256
+from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
+from pubsub_emulator.eventplane.prism.core.process import Status
+from pubsub_emulator.eventplane.prism.deliveries import NETWORK, OperationLog, log_filter
+from pubsub_emulator.eventplane.prism.make import atala_object
+from pubsub_emulator.eventplane.prism.tables.events import Subscriptions
+from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder, export_log
+from pubsub_emulator.eventplane.subscriptions.hub import Message
+from pubsub_emulator.eventplane.subscriptions.registry import Subscription
+from pubsub_emulator.spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
+
+HASH, OTHER = sha256(b"one"), sha256(b"other")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkContext]:
+    context = start_context("local[2]", "tests")
+    yield context
+    context.stop()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Any]:
+    made = open_store(str(tmp_path / "prism.db"), "net")
+    yield made
+    made.close()
+
+
+def history() -> tuple[list[bytes], list[Filter]]:
+    """Operations of two wallets, and every kind of filter."""
+    a, b = Wallet("a"), Wallet("b")
+    batch, theirs = a.issue(HASH, OTHER), b.issue(HASH)
+    steps = [a.created, b.created, a.update(AddService(Service("s", "T", "a:b"))), batch.signed, theirs.signed]
+    steps += [a.revoke(batch, HASH), a.revoke(batch, OTHER), b.revoke(theirs), a.revoke(batch), a.revoke(batch, HASH)]
+    steps += [b.update(AddService(Service("s", "T", "a:b")), previous=HASH), b.deactivate(), a.deactivate()]
+    filters = [
+        Filter(kind, a.suffix if kind in OWNERS else None, status=status)
+        for kind in FilterType
+        for status in (None, Status.APPLIED, Status.REJECTED)
+        if kind is not FilterType.REVOKE_CREDENTIAL_FILTER
+    ]
+    filters += [Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, each) for each in (None, batch.batch_id)]
+    return [each.raw for each in steps], filters
+
+
+def test_ev_40_filters_of_operations_match_as_rows_of_a_log(log: Any) -> None:
+    async def story() -> None:
+        raw, filters = history()
+        async with running(log, Branches()) as node:
+            await node.processed(node.chain.build(atala_object(raw)))
+            rows = OperationLog(log.database).read(0, 100).rows
+            subscriptions = Subscriptions(log.database)
+            for each in filters:
+                token, _ = subscriptions.add([each], batches=False)
+                page, _ = subscriptions.page(subscriptions.get(token), Cursor(0, 0), 0, 100)
+                predicate = any_of((log_filter(each),))
+                found = [row.seq for row in rows if predicate(row, row.fields)]
+                assert found == [event.seq_no for event in page.events], each
+
+    asyncio.run(story())
+
+
+@pytest.mark.spark
+def test_ev_40_and_ev_41_honest_streams_pass_and_every_cheat_is_found(
+    spark: SparkContext, log: Any, tmp_path: Path
+) -> None:
+    raw, filters = history()
+    filters = [filters[0], filters[-1]]  # Spark plans a join for each; the test above compares them all
+    out = tmp_path / "out"
+
+    async def story(recorder: DeliveryRecorder) -> None:
+        async with running(log, Branches(), recorder=recorder) as node:
+            await node.processed(node.chain.build(atala_object(raw[:6])))
+            kept = [await node.client.subscribe([each], batches=True, everything=True) for each in filters]
+            for turn in range(2):
+                for at, each in enumerate(kept):
+                    try:
+                        async with aclosing(node.client.events(each)) as messages:
+                            async for message in messages:
+                                kept[at] = message.subscription
+                                if message.live:
+                                    break
+                    except TakenBack as cut:
+                        kept[at] = cut.subscription
+                await until(lambda: node.service.streams == 0)
+                if turn == 0:
+                    number = node.chain.build(atala_object(raw[6:8]))
+                    await node.processed(number)
+                    node.chain.drop_to(number - 1)
+                    node.chain.build(atala_object(raw[6:]))
+                    await until(lambda: node.service.processor.position().seq_no == len({*raw}))
+
+    with DeliveryRecorder(out, NETWORK, lambda: 1_700_000_000_000) as recorder:
+        asyncio.run(story(recorder))
+        rows = OperationLog(log.database).read(0, 100).rows
+        cheated = (log_filter(Filter(FilterType.ANONYMOUS_ANY_FILTER, status=Status.APPLIED)),)
+        matches = any_of(cheated)
+        due = [row for row in rows if matches(row, row.fields)]
+        others = [row for row in rows if row not in due]
+        for cheat in CHEATS.values():
+            who = Subscription(cheat.name, cheated, Cursor(1, 0), batches=False)
+            recorder.opened(who, cheat.name, Cursor(1, 0))
+            given = cheat.change(due, others)
+            for row in given:
+                recorder.delivered(cheat.name, Message((row,), Cursor(1, row.seq)))
+            recorder.ended(cheat.name, Cursor(1, max(row.seq for row in given)), "disconnected")
+    export_log(OperationLog(log.database), out)
+    found = defaultdict(set)
+    audited = audit_deliveries(spark, out)
+    for each in audited.findings:
+        found[each["subscription"]].add(each["finding"])
+    assert found == {cheat.name: {cheat.found_as} for cheat in CHEATS.values()}
+    assert audited.streams == 2 * len(filters) + len(CHEATS)
