@@ -300,11 +300,11 @@ def load(place: str) -> ScenarioModel:
     path = Path(place)
     if path.suffix == ".toml":
         return parse(read_bytes(path, MOST_TEXT, ScenarioError), place)
-    try:
-        data = (files("pubsub_emulator.eventplane.icrc72") / "scenarios" / f"{place}.toml").read_bytes()
-    except OSError as error:
-        raise ScenarioError(f"{place}: cannot be read: {error}") from error
-    return parse(data, place)
+    folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
+    known = sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
+    if place not in known:
+        raise ScenarioError(f"{place}: no such scenario; there is {', '.join(known)}, or name a TOML file")
+    return parse((folder / f"{place}.toml").read_bytes(), place)
 
 
 def parse(data: bytes, place: str) -> ScenarioModel:

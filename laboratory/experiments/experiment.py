@@ -13,6 +13,7 @@ author; what the ledgers say is summed up. `sweep` varies one field of the workl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
 from statistics import median
 from typing import Final, TypeVar
 
@@ -177,8 +178,10 @@ def sweep(
 def with_field(workload: Workload, name: str, value: int | str) -> Workload:
     """The workload with one field at a value, which may be text as a person writes it. Raises `UnknownParameter`."""
     if name == "cache" or name not in {field.name for field in fields(Workload)}:
-        known = ", ".join(field.name for field in fields(Workload) if field.name != "cache")
-        raise UnknownParameter(f"a workload has no field {name!r}; there are {known}")
+        known = [field.name for field in fields(Workload) if field.name != "cache"]
+        near = " or ".join(get_close_matches(name, known, n=3))
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        raise UnknownParameter(f"a workload has no field {name!r}; {hint}")
     before = getattr(workload, name)
     if name == "key_shape" and value not in _SHAPES:
         raise UnknownParameter(f"key_shape is one of {', '.join(_SHAPES)}, not {value!r}")
