@@ -2,7 +2,9 @@
 
 One run: Redis is started from its wheel, `SADD` is timed one by one with the client that the store uses, then events
 are published through a distributor with two networks and one subscription, in process and over HTTP (adapters and
-subscriber in a process of their own). A ratio is events per second divided by SADDs per second.
+subscriber in a process of their own). Beside it is what a bare POST of aiohttp takes: an event over HTTP is eight of
+those, one that comes in, two publications, two notifications of each adapter, and one to the subscriber. Each ratio is
+given twice: by the clock, and by the CPU time of this process, which other programs disturb less.
 """
 
 import argparse
@@ -19,7 +21,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 import redis
@@ -67,16 +69,36 @@ def redis_server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def sadds(url: str, count: int = 5_000) -> float:
-    """SADDs a second, one by one."""
+class Rate(NamedTuple):
+    """How often a second something was done, and the CPU time of this process for one, in ms."""
+
+    second: float
+    cpu: float
+
+    def beside(self, bare: "Rate") -> str:
+        """As a part of what is bare."""
+        by_cpu = self.cpu / bare.cpu
+        return f"{self.second:,.0f}/s, 1/{bare.second / self.second:.1f} of SADD; by CPU time 1/{by_cpu:.1f}"
+
+
+@contextlib.contextmanager
+def timed(count: int) -> Iterator[list[Rate]]:
+    """What a block of `count` took; the list has it afterwards."""
+    found: list[Rate] = []
+    begun, cpu = time.perf_counter(), time.process_time()
+    yield found
+    found.append(Rate(count / (time.perf_counter() - begun), (time.process_time() - cpu) * 1000 / count))
+
+
+def sadds(url: str, count: int = 5_000) -> Rate:
+    """SADDs, one by one."""
     client = redis.Redis.from_url(url, decode_responses=True)
-    begun = time.perf_counter()
-    for number in range(count):
-        client.sadd("bench", f"0x{number:064x}")
-    taken = time.perf_counter() - begun
+    with timed(count) as found:
+        for number in range(count):
+            client.sadd("bench", f"0x{number:064x}")
     client.flushall()
     client.close()
-    return count / taken
+    return found[0]
 
 
 class InsidePoster(Poster):
@@ -117,22 +139,22 @@ async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLe
     await engine.stop()
 
 
-async def in_process(url: str, count: int) -> tuple[float, float]:
-    """Events a second until all are on both networks and notified, and the store's round trips for each."""
+async def in_process(url: str, count: int) -> tuple[Rate, float]:
+    """Events until all are on both networks and notified, and the store's round trips for each."""
     store = open_store(url)
     async with inside(store) as (engine, ledgers, poster):
         logs = ledgers.values()
-        before, begun = store.trips(), time.perf_counter()
+        before = store.trips()
         limit = asyncio.Semaphore(AT_ONCE)
 
         async def one(number: int) -> None:
             async with limit:
                 await engine.publish(*event_of(number, number))
 
-        await asyncio.gather(*(one(number) for number in range(1, count + 1)))
-        await until(lambda: len(poster.got) == count and all(len(each.network.log) == count for each in logs))
-        taken = time.perf_counter() - begun
-        return count / taken, (store.trips() - before) / count
+        with timed(count) as found:
+            await asyncio.gather(*(one(number) for number in range(1, count + 1)))
+            await until(lambda: len(poster.got) == count and all(len(each.network.log) == count for each in logs))
+        return found[0], (store.trips() - before) / count
 
 
 async def latency(url: str, count: int) -> tuple[float, float]:
@@ -176,8 +198,8 @@ def others(pipe: Any) -> None:
     asyncio.run(run())
 
 
-async def over_http(url: str, count: int) -> float:
-    """Events a second, published by HTTP clients, until the subscriber has all."""
+async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
+    """Bare POSTs, and events published by HTTP clients, until the subscriber has all."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=others, args=(there,), daemon=True)
@@ -205,13 +227,18 @@ async def over_http(url: str, count: int) -> float:
             ):
                 response.raise_for_status()
 
+        async def bare(number: int) -> None:
+            async with limit, session.post(f"{first}/bare", json=event_of(number, number)[1].body()) as response:
+                await response.read()
+
+        with timed(count) as posts:
+            await asyncio.gather(*(bare(number) for number in range(1, count + 1)))
         here.send(count)
-        begun = time.perf_counter()
-        await asyncio.gather(*(one(number) for number in range(1, count + 1)))
-        await asyncio.get_running_loop().run_in_executor(None, here.recv)
-        taken = time.perf_counter() - begun
+        with timed(count) as events:
+            await asyncio.gather(*(one(number) for number in range(1, count + 1)))
+            await asyncio.get_running_loop().run_in_executor(None, here.recv)
     process.join(10)
-    return count / taken
+    return posts[0], events[0]
 
 
 def main() -> None:
@@ -221,15 +248,16 @@ def main() -> None:
     count = parser.parse_args().events
     with redis_server() as url:
         bare = sadds(url)
-        print(f"SADD one by one: {bare:,.0f}/s")
+        print(f"SADD one by one: {bare.second:,.0f}/s, {bare.cpu * 1000:.0f} µs of CPU")
         rate, trips = asyncio.run(in_process(url, count))
-        print(f"in process: {rate:,.0f} events/s, 1/{bare / rate:.1f} of SADD; {trips:.2f} round trips an event")
+        print(f"events in process: {rate.beside(bare)}; {trips:.2f} round trips an event")
         redis.Redis.from_url(url).flushall()
         middle, late = asyncio.run(latency(url, min(count, 500)))
         print(f"log to POST in process: median {middle:.1f} ms, 99th percentile {late:.1f} ms")
         redis.Redis.from_url(url).flushall()
-        rate = asyncio.run(over_http(url, count))
-        print(f"over HTTP: {rate:,.0f} events/s, 1/{bare / rate:.1f} of SADD")
+        posts, rate = asyncio.run(over_http(url, count))
+        print(f"bare POSTs of aiohttp: {posts.beside(bare)}")
+        print(f"events over HTTP: {rate.beside(bare)}")
 
 
 if __name__ == "__main__":

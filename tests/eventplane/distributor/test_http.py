@@ -42,7 +42,7 @@ def test_scenarios_1_5_6_7_publications_over_http(tmp_path: Path) -> None:
     play(tmp_path, what)
 
 
-def test_scenario_11_26_30_a_stranger_s_event_is_replicated_and_notified_once(tmp_path: Path) -> None:
+def test_scenario_11_26_a_stranger_s_event_is_replicated_and_notified_once(tmp_path: Path) -> None:
     async def what(made: Stage) -> None:
         wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url, "secret": "whsec_" + "A" * 32}
         status, body, _ = await made.ask("POST", "/api/v2/subscribe", json=wish)
@@ -133,7 +133,7 @@ def test_id12_bad_requests_have_one_clear_problem(tmp_path: Path, how: Json, sta
     play(tmp_path, what)
 
 
-def test_scenario_4_29_refusals_are_dead_letters_that_can_be_redriven(tmp_path: Path) -> None:
+def test_scenario_4_refusals_are_dead_letters_that_can_be_redriven(tmp_path: Path) -> None:
     async def what(made: Stage) -> None:
         for ledger in made.ledgers.values():
             ledger.network.refuses = "BadGlobalId"

@@ -1,4 +1,4 @@
-"""Scenarios 14 to 16, 19 to 25, 27, 33 and 38 of section 8 over real HTTP; long times are shortened."""
+"""Scenarios 14 to 16, 19 to 25, 27, 29, 30, 33 and 38 of section 8 over real HTTP; long times are shortened."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from support.distributor import Stage, free_port, stage, until
 
 from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
@@ -241,5 +242,64 @@ def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Path) -> 
             made.ledgers["a"].append(event_of(1)[1])
             await until(lambda: far.network.count(event_of(1)[0]) == 1)
             assert counts(made, 1) == [1, 1]
+
+    asyncio.run(what())
+
+
+def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Config.rules
+    monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), most_failures=2))
+
+    async def what(stage: Stage) -> None:
+        stage.inbox.status = 503
+        wish = {"eventTypes": ["*"], "notificationEndpoint": stage.inbox_url}
+        assert (await stage.ask("POST", "/api/v2/subscribe", json=wish))[0] == 201
+        assert await publish(stage) == 201
+        letters: list[dict[str, Any]] = []
+        while not letters:
+            letters = (await stage.ask("GET", "/api/v2/dead-letters"))[1]
+            await asyncio.sleep(0.1)
+        assert [(each["reason"], each["tries"]) for each in letters] == [("status 503", 2)]
+        assert len(stage.inbox.got) == 2
+        stage.inbox.status = 200
+        assert (await stage.ask("POST", f"/api/v2/dead-letters/{letters[0]['letterId']}/redrive"))[0] == 202
+        await until(lambda: len(stage.inbox.got) == 3)
+        assert (await stage.ask("GET", "/api/v2/dead-letters"))[1] == []
+        assert len({headers["webhook-id"] for headers, _ in stage.inbox.got}) == 1
+
+    play(tmp_path, what)
+
+
+def test_scenario_30_ended_after_the_post_it_posts_again_with_the_same_webhook_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Config.rules
+    monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), post_timeout=400))
+    networks = (Network("a"), Network("b"))
+
+    async def what() -> None:
+        got, gate = list[str](), asyncio.Event()
+
+        async def take(request: web.Request) -> web.Response:
+            got.append(request.headers["webhook-id"])
+            await gate.wait()
+            return web.Response()
+
+        app = web.Application()
+        app.router.add_post("/in", take)
+        async with served(app, "127.0.0.1", 0) as url:
+            async with stage(tmp_path, networks, grace=0) as first:
+                wish = {"eventTypes": ["*"], "notificationEndpoint": f"{url}/in"}
+                assert (await first.ask("POST", "/api/v2/subscribe", json=wish))[0] == 201
+                first.ledgers["a"].append(event_of(1)[1])
+                await until(lambda: len(got) == 1)
+            gate.set()
+            async with stage(tmp_path, networks):
+                await until(lambda: len(got) == 2)
+                await asyncio.sleep(1.5)
+        assert len(got) == 2
+        assert len(set(got)) == 1
 
     asyncio.run(what())

@@ -1,5 +1,8 @@
 """The scenarios of section 8 in virtual time; each also ends with every invariant of section 7."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS, play
@@ -15,6 +18,19 @@ def test_scenario(number: int) -> None:
 
 def test_every_scenario_of_the_rules_is_played() -> None:
     assert set(SCENARIOS) | OVER_HTTP == set(range(1, 40))
+
+
+def test_every_scenario_of_the_rules_is_played_over_http_too() -> None:
+    """Tests over real HTTP name the scenarios that they play."""
+    here = Path(__file__).parent
+    files = [*here.glob("test_http*.py"), here / "test_access.py", here.parents[1] / "cli" / "test_distributor.py"]
+    named = set[int]()
+    for path in files:
+        for numbers in re.findall(
+            r"^def test_\w*?scenarios?_((?:\d+_)+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            named |= {int(number) for number in numbers.split("_") if number}
+    assert named >= set(range(1, 40))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
