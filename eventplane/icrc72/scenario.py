@@ -58,7 +58,7 @@ class FaultModel(BaseModel):
 
     model_config = _STRICT
     round: int = Field(ge=1)
-    what: Literal["kill", "stop", "start", "upgrade"]
+    what: Literal["kill", "stop", "start", "upgrade", "retire"]
     who: str
 
 
@@ -214,6 +214,9 @@ class Run:
             self.network.uninstall(who)
         elif fault.what == "start":
             self.network.start(who)
+        elif fault.what == "retire":
+            if not self.system.registry.retire(who):
+                raise ScenarioError(f"{fault.who} cannot be retired: nobody else serves its subnet")
         else:
             self.network.stop(who)
             if fault.what == "upgrade":

@@ -52,6 +52,18 @@ def test_a_trace_shows_the_way_of_an_event_as_text_and_drawing(tmp_path: Path) -
         CliRunner().invoke(command, [*arguments[:5], "999"], catch_exceptions=False)
 
 
+def test_a_scenario_retires_a_broadcaster_where_another_serves_its_subnet(tmp_path: Path) -> None:
+    fault = '[[fault]]\nround = 62\nwhat = "retire"\nwho = "broadcaster 1"\n'
+    scenario = tmp_path / "retire.toml"
+    scenario.write_text(SMALL.replace("[0, 1]", "[0, 1, 1]").replace("rounds = 80", "rounds = 200") + fault)
+    run = Run(load(str(scenario)))
+    assert run.finish().good
+    assert not run.system.registry.state.brokers[run.who["broadcaster 1"]].registered
+    scenario.write_text(SMALL + fault)
+    with pytest.raises(ScenarioError, match="nobody else serves its subnet"):
+        Run(load(str(scenario))).finish()
+
+
 def test_a_story_is_played_and_played_again(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["stories", "--cases", "1", "--no-cheats", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
