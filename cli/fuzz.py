@@ -137,7 +137,7 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         f"the one valid set; {result.found.total} surprising"
     )
     if result.missed:
-        say(f"never tried, for there was nothing for them to do: {', '.join(result.missed)}")
+        say(f"tried in no case, because there were too few or there was nothing to do for: {', '.join(result.missed)}")
     if result.found.total:
         _show_surprises(result)
 

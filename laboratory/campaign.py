@@ -82,8 +82,8 @@ class CampaignResult:
     """What a campaign found.
 
     `accepted_equal` counts the cases that were accepted and had to be: their steps ended in the canonical set.
-    `by_strategy` has the cases by strategy and first verdict (`Accepted` for none), `missed` the strategies that found
-    nothing to do in any situation.
+    `by_strategy` has the cases by strategy and first verdict (`Accepted` for none), `missed` the strategies that took
+    part in no case.
     """
 
     cases: int = 0
