@@ -76,8 +76,8 @@ class Branch:
         self.blocks: list[BestBlock] = []
         self.number = 0
         """Of the best block."""
-        self.out_of_blocks: set[bytes] = set()
-        """Operations whose block left the branch, and that are in none since."""
+        self.out_of_blocks: dict[bytes, int] = {}
+        """Operations whose block left the branch, and that are in none since: the best block at that time."""
 
     def hash_at(self, number: int) -> bytes | None:
         """The hash of one of these blocks."""
@@ -91,8 +91,14 @@ class Branch:
         self.blocks = [each for each in self.blocks if each.number > processed]
         self.number = number
         inside = {name for each in self.blocks for name in each.operations}
-        self.out_of_blocks = (self.out_of_blocks | gone) - inside
+        out = self.out_of_blocks | dict.fromkeys(gone, number)
+        self.out_of_blocks = {name: since for name, since in out.items() if name not in inside}
         return gone - inside
+
+    def give_up(self, most: int) -> None:
+        """Forget operations that have been out of blocks for `most` best blocks."""
+        kept = {name: since for name, since in self.out_of_blocks.items() if since > self.number - most}
+        self.out_of_blocks = kept
 
     def place(self, operation_id: bytes) -> Place | None:
         """The first place of an operation in an unprocessed block."""

@@ -96,7 +96,9 @@ class PrismNode:
             inside = [name for each in branch.blocks for name in each.operations]
             most = self._service.limits.pending_blocks
             expired = await asyncio.to_thread(self._service.scheduled.expire, number, inside, most)
-            branch.out_of_blocks.difference_update(expired)
+            for name in expired:
+                branch.out_of_blocks.pop(name, None)
+            branch.give_up(most)
             await self._service.notice()
         self._best = best.hash
 
@@ -109,6 +111,7 @@ class PrismNode:
 
     async def _hand_over(self) -> None:
         """Anchor every object that has an operation RECEIVED, once for each run of this program."""
+        said = ""
         while True:
             await self._to_anchor.wait()
             self._to_anchor.clear()
@@ -117,7 +120,10 @@ class PrismNode:
                     if each.object_id not in self._anchored:
                         await self._chain.anchor(each.content)
                         self._anchored.add(each.object_id)
+                said = ""
             except (ClientError, StoreUnavailable) as error:
-                _LOG.warning("an object could not be handed over: %s; trying again", error)
+                if str(error) != said:
+                    _LOG.warning("an object could not be handed over: %s; trying again", error)
+                said = str(error)
                 self._to_anchor.set()
                 await asyncio.sleep(_RETRY_SECONDS)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from pubsub_emulator.eventplane.errors import LimitReached, StoreUnavailable, UnknownToken
 from pubsub_emulator.eventplane.prism.core.errors import UnknownOperation
 from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
-from pubsub_emulator.eventplane.prism.core.status import FINAL, Branch, Update
+from pubsub_emulator.eventplane.prism.core.status import FINAL, Branch, OperationStatus, Update
 from pubsub_emulator.eventplane.prism.deliveries import log_subscription, row_of
 from pubsub_emulator.eventplane.prism.tables.events import (
     Abandoned,
@@ -284,6 +284,8 @@ class PrismService:
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 found = self.branch.status(operation_id, known)
+                if found is None and last is not None:  # out of blocks for too long, and not scheduled here
+                    found = Update(OperationStatus.CANCELLED)
                 if found is None:
                     raise UnknownOperation("no operation of this id is known here")
                 if found != last:

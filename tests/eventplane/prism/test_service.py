@@ -421,6 +421,33 @@ def test_pr_63_what_waits_too_long_is_cancelled(file_log: SqlStore) -> None:
     play(file_log, story, limits=Limits(pending_blocks=3))
 
 
+def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        created = Wallet("a").created
+        node.chain.anchor_now(created)
+        await until(lambda: node.service.branch.place(created.id) is not None)
+        found: list[int] = []
+
+        async def watch() -> None:
+            async for each in node.client.statuses(created.id):
+                found.append(each.status)  # noqa: PERF401  # seen while it grows
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: found == [pb.IN_BLOCK])
+        node.chain.drop_to(1)
+        node.chain.build()
+        await until(lambda: found == [pb.IN_BLOCK, pb.PENDING])
+        assert (await anext(node.client.statuses(created.id))).status == pb.PENDING
+        for _ in range(3):
+            node.chain.build()
+            await until(lambda: node.service.branch.number == len(node.chain.blocks))
+        await watching
+        assert found == [pb.IN_BLOCK, pb.PENDING, pb.CANCELLED]
+        await refused(anext(node.client.statuses(created.id)), grpc.StatusCode.NOT_FOUND, "no operation")
+
+    play(file_log, story, depth=5, limits=Limits(pending_blocks=3))
+
+
 def test_pr_63_what_was_not_handed_over_is_handed_over_later(file_log: SqlStore) -> None:
     chain = Branches()
 
