@@ -20,6 +20,7 @@ _ANSWER_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 1.0
 """How long a wake-up that was lost costs."""
 _PAUSE_SECONDS: Final = 0.2
+_IDLE_SECONDS: Final = 0.5
 
 
 class PostgresDatabase:
@@ -30,13 +31,15 @@ class PostgresDatabase:
     def __init__(self, url: str) -> None:
         self.place = _without_password(url)
         self._url = url
+        self._used: dict[int, float] = {}
+        """When a connection was last given back, by its identity; of the last few."""
         self._pool = ConnectionPool(
             url,
             min_size=1,
             max_size=_POOL,
             timeout=_ANSWER_SECONDS,
             open=False,
-            check=ConnectionPool.check_connection,
+            check=self._check,
             kwargs={"connect_timeout": int(_ANSWER_SECONDS)},
         )
         try:
@@ -59,6 +62,7 @@ class PostgresDatabase:
                     psycopg.IsolationLevel.READ_COMMITTED if write else psycopg.IsolationLevel.REPEATABLE_READ
                 )
                 yield _PostgresSession(connection)
+                self._note_use(connection)
         except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
             raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
         except psycopg.Error as error:
@@ -88,6 +92,16 @@ class PostgresDatabase:
         with self._listen_lock:
             self._stop_listening()
         self._pool.close()
+
+    def _note_use(self, connection: psycopg.Connection[Any]) -> None:
+        if len(self._used) > 4 * _POOL:  # identities of connections that are gone
+            self._used.clear()
+        self._used[id(connection)] = time.monotonic()
+
+    def _check(self, connection: psycopg.Connection[Any]) -> None:
+        """Ask a connection that was idle for a while whether it still works; asking costs as much as a small read."""
+        if time.monotonic() - self._used.get(id(connection), 0.0) > _IDLE_SECONDS:
+            ConnectionPool.check_connection(connection)
 
     def _listen(self, channel: str) -> psycopg.Connection[Any]:
         if self._closed:

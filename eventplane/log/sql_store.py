@@ -8,7 +8,8 @@
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,8 @@ _ROW: Final = (
     "anchor {INT} NOT NULL, chain {INT}, block {INT} NOT NULL, idx {INT} NOT NULL, kind {TEXT} NOT NULL, "
     "id {BLOB} NOT NULL, time {INT} NOT NULL, body {TEXT} NOT NULL"
 )
+_ROW_OF: Final[Callable[[tuple[object, ...]], Row]] = partial(tuple.__new__, Row)
+"""`Row._make` without its check of the length, which the statement fixes: a tenth of a page's time."""
 _COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
 
 
@@ -150,7 +153,7 @@ class SqlStore:
                 "ORDER BY seq LIMIT ?",
                 (after, until, *clause.params, limit),
             )
-        rows = list(map(Row._make, found))
+        rows = list(map(_ROW_OF, found))
         return Page(rows, rows[-1].seq if len(rows) == limit else max(until, after), head)
 
     def wait(self, known: Head, timeout: float) -> bool:
