@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.result import Result
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
 from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS

@@ -36,7 +36,7 @@ def check(path: Path) -> Result:
 
 def write(audit: str, finding: str, out: Path) -> Result:
     """Write one finding of an audit. Raises `FindingError`, `ResultError`, `OSError`."""
-    from pubsub_emulator.cli.output import write_whole
+    from pubsub_emulator.emulator.files import write_whole
 
     start = finding.removeprefix("0x").lower()
     found = [row for row in _findings(audit) if row["id"].hex().startswith(start)]

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.run import find_scenario
 from pubsub_emulator.cli.screen import files, stage
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.explorer.run import explore
 
 MOST_BLOCKS: Final = 500

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.output import OutputError, write_whole
+from pubsub_emulator.cli.output import OutputError
 from pubsub_emulator.cli.screen import files, say, table
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.scenario.file import bundled_scenarios, bundled_text, load_bundled, parse_scenario
 from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import click
 
-from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.pages import words
 from pubsub_emulator.cli.screen import table
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.explorer.tree import Asked, Below, Drawn, Fate, Sources, draw
 from pubsub_emulator.primitives.errors import ScaleError

@@ -22,6 +22,7 @@ from pubsub_emulator.emulator.network.records import (
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, Slot
@@ -131,14 +132,6 @@ class Fixture(_Model):
     expected: Expected
 
 
-def _x(data: bytes) -> str:
-    return "0x" + data.hex()
-
-
-def _b(text: str) -> bytes:
-    return bytes.fromhex(text[2:])
-
-
 def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) -> Fixture:
     """The fixture of a candidate that was judged on top of `parent`."""
     candidate = record.candidate
@@ -147,14 +140,14 @@ def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) 
         name=name,
         about=about,
         chain=record.chain,
-        parent_header=_x(parent.header.encode()),
-        pre_state=[(_x(key), _x(value)) for key, value in parent.state.top_entries()],
+        parent_header=hexed(parent.header.encode()),
+        pre_state=[(hexed(key), hexed(value)) for key, value in parent.state.top_entries()],
         relay=Relay(
             number=inherent.relay_parent_number,
-            storage_root=None if record.relay_storage_root is None else _x(record.relay_storage_root),
+            storage_root=None if record.relay_storage_root is None else hexed(record.relay_storage_root),
             slot_now=record.slot_now,
         ),
-        candidate=_x(candidate.encode()),
+        candidate=hexed(candidate.encode()),
         claims=_claims(candidate),
         expected=_expected(parent.state.root(), record.outcome, record.refusal),
     )
@@ -163,14 +156,14 @@ def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) 
 def _claims(candidate: Candidate) -> Claims:
     header, inherent = candidate.header, candidate.inherent
     return Claims(
-        parent_hash=_x(header.parent_hash),
+        parent_hash=hexed(header.parent_hash),
         number=header.number,
         slot=header.aura_slot(),
         relay_parent_number=inherent.relay_parent_number,
-        relay_parent_storage_root=_x(inherent.relay_parent_storage_root),
+        relay_parent_storage_root=hexed(inherent.relay_parent_storage_root),
         messages_used=inherent.messages_used,
-        post_state_root=_x(header.state_root),
-        proof=[_x(node) for node in inherent.proof],
+        post_state_root=hexed(header.state_root),
+        proof=[hexed(node) for node in inherent.proof],
     )
 
 
@@ -180,9 +173,9 @@ def _expected(pre_state_root: Hash, outcome: BlockOutcome | None, refusal: Inval
         return Expected(
             verdict=None if refusal is None else refusal.verdict.value,
             evidence=[
-                OffenceModel(verdict=o.verdict.value, subject=[_x(part) for part in o.subject]) for o in evidence
+                OffenceModel(verdict=o.verdict.value, subject=[hexed(part) for part in o.subject]) for o in evidence
             ],
-            post_state_root=_x(pre_state_root),
+            post_state_root=hexed(pre_state_root),
             deliveries=[],
             used=None,
             cursor=None,
@@ -191,10 +184,10 @@ def _expected(pre_state_root: Hash, outcome: BlockOutcome | None, refusal: Inval
     return Expected(
         verdict=None,
         evidence=[],
-        post_state_root=_x(outcome.state_root),
+        post_state_root=hexed(outcome.state_root),
         deliveries=[_delivery(delivery) for delivery in outcome.deliveries],
         used=outcome.ledger.used,
-        cursor=None if cursor is None else (cursor[0], _x(cursor[1])),
+        cursor=None if cursor is None else (cursor[0], hexed(cursor[1])),
     )
 
 
@@ -202,10 +195,10 @@ def _delivery(delivery: Delivery) -> DeliveryModel:
     state = delivery.ttl_state
     return DeliveryModel(
         publisher=delivery.publisher,
-        key=_x(delivery.key),
+        key=hexed(delivery.key),
         kind="removed" if delivery.value is None else "updated",
-        entry_hash=_x(delivery.entry_hash),
-        ttl_state=None if state is None else _x(encode_ttl_state(state)),
+        entry_hash=hexed(delivery.entry_hash),
+        ttl_state=None if state is None else hexed(encode_ttl_state(state)),
         failed=delivery.failed,
     )
 
@@ -242,7 +235,7 @@ def opened(fixture: Fixture) -> Opened:
     """The parts of a fixture, decoded. Raises `FixtureError` that names the field."""
     parent = _decoded("parent_header", Header.decode, fixture.parent_header)
     candidate = _decoded("candidate", Candidate.decode, fixture.candidate)
-    entries = [(_b(key), _b(value)) for key, value in fixture.pre_state]
+    entries = [(unhex(key), unhex(value)) for key, value in fixture.pre_state]
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
         raise FixtureError("pre_state: a parachain's state holds no child tries")
     if any(one >= other for (one, _), (other, _) in pairwise(entries)):
@@ -251,13 +244,13 @@ def opened(fixture: Fixture) -> Opened:
     if fixture.relay.number != claimed:
         raise FixtureError(f"relay.number: {fixture.relay.number}, and the candidate is built on relay block {claimed}")
     root = fixture.relay.storage_root
-    context = RelayContext(claimed, None if root is None else Hash(_b(root)), Slot(fixture.relay.slot_now))
+    context = RelayContext(claimed, None if root is None else Hash(unhex(root)), Slot(fixture.relay.slot_now))
     return Opened(ChainHead(parent, State.from_entries(entries)), candidate, context)
 
 
 def _decoded(field: str, decode: Callable[[bytes], T], text: str) -> T:
     try:
-        return decode(_b(text))
+        return decode(unhex(text))
     except ScaleError as error:
         raise FixtureError(f"{field}: {error}") from error
 
@@ -283,7 +276,7 @@ def replay_fixture(fixture: Fixture) -> list[str]:
         raise FixtureError(f"{fixture.name}: {error}") from error
     root, committed = parent.state.root(), parent.header.state_root
     if root != committed:
-        return [f"pre_state: its root is {_x(root)}, the parent's header says {_x(committed)}"]
+        return [f"pre_state: its root is {hexed(root)}, the parent's header says {hexed(committed)}"]
     try:
         outcome, refusal = judge_block(parent, candidate, context)
     except BadState as error:
@@ -291,7 +284,7 @@ def replay_fixture(fixture: Fixture) -> list[str]:
     found = {**_claims(candidate).model_dump(), **_expected(root, outcome, refusal).model_dump()}
     wanted = {**fixture.claims.model_dump(), **fixture.expected.model_dump()}
     # Both speak of a post-state root: what the block claims, and what comes of it.
-    found["claimed post_state_root"] = _x(candidate.header.state_root)
+    found["claimed post_state_root"] = hexed(candidate.header.state_root)
     wanted["claimed post_state_root"] = fixture.claims.post_state_root
     return [
         f"{field}: expected {wanted[field]}, found {found[field]}" for field in wanted if wanted[field] != found[field]

@@ -41,6 +41,7 @@ from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -164,18 +165,18 @@ class Case:
             "label": self.label,
             "strategies": list(self.strategies),
             "budget": bench.budget,
-            "parent": _hex(bench.parent.header.encode()),
-            "relays": [[number, _hex(root)] for number, root in bench.relays],
+            "parent": hexed(bench.parent.header.encode()),
+            "relays": [[number, hexed(root)] for number, root in bench.relays],
             "slot_now": bench.slot_now,
-            "root": _hex(bench.root),
-            "seeds": [_hex(seed) for seed in self.seeds],
-            "block": None if block is None else _hex(block.encode()),
+            "root": hexed(bench.root),
+            "seeds": [hexed(seed) for seed in self.seeds],
+            "block": None if block is None else hexed(block.encode()),
             "expected": list(self.expected),
             "verdicts": list(self.verdicts),
             "shrunk": [to_json(step) for step in self.shrunk],
             "steps": None if self.steps == self.shrunk else [to_json(step) for step in self.steps],
-            "proof": [_hex(node) for node in self.proof],
-            "state": {_hex(key): _hex(value) for key, value in bench.parent.state.top_entries()},
+            "proof": [hexed(node) for node in self.proof],
+            "state": {hexed(key): hexed(value) for key, value in bench.parent.state.top_entries()},
         }
         body = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in rows.items())
         return f"{{\n{body}\n}}\n"
@@ -321,10 +322,6 @@ def _lines(value: object) -> str:
     if isinstance(value, dict) and value:
         return "{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()) + "\n}"
     return json.dumps(value)
-
-
-def _hex(data: bytes) -> str:
-    return f"0x{data.hex()}"
 
 
 def write_case(case: Case, folder: Path) -> Path:

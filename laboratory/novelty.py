@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from pubsub_emulator.collator.cheats.steps import Step
 from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.cases import Case, Found, read_case, write_case
 from pubsub_emulator.laboratory.mutation import Lines
@@ -127,9 +128,7 @@ def write_progress(folder: Path, seed: bytes, progress: dict[str, Any]) -> None:
     """Note how far the campaign with this seed came. Raises `BadCorpus`, `OSError`."""
     seeds = {**_progress(folder), _name(seed): progress}
     folder.mkdir(parents=True, exist_ok=True)
-    staging = folder / f".{PROGRESS}.part"
-    staging.write_text(json.dumps({"format": FORMAT, "seeds": seeds}, indent=1) + "\n", encoding="utf-8")
-    staging.replace(folder / PROGRESS)
+    write_whole(folder / PROGRESS, json.dumps({"format": FORMAT, "seeds": seeds}, indent=1) + "\n")
 
 
 def _progress(folder: Path) -> dict[str, Any]:

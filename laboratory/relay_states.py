@@ -19,6 +19,7 @@ from typing import Any, Final
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.runtime.framework.storage import State
 
@@ -47,18 +48,20 @@ def relay_states(scenario: str) -> list[dict[str, Any]]:
 def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, Any]:
     """One state as it is written."""
     top = [(key, value) for key, value in state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX)]
-    children = [{"storage_key": _x(key), "entries": _pairs(state.child_entries(key))} for key in sorted(state.children)]
+    children = [
+        {"storage_key": hexed(key), "entries": _pairs(state.child_entries(key))} for key in sorted(state.children)
+    ]
     return {
         "version": VERSION,
         "name": f"relay-state-{header.number:03}",
         "about": f"relay block {header.number}: {len(top)} entries and {len(children)} child tries",
         "relay_state": {
             "number": header.number,
-            "header": _x(header.encode()),
-            "hash": _x(header.hash()),
+            "header": hexed(header.encode()),
+            "hash": hexed(header.hash()),
             "entries": _pairs(top),
             "children": children,
-            "extrinsics": [_x(extrinsic) for extrinsic in extrinsics],
+            "extrinsics": [hexed(extrinsic) for extrinsic in extrinsics],
         },
     }
 
@@ -72,8 +75,4 @@ def write_relay_states(states: Iterable[dict[str, Any]], folder: Path) -> None:
 
 
 def _pairs(entries: Iterable[tuple[bytes, bytes]]) -> list[list[str]]:
-    return [[_x(key), _x(value)] for key, value in entries]
-
-
-def _x(data: bytes) -> str:
-    return f"0x{data.hex()}"
+    return [[hexed(key), hexed(value)] for key, value in entries]

@@ -30,6 +30,7 @@ from pubsub_emulator.laboratory.cases import Bench
 from pubsub_emulator.laboratory.worlds import PARA, World
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 FORMAT: Final = "pubsub-verifier/1"
@@ -286,10 +287,10 @@ def case_of(bench: Bench, raw: bytes, number: int) -> dict[str, Any]:
         "format": FORMAT,
         "id": number,
         "chain": PARA,
-        "parent_header": _x(bench.parent.header.encode()),
-        "pre_state": [[_x(key), _x(value)] for key, value in bench.parent.state.top_entries()],
-        "relay": {"number": at, "storage_root": None if root is None else _x(root), "slot_now": bench.slot_now},
-        "candidate": _x(raw),
+        "parent_header": hexed(bench.parent.header.encode()),
+        "pre_state": [[hexed(key), hexed(value)] for key, value in bench.parent.state.top_entries()],
+        "relay": {"number": at, "storage_root": None if root is None else hexed(root), "slot_now": bench.slot_now},
+        "candidate": hexed(raw),
     }
 
 
@@ -304,10 +305,6 @@ def _mutated(raw: bytes, draws: Draws) -> bytes:
     if kind == 2:
         return raw[:at] + raw[at:][:1] + raw[at:]
     return raw + draws.take(1)
-
-
-def _x(data: bytes) -> str:
-    return f"0x{data.hex()}"
 
 
 def compare_verifiers(

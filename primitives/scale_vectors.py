@@ -15,10 +15,11 @@ from pubsub_emulator.primitives.hashing import (
     twox_128,
     twox_256,
 )
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import publisher_root_key
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same, unhex
+from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 
 _HASHES: Final[dict[str, Callable[[bytes], bytes]]] = {
     "twox64": twox_64,
@@ -47,7 +48,7 @@ _WELL_KNOWN: Final[dict[str, Callable[[ParaId], bytes]]] = {
 
 
 def _hexed(codec: Codec[bytes]) -> Codec[Any]:
-    return codec.map("hex", lambda raw: "0x" + raw.hex(), unhex)
+    return codec.map("hex", hexed, unhex)
 
 
 def _listed(codec: Codec[Any]) -> Codec[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 Document = Mapping[str, Any]
 Case = tuple[str, Callable[[], None]]
@@ -59,11 +60,6 @@ def same(what: str, found: object, stated: object) -> None:
         raise Mismatch(f"{what} is {_shown(found)}, the vector states {_shown(stated)}")
 
 
-def unhex(text: str) -> bytes:
-    """The bytes of hex, with or without its prefix. Raises `ValueError`."""
-    return bytes.fromhex(text.removeprefix("0x"))
-
-
 def _shown(value: object) -> str:
-    text = "0x" + value.hex() if isinstance(value, bytes) else repr(value)
+    text = hexed(value) if isinstance(value, bytes) else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from pubsub_emulator.primitives import type_info
+from pubsub_emulator.primitives.scale import Codec, Reader, compact_of
 from pubsub_emulator.primitives.types import U64_MAX
 from pubsub_emulator.primitives.values import value_type
 
@@ -41,3 +43,24 @@ class Weight:
 
 WEIGHT_ZERO: Final = Weight(0, 0)
 WEIGHT_MAX: Final = Weight(U64_MAX, U64_MAX)
+
+
+_part: Final = compact_of(64)
+
+
+def encode_weight(weight: Weight) -> bytes:
+    """SCALE bytes of `Weight { Compact<u64> ref_time, Compact<u64> proof_size }`."""
+    return _part.encode(weight.ref_time) + _part.encode(weight.proof_size)
+
+
+def read_weight(reader: Reader) -> Weight:
+    """The inverse of `encode_weight`."""
+    return Weight(reader.compact(64), reader.compact(64))
+
+
+weight_info: Final = type_info.struct(
+    "sp_weights::weight_v2::Weight",
+    ref_time=type_info.CompactOf(type_info.U64),
+    proof_size=type_info.CompactOf(type_info.U64),
+)
+weight_codec: Codec[Weight] = Codec("Weight", encode_weight, read_weight, weight_info)

@@ -12,6 +12,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
 from pubsub_emulator.primitives.hashing import twox_128
+from pubsub_emulator.primitives.hexadecimal import shortened
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.events import Event, decode_records
 from pubsub_emulator.runtime.framework.storage import State
@@ -186,7 +187,7 @@ def state_lines(before: State, after: State) -> Iterator[str]:
 def _short(value: bytes | None) -> str:
     if value is None:
         return "nothing"
-    return f"0x{value.hex()}" if len(value) <= _MOST_BYTES else f"0x{value[:_MOST_BYTES].hex()}… ({len(value)} bytes)"
+    return shortened(value, _MOST_BYTES)
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:

@@ -17,8 +17,6 @@
 A run is deterministic, so equal code gives an equal file on every machine; a tolerance is for changes that are meant.
 """
 
-import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.records import (
     BlockRecord,
     Observer,
@@ -36,6 +35,7 @@ from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 
 FORMAT: Final = 1
@@ -130,14 +130,7 @@ class ProofSizes(Observer):
     def write(self, path: Path) -> None:
         """Write the file whole, or leave what is there. Raises `OSError`."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(self.text())
-            Path(part).chmod(0o644)
-            Path(part).replace(path)
-        finally:
-            Path(part).unlink(missing_ok=True)
+        write_whole(path, self.text())
 
 
 def read_sizes(path: Path) -> ProofSizes:
@@ -173,7 +166,7 @@ def _flatten(path: Path, table: str, data: Mapping[str, Any], into: dict[str, in
 def scenario_hash(scenario: Scenario) -> str:
     """The same as long as the scenario says the same."""
     said = scenario.model_dump_json(exclude_defaults=True, exclude={"description"})
-    return "0x" + blake2_256(said.encode()).hex()
+    return hexed(blake2_256(said.encode()))
 
 
 @dataclass(frozen=True, slots=True)

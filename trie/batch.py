@@ -10,6 +10,7 @@ then encoded, and its reference is put into the node above.
 from collections.abc import Mapping
 
 from pubsub_emulator.trie.codec import CHILDREN, digest_of, feed, new_hasher
+from pubsub_emulator.trie.nibbles import shared_digits
 from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_branch, encode_leaf
 
 
@@ -88,15 +89,6 @@ def write(
         way = ways.pop()
         _leave(trail[-1], NIBBLE[way[len(ways[-1])]], complete, max_inline)
     return None if above.children is None else above.children[0], grown
-
-
-def shared_digits(partial: str, digits: str, depth: int) -> int:
-    """The number of nibbles that `partial` shares with `digits` from `depth` on."""
-    shared = 0
-    most = min(len(partial), len(digits) - depth)
-    while shared < most and partial[shared] == digits[depth + shared]:
-        shared += 1
-    return shared
 
 
 def _split(node: Node, shared: int, owner: Owner, max_inline: int) -> Node:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from pubsub_emulator.trie.nibbles import shared_digits
 from pubsub_emulator.trie.nodes import Node
 
 Difference = tuple[bytes, bytes | None, bytes | None]
@@ -56,12 +57,7 @@ def _shared(mine: _Side | None, theirs: _Side | None) -> str:
     if mine is None or theirs is None:
         side = mine or theirs
         return "" if side is None else side.rest
-    count = 0
-    for x, y in zip(mine.rest, theirs.rest, strict=False):
-        if x != y:
-            break
-        count += 1
-    return mine.rest[:count]
+    return mine.rest[: shared_digits(mine.rest, theirs.rest, 0)]
 
 
 def _past(side: _Side | None, shared: str) -> _Side | None:

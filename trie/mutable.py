@@ -9,10 +9,11 @@ from itertools import islice
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
-from pubsub_emulator.trie.batch import shared_digits, write
+from pubsub_emulator.trie.batch import write
 from pubsub_emulator.trie.bulk import build
 from pubsub_emulator.trie.codec import EMPTY_NODE, MAX_INLINE_VALUE
 from pubsub_emulator.trie.difference import Difference, differences
+from pubsub_emulator.trie.nibbles import shared_digits
 from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner, encode_stale
 
 

@@ -58,3 +58,12 @@ def shared(key: bytes, other: bytes) -> int:
     size = min(len(key), len(other))
     apart = int.from_bytes(key[:size]) ^ int.from_bytes(other[:size])
     return (8 * size - apart.bit_length()) >> 2
+
+
+def shared_digits(partial: str, digits: str, depth: int) -> int:
+    """The number of nibbles that `partial` shares with `digits` from `depth` on."""
+    shared = 0
+    most = min(len(partial), len(digits) - depth)
+    while shared < most and partial[shared] == digits[depth + shared]:
+        shared += 1
+    return shared

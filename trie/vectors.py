@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.primitives.vectors import Format, Mismatch, each_vector, has, same, unhex
+from pubsub_emulator.primitives.vectors import Format, Mismatch, each_vector, has, same
 from pubsub_emulator.trie.bulk import state_root
 from pubsub_emulator.trie.compact import decode_compact, encode_compact
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, RootMismatch, TrieError, UnusedNodes
@@ -182,7 +183,7 @@ def _outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]
         return {"error": "InvalidStateRoot" if error.hash == error.root else "IncompleteDatabase"}
     except BadNode:
         return {"error": "DecoderError"}
-    return {"absent": True} if value is None else {"value": "0x" + value.hex()}
+    return {"absent": True} if value is None else {"value": hexed(value)}
 
 
 def _format(name: str, fields: tuple[str, ...], check: Callable[[Vector], None], *unchecked: str) -> Format:

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight
 from pubsub_emulator.xcm.schema import (
     SKIP,
     U8,
@@ -20,25 +20,13 @@ from pubsub_emulator.xcm.schema import (
     Struct,
     Variants,
     XcmCodec,
-    compact,
     names,
     struct,
     uint,
     variant,
 )
 
-_COMPACT_U64 = compact(64)
-
-
-def _encode_weight(weight: Weight) -> bytes:
-    return _COMPACT_U64.encode(weight.ref_time) + _COMPACT_U64.encode(weight.proof_size)
-
-
-def _read_weight(reader: Reader) -> Weight:
-    return Weight(reader.compact(64), reader.compact(64))
-
-
-WEIGHT: Final[XcmCodec[Weight]] = XcmCodec("Weight", _encode_weight, _read_weight, Shape(Kind.STRUCT, type=Weight))
+WEIGHT: Final[XcmCodec[Weight]] = XcmCodec("Weight", encode_weight, read_weight, Shape(Kind.STRUCT, type=Weight))
 """`Weight`: `Compact<u64>` ref_time (ps), `Compact<u64>` proof_size (bytes)."""
 
 WeightField = Annotated[Weight, WEIGHT]
@@ -108,7 +96,7 @@ def _encode_error(error: XcmError) -> bytes:
     if error.kind is XcmErrorKind.Trap and isinstance(error.detail, int):
         return head + _U64.encode(error.detail)
     if error.kind is XcmErrorKind.WeightLimitReached and isinstance(error.detail, Weight):
-        return head + _encode_weight(error.detail)
+        return head + encode_weight(error.detail)
     if error.kind in (XcmErrorKind.Trap, XcmErrorKind.WeightLimitReached) or error.detail is not None:
         raise ScaleError(f"{error.kind.name} does not go with {error.detail}")
     return head
@@ -119,7 +107,7 @@ def _read_error(reader: Reader) -> XcmError:
     if kind is XcmErrorKind.Trap:
         return XcmError(kind, reader.uint(8))
     if kind is XcmErrorKind.WeightLimitReached:
-        return XcmError(kind, _read_weight(reader))
+        return XcmError(kind, read_weight(reader))
     return XcmError(kind)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.xcm.instructions import XCM, Instruction
 from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, XcmError
@@ -59,7 +60,7 @@ def render(codec: XcmCodec[Any], value: Any) -> Any:
         case Kind.BOOL:
             return value
         case Kind.FIXED | Kind.BYTES:
-            return "0x" + value.hex()
+            return hexed(value)
         case Kind.NAMES:
             return value.name
         case Kind.OPTION:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.primitives.vectors import Case, Document, Format, same, unhex
+from pubsub_emulator.primitives.vectors import Case, Document, Format, same
 from pubsub_emulator.xcm.instructions import Publish
 from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.message import VERSION, decode, encode

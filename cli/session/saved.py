@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.session import Moment, Session
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.untrusted import read_json
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.blocks import delivery_rows, refusal_rows
-from pubsub_emulator.cli.output import write_whole
 from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
 from pubsub_emulator.cli.session.going import told, what_failed
 from pubsub_emulator.cli.session.session import Session, hexadecimal, number
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network import Step
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof

@@ -15,6 +15,7 @@ from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import DigestItem, Header, aura_pre_digest, aura_seal, turn_of
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, Candidate, Inherent, extrinsics_root
@@ -339,7 +340,7 @@ def to_json(step: Step) -> Json:
     out: Json = [type(step).__name__]
     for each in fields(step):
         value = getattr(step, each.name)
-        out.append(f"0x{value.hex()}" if isinstance(value, bytes) else value)
+        out.append(hexed(value) if isinstance(value, bytes) else value)
     return out
 
 

@@ -10,6 +10,7 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
 )
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.framework.events import Event
@@ -137,7 +138,7 @@ class Summary(Observer):
         """As written to `summary.json`."""
         return {
             "relay_blocks": self.relay_blocks,
-            "relay_root": "0x" + self.relay_root.hex(),
+            "relay_root": hexed(self.relay_root),
             "verdicts": dict(sorted(self.verdicts.items())),
             "cheats": [
                 {"strategy": strategy, "verdict": verdict, "blocks": count}

@@ -17,7 +17,8 @@ from pubsub_emulator.eventplane.icrc72.skip import skip_of
 from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
 from pubsub_emulator.eventplane.icrc72.values import array, nat
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same, unhex
+from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same
 
 Vector = dict[str, Any]
 

@@ -13,18 +13,13 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import encode_weight
 from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
 from pubsub_emulator.runtime.accounts.publisher import published
 from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.calls import CallReader
-from pubsub_emulator.runtime.framework.dispatch import (
-    DispatchOutcome,
-    Other,
-    PostDispatchInfo,
-    dispatch_result,
-    encode_weight,
-)
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, PostDispatchInfo, dispatch_result
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction

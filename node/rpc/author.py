@@ -14,8 +14,8 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.weights import read_weight
 from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
-from pubsub_emulator.runtime.framework.dispatch import read_weight
 
 methods: Final = Methods()
 method = methods.method

@@ -4,7 +4,7 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.type_info import U32, Parameter, option
-from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.primitives.weights import Weight, encode_weight, weight_info
 from pubsub_emulator.runtime.accounts import sudo, system_calls, timestamp, transaction_payment, utility
 from pubsub_emulator.runtime.accounts.apply import BASE_WEIGHT
 from pubsub_emulator.runtime.balances import events as balances_events
@@ -20,7 +20,6 @@ from pubsub_emulator.runtime.framework.definitions import (
     constant,
     described,
 )
-from pubsub_emulator.runtime.framework.dispatch import encode_weight, weight_info
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.metadata.outer import event_records

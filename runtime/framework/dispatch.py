@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
-from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -425,21 +425,3 @@ def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> Di
     return DispatchOutcome(
         PostDispatchInfo(Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size)))
     )
-
-
-def encode_weight(weight: Weight) -> bytes:
-    """SCALE bytes of `Weight { Compact<u64> ref_time, Compact<u64> proof_size }`."""
-    return encode_compact(weight.ref_time) + encode_compact(weight.proof_size)
-
-
-def read_weight(reader: Reader) -> Weight:
-    """The inverse of `encode_weight`."""
-    return Weight(reader.compact(64), reader.compact(64))
-
-
-weight_info: Final = type_info.struct(
-    "sp_weights::weight_v2::Weight",
-    ref_time=type_info.CompactOf(type_info.U64),
-    proof_size=type_info.CompactOf(type_info.U64),
-)
-weight_codec: Codec[Weight] = Codec("Weight", encode_weight, read_weight, weight_info)

@@ -15,7 +15,7 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.header import DigestItem, DigestKind, read_digest_item
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.types import AccountId, Hash
-from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight, weight_codec, weight_info
 from pubsub_emulator.runtime.framework import events
 from pubsub_emulator.runtime.framework.dispatch import (
     ConsumerRemaining,
@@ -23,8 +23,6 @@ from pubsub_emulator.runtime.framework.dispatch import (
     NoProviders,
     TooManyConsumers,
     dispatch_error,
-    weight_codec,
-    weight_info,
 )
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Event, Finalization, event
 from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat

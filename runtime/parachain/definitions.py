@@ -4,7 +4,7 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
-from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.primitives.weights import Weight, encode_weight, weight_info
 from pubsub_emulator.runtime.accounts import publisher
 from pubsub_emulator.runtime.accounts.definitions import (
     SUDO,
@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.accounts.definitions import (
 )
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.definitions import Constant, Item, PalletDefinition, RuntimeVersion, constant
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, dispatchable, encode_weight, weight_info
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, dispatchable
 from pubsub_emulator.runtime.framework.message_chains import (
     InboundDownwardMessage,
     InboundHrmpMessage,

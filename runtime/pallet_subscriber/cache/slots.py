@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.trie.nibbles import shared_digits
 
 MIN_KEYS: Final = 6
 """Below this many keys a row costs more than what it saves."""
@@ -74,7 +75,7 @@ class Layout:
 def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
     """The layout over sorted, distinct 32-byte keys; the last ones asked for are remembered."""
     texts = [key.hex() for key in keys]
-    shared = [_common(a, b) for a, b in pairwise(texts)]
+    shared = [shared_digits(a, b, 0) for a, b in pairwise(texts)]
     alone = tuple(max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1 for i in range(len(keys)))
     slots: list[Slot] = []
     rows: list[tuple[bytes, int]] = []
@@ -85,7 +86,7 @@ def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
         low, high = todo.pop()
         if high - low < MIN_KEYS:
             continue
-        split = _common(texts[low], texts[high - 1])
+        split = shared_digits(texts[low], texts[high - 1], 0)
         row, place, start, above = len(rows), 0, low, deepest[low]
         while start < high:
             end = bisect_left(texts, chr(ord(texts[start][split]) + 1), start, high, key=lambda text: text[split])
@@ -96,11 +97,6 @@ def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
             place, start = place + 1, end
         rows.append((_row_suffix(texts[low][:split]), place))
     return Layout(tuple(slots), tuple(rows), tuple(paths), tuple(deepest), alone)
-
-
-def _common(a: str, b: str) -> int:
-    """Leading characters that two different strings of one length share."""
-    return next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
 
 
 def _row_suffix(prefix: str) -> bytes:

@@ -23,15 +23,8 @@ from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
-from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import (
-    PalletError,
-    encode_weight,
-    pallet_errors,
-    read_weight,
-    weight_codec,
-    weight_info,
-)
+from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight, weight_codec, weight_info
+from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.events import Event, event
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
 from pubsub_emulator.runtime.framework.system import hash_codec
