@@ -3,8 +3,7 @@
 from typing import Final
 
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.accounts.utility import Calls
-from pubsub_emulator.runtime.framework.calls import runtime_call
+from pubsub_emulator.runtime.framework.calls import CallTable, runtime_call
 from pubsub_emulator.runtime.framework.dispatch import (
     Call,
     DispatchError,
@@ -48,7 +47,7 @@ class Sudo(Hooks):
     """`pallet_sudo`; `calls` are all those of the runtime."""
 
     NAME = PALLET
-    calls: Calls
+    calls: CallTable
 
     @dispatchable(0, runtime_call, weight=_weight)
     def sudo(self, storage: Storage, origin: Origin, call: Call, /) -> Weight:

@@ -1,18 +1,17 @@
 """The `Utility` pallet: several calls as one, and root's calls in the name of others."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.calls import runtime_call
+from pubsub_emulator.runtime.framework.calls import CallTable, runtime_call
 from pubsub_emulator.runtime.framework.dispatch import (
     Call,
     DispatchError,
-    DispatchOutcome,
     ModuleError,
     PalletError,
     dispatch_error,
@@ -39,16 +38,6 @@ BATCHED_CALLS_LIMIT: Final = 10_922
 """How many calls a batch may hold, as on Polkadot."""
 _BASE: Final = Weight(5_000_000, 0)
 _PER_CALL: Final = Weight(3_000_000, 0)
-
-
-class Calls(Protocol):
-    """The calls of this runtime."""
-
-    def weight(self, call: Call) -> Weight:
-        """What a call is charged for before it runs."""
-
-    def dispatch(self, storage: Storage, origin: Origin, call: Call) -> DispatchOutcome:
-        """Run a call."""
 
 
 def _read_origin(reader: Reader) -> Origin:
@@ -129,7 +118,7 @@ class Utility(Hooks):
     """`pallet_utility`; `calls` are all those of the runtime."""
 
     NAME = PALLET
-    calls: Calls
+    calls: CallTable
 
     @dispatchable(0, scale.vec(runtime_call), weight=_batch_weight)
     def batch(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:

@@ -17,7 +17,7 @@ from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME, declare
 from pubsub_emulator.runtime.framework.storage import Storage
 
 MAX_LAYERS: Final = 255
@@ -253,6 +253,7 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
     try:
         if tag == ModuleError.DISCRIMINANT:
             pallet = PALLET_NAME[reader.u8()]
+            declare(pallet)
             return ModuleError(pallet, _PALLET_ERRORS[pallet](reader.uint(4)))
         failure, reasons = _DETAILED[tag]
         return failure(reasons(reader.u8()))

@@ -18,7 +18,7 @@ from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.items import StorageValue
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME, declare
 from pubsub_emulator.runtime.framework.storage import Storage
 
 E = TypeVar("E", bound="Event")
@@ -72,12 +72,14 @@ def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]],
 
 
 def read_event(reader: Reader) -> Event:
-    """One `RuntimeEvent` from a reader. Raises `ScaleError`, also for events that no loaded pallet declares."""
+    """One `RuntimeEvent` from a reader. Raises `ScaleError`, also for events that no pallet declares."""
     at = reader.pos
-    pallet, variant = reader.u8(), reader.u8()
-    made = _EVENTS.get((PALLET_NAME.get(pallet, ""), variant))
+    index, variant = reader.u8(), reader.u8()
+    pallet = PALLET_NAME.get(index, "")
+    declare(pallet)
+    made = _EVENTS.get((pallet, variant))
     if made is None:
-        raise ScaleError(f"unknown event {pallet}.{variant} at offset {at}")
+        raise ScaleError(f"unknown event {index}.{variant} at offset {at}")
     return made(*(codec.read(reader) for _, codec in made.CODECS))
 
 

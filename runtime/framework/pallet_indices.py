@@ -4,6 +4,8 @@ Indices are those of the Polkadot relay chain and of parachain templates where a
 parachain share the table without a clash, so that one decoder reads the events of both.
 """
 
+from functools import cache
+from importlib import import_module
 from typing import Final
 
 PALLET_INDEX: Final[dict[str, int]] = {
@@ -36,3 +38,33 @@ PALLET_INDEX: Final[dict[str, int]] = {
 """u8 index by pallet name."""
 
 PALLET_NAME: Final[dict[int, str]] = {index: name for name, index in PALLET_INDEX.items()}
+
+DECLARED_IN: Final[dict[str, tuple[str, ...]]] = {
+    "System": ("runtime.framework.system", "runtime.accounts.system_calls"),
+    "Balances": ("runtime.balances.events", "runtime.balances.types"),
+    "Session": ("runtime.relay.session",),
+    "Utility": ("runtime.accounts.utility",),
+    "TransactionPayment": ("runtime.accounts.transaction_payment",),
+    "Configuration": ("runtime.relay.configuration",),
+    "ParaInclusion": ("runtime.relay.inclusion",),
+    "Paras": ("runtime.relay.paras",),
+    "Dmp": ("runtime.relay.dmp",),
+    "Hrmp": ("runtime.relay.hrmp",),
+    "Registrar": ("runtime.relay.registrar",),
+    "XcmPallet": ("emulator.network.message_outcomes", "emulator.network.xcm_pallet"),
+    "MessageQueue": ("runtime.relay.message_queue.types",),
+    "Broadcaster": ("runtime.pallet_pubsub.events", "runtime.pallet_pubsub.errors"),
+    "Subscriber": ("runtime.pallet_subscriber.events", "runtime.pallet_subscriber.errors"),
+    "Publisher": ("runtime.accounts.publisher",),
+    "DomeEvents": ("runtime.pallet_dome_events.pallet",),
+    "Prism": ("runtime.pallet_prism.pallet",),
+    "Sudo": ("runtime.accounts.sudo",),
+}
+"""The modules that declare a pallet's events and errors."""
+
+
+@cache
+def declare(pallet: str) -> None:
+    """Import what declares a pallet's events and errors: they decode the same, whatever a program imported before."""
+    for module in DECLARED_IN.get(pallet, ()):
+        import_module(f"pubsub_emulator.{module}")
