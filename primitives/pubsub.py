@@ -79,11 +79,6 @@ def entry_length(value_length: int) -> int:
     return compact_len(value_length) + value_length + 8
 
 
-def is_expired(ttl: int, when_inserted: int, now: int) -> bool:
-    """Whether an entry is expired at relay block `now`; ttl 0 never is. No wrap at u32::MAX (PS-13)."""
-    return ttl != 0 and now >= when_inserted + ttl
-
-
 @dataclass(frozen=True, slots=True)
 class Infinite:
     """The entry never expires."""
@@ -105,7 +100,7 @@ TtlState = Infinite | ValidFor | TimedOut
 
 
 def ttl_state(ttl: int, when_inserted: int, relay_parent: RelayBlockNumber) -> TtlState:
-    """Freshness of an entry, measured at the relay parent's height (PS-65)."""
+    """Freshness of an entry, measured at the relay parent's height (PS-65). No wrap at u32::MAX (PS-13)."""
     if ttl == 0:
         return Infinite()
     left = when_inserted + ttl - relay_parent

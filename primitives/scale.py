@@ -146,14 +146,6 @@ class Reader:
             raise ScaleError(f"{self.remaining()} trailing bytes at offset {self.pos}")
 
 
-def decode_bytes_list(data: bytes) -> list[bytes]:
-    """The inverse of `encode_bytes_list`; refuses trailing bytes."""
-    reader = Reader(data)
-    out = [reader.bytes_() for _ in range(reader.length())]
-    reader.end()
-    return out
-
-
 class Codec(Generic[T]):
     """How one type stands in bytes: `encode` writes a value, `read` takes one from a `Reader`.
 

@@ -26,8 +26,6 @@ AccountId = NewType("AccountId", bytes)
 PubsubKey = NewType("PubsubKey", bytes)
 """A published key, exactly 32 bytes, stored verbatim (PS-4)."""
 
-U8_MAX: Final = 2**8 - 1
-U16_MAX: Final = 2**16 - 1
 U32_MAX: Final = 2**32 - 1
 U64_MAX: Final = 2**64 - 1
 U128_MAX: Final = 2**128 - 1

@@ -75,9 +75,6 @@ DETACHED_HASH: Final = slice(-32, None)
 BEFORE_HASH: Final = slice(None, -32)
 """The hash of a leaf's detached value, and everything before it."""
 
-COMPACT_32: Final = 0x80
-"""The compact length 32, which comes before every child hash."""
-
 HASH_LENGTHS: Final = [b"\x80" * n for n in range(17)]
 """The length bytes of n child hashes."""
 

@@ -92,7 +92,7 @@ class Corruption(DispatchError):
 
 
 class Unavailable(DispatchError):
-    """Something that is needed is not there now."""
+    """A required resource is temporarily unavailable."""
 
     DISCRIMINANT = 12
 

@@ -265,11 +265,6 @@ def block_number(storage: Storage) -> int:
     return 0 if raw is None else int.from_bytes(raw, "little")
 
 
-def deposit_log(storage: Storage, item: DigestItem) -> None:
-    """Append an item to the block's digest."""
-    DIGEST.put(storage, [*DIGEST.get(storage), item])
-
-
 def encode_extrinsic(call: bytes) -> bytes:
     """A bare version-5 extrinsic around an encoded call, with its length prefix."""
     return encode_compact(len(call) + 1) + b"\x05" + call

@@ -17,7 +17,6 @@ from pubsub_emulator.primitives.pubsub import (
     ValidFor,
     encode_ttl_state,
     entry_length,
-    is_expired,
     key_from_data,
     key_from_hash,
     node_cost,
@@ -57,25 +56,22 @@ def test_entries_decode_to_themselves_and_have_the_length_they_say(value: bytes,
 
 
 @given(u32, u32, st.integers(0, 2**33))
-def test_expiry_and_ttl_state_agree_and_never_wrap(ttl: int, inserted: int, now: int) -> None:
+def test_ttl_states_never_wrap(ttl: int, inserted: int, now: int) -> None:
     """PS-13, PS-65: measured in integers without a width, so `u32::MAX` neither wraps nor overflows."""
     state = ttl_state(ttl, inserted, RelayBlockNumber(now))
     if ttl == 0:
         assert state == Infinite()
-        assert not is_expired(ttl, inserted, now)
     elif now >= inserted + ttl:
         assert state == TimedOut()
-        assert is_expired(ttl, inserted, now)
     else:
         assert state == ValidFor(inserted + ttl - now)
-        assert not is_expired(ttl, inserted, now)
 
 
 def test_an_entry_expires_exactly_when_its_blocks_are_over() -> None:
     """PS-13."""
-    assert not is_expired(10, 100, 109)
-    assert is_expired(10, 100, 110)
-    assert not is_expired(U32_MAX, U32_MAX, U32_MAX)
+    assert ttl_state(10, 100, RelayBlockNumber(109)) == ValidFor(1)
+    assert ttl_state(10, 100, RelayBlockNumber(110)) == TimedOut()
+    assert ttl_state(U32_MAX, U32_MAX, RelayBlockNumber(U32_MAX)) == ValidFor(U32_MAX)
     assert ttl_state(U32_MAX, U32_MAX, RelayBlockNumber(0)) == ValidFor(2 * U32_MAX)
 
 

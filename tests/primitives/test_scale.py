@@ -115,7 +115,7 @@ def test_byte_strings_equal_scalecodecs(blobs: list[bytes], exact: bytes) -> Non
     listed = encode_bytes_list(blobs)
     assert listed == theirs("Vec<HexBytes>", ["0x" + blob.hex() for blob in blobs])
     assert listed == scale.vec(scale.bytes_).encode(blobs)
-    assert scale.decode_bytes_list(listed) == scale.vec(scale.bytes_).decode(listed) == blobs
+    assert scale.vec(scale.bytes_).decode(listed) == blobs
     assert read_by_them("Vec<HexBytes>", listed) == ["0x" + blob.hex() for blob in blobs]
     assert scale.fixed(32).encode(exact) == theirs("H256", "0x" + exact.hex())
 
