@@ -6,7 +6,6 @@ It stands here, not among the relay chain's other pallets, because it knows XCM 
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.emulator.network.message_outcomes import Attempted
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
@@ -22,7 +21,6 @@ from pubsub_emulator.runtime.framework.dispatch import (
 )
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, Signed, ensure_signed_or_root
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.xcm import Parachain, Xcm
 from pubsub_emulator.xcm.instructions import XCM, DescendOrigin
@@ -94,10 +92,7 @@ class XcmPallet(Hooks):
 
 DEFINITION: Final = PalletDefinition(
     PALLET,
-    PALLET_INDEX[PALLET],
     "pallet_xcm",
     calls=XcmPallet,
-    events=(Attempted,),
-    errors=Error,
     docs="Messages to parachains.",
 )

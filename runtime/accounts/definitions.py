@@ -7,9 +7,7 @@ from pubsub_emulator.primitives.type_info import U32, Parameter, option
 from pubsub_emulator.primitives.weights import Weight, encode_weight, weight_info
 from pubsub_emulator.runtime.accounts import sudo, system_calls, timestamp, transaction_payment, utility
 from pubsub_emulator.runtime.accounts.apply import BASE_WEIGHT
-from pubsub_emulator.runtime.balances import events as balances_events
 from pubsub_emulator.runtime.balances import pallet as balances
-from pubsub_emulator.runtime.balances.types import Error as BalancesError
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.definitions import (
     RUNTIME_VERSION,
@@ -21,7 +19,6 @@ from pubsub_emulator.runtime.framework.definitions import (
     described,
 )
 from pubsub_emulator.runtime.framework.items import StorageValue
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.metadata.outer import event_records
 
 SS58_PREFIX: Final = 42
@@ -76,7 +73,6 @@ def system_definition(
     """`System`; `max_length` in bytes by class of extrinsic."""
     return PalletDefinition(
         "System",
-        PALLET_INDEX["System"],
         "frame_system",
         (
             Item(system.ACCOUNT, "The full account information for a particular account ID."),
@@ -91,16 +87,7 @@ def system_definition(
             Item(events.EXECUTION_PHASE, "The execution phase of the block."),
         ),
         system_calls.SystemCalls,
-        (
-            system.ExtrinsicSuccess,
-            system.ExtrinsicFailed,
-            system_calls.CodeUpdated,
-            system.NewAccount,
-            system.KilledAccount,
-            system_calls.Remarked,
-        ),
-        system_calls.Error,
-        (
+        constants=(
             Constant(
                 "BlockWeights",
                 _BLOCK_WEIGHTS,
@@ -117,8 +104,8 @@ def system_definition(
             Constant("Version", RUNTIME_VERSION, version.encode(), "The version of this runtime."),
             constant("SS58Prefix", scale.u16, SS58_PREFIX, "The prefix of addresses of this chain."),
         ),
-        hidden_calls,
-        "Blocks, accounts and events.",
+        hidden_calls=hidden_calls,
+        docs="Blocks, accounts and events.",
     )
 
 
@@ -126,29 +113,13 @@ def balances_definition(pallet: balances.Balances) -> PalletDefinition:
     """`Balances`."""
     return PalletDefinition(
         "Balances",
-        PALLET_INDEX["Balances"],
         "pallet_balances",
         (
             Item(balances.TOTAL_ISSUANCE, "The total units issued in the system."),
             Item(balances.HOLDS, "Holds on account balances."),
         ),
         balances.Balances,
-        (
-            balances_events.Endowed,
-            balances_events.DustLost,
-            balances_events.Transfer,
-            balances_events.BalanceSet,
-            balances_events.Deposit,
-            balances_events.Withdraw,
-            balances_events.Slashed,
-            balances_events.Minted,
-            balances_events.Burned,
-            balances_events.Held,
-            balances_events.TransferOnHold,
-            balances_events.Released,
-        ),
-        BalancesError,
-        (
+        constants=(
             constant(
                 "ExistentialDeposit",
                 scale.u128,
@@ -162,7 +133,6 @@ def balances_definition(pallet: balances.Balances) -> PalletDefinition:
 
 TIMESTAMP: Final = PalletDefinition(
     "Timestamp",
-    PALLET_INDEX["Timestamp"],
     "pallet_timestamp",
     (Item(timestamp.NOW, "The current time for the current block."),),
     constants=(
@@ -176,36 +146,21 @@ TIMESTAMP: Final = PalletDefinition(
 )
 UTILITY: Final = PalletDefinition(
     "Utility",
-    PALLET_INDEX["Utility"],
     "pallet_utility",
     calls=utility.Utility,
-    events=(
-        utility.BatchInterrupted,
-        utility.BatchCompleted,
-        utility.BatchCompletedWithErrors,
-        utility.ItemCompleted,
-        utility.ItemFailed,
-        utility.DispatchedAs,
-    ),
-    errors=utility.Error,
     constants=(
         constant("batched_calls_limit", scale.u32, utility.BATCHED_CALLS_LIMIT, "The limit on the number of calls."),
     ),
 )
 TRANSACTION_PAYMENT: Final = PalletDefinition(
     "TransactionPayment",
-    PALLET_INDEX["TransactionPayment"],
     "pallet_transaction_payment",
     (Item(transaction_payment.NEXT_FEE_MULTIPLIER, "Fees by weight are multiplied by it, which is always one."),),
-    events=(transaction_payment.TransactionFeePaid,),
     constants=(constant("OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."),),
 )
 SUDO: Final = PalletDefinition(
     "Sudo",
-    PALLET_INDEX["Sudo"],
     "pallet_sudo",
     (Item(sudo.KEY, "The `AccountId` of the sudo key."),),
     sudo.Sudo,
-    (sudo.Sudid,),
-    sudo.Error,
 )

@@ -1,7 +1,7 @@
 """What a runtime tells clients of its pallets: the items, calls, events, errors and constants that they declare.
 
-Nothing is declared twice. A `PalletDefinition` points at the storage items, the classes of events and errors and the
-class whose methods are the calls; names, codecs and docs are read from these.
+Nothing is declared twice. A `PalletDefinition` points at the storage items and the class whose methods are the calls;
+events and errors are those that the pallet registered. Names, codecs and docs are read from these.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.type_info import TypeInfo
-from pubsub_emulator.runtime.framework.dispatch import CallInfo
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.dispatch import CallInfo, errors_of
+from pubsub_emulator.runtime.framework.events import Event, events_of
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 
 AnyItem = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
 
@@ -43,16 +44,28 @@ class PalletDefinition:
     """One pallet as clients see it; `crate` is the Rust module that its types are named after."""
 
     name: str
-    index: int
     crate: str
     storage: tuple[Item, ...] = ()
     calls: type[Any] | None = None
-    events: tuple[type[Event], ...] = ()
-    errors: type[IntEnum] | None = None
     constants: tuple[Constant, ...] = ()
     hidden_calls: tuple[str, ...] = ()
     """Calls of the class that this chain does not have."""
     docs: str = ""
+
+    @property
+    def index(self) -> int:
+        """The pallet's index in the runtime."""
+        return PALLET_INDEX[self.name]
+
+    @property
+    def events(self) -> tuple[type[Event], ...]:
+        """The events that the pallet declares, ascending by variant."""
+        return events_of(self.name)
+
+    @property
+    def errors(self) -> type[IntEnum] | None:
+        """The errors that the pallet declares."""
+        return errors_of(self.name)
 
     def call_infos(self) -> tuple[CallInfo, ...]:
         """The calls, ascending by index."""

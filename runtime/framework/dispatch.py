@@ -243,6 +243,12 @@ def pallet_errors(pallet: str) -> Callable[[type[Errors]], type[Errors]]:
     return register
 
 
+def errors_of(pallet: str) -> type[IntEnum] | None:
+    """The errors that a pallet declares, if any."""
+    declare(pallet)
+    return _PALLET_ERRORS.get(pallet)
+
+
 def read_dispatch_error(reader: Reader) -> DispatchError:
     """One `DispatchError` from a reader. Raises `ScaleError`."""
     at = reader.pos

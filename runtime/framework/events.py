@@ -71,6 +71,12 @@ def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]],
     return make
 
 
+def events_of(pallet: str) -> tuple[type[Event], ...]:
+    """The events that a pallet declares, ascending by variant."""
+    declare(pallet)
+    return tuple(_EVENTS[place] for place in sorted(place for place in _EVENTS if place[0] == pallet))
+
+
 def read_event(reader: Reader) -> Event:
     """One `RuntimeEvent` from a reader. Raises `ScaleError`, also for events that no pallet declares."""
     at = reader.pos

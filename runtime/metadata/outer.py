@@ -76,7 +76,7 @@ def event_enum(pallet: PalletDefinition) -> TypeInfo | None:
             tuple(_field(described(codec), name.rstrip("_")) for name, codec in event.CODECS),
             type_info.docs(event.__doc__),
         )
-        for event in sorted(pallet.events, key=lambda event: event.VARIANT)
+        for event in pallet.events
     )
     return Variants(path(f"{pallet.crate}::pallet::Event"), variants, _CALL_PARAMETER)
 

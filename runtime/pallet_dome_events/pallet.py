@@ -17,7 +17,6 @@ from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_dome_events.global_id import MOST_URL, NoGlobalIdError, global_id
@@ -149,7 +148,6 @@ def _id_of(data_location: bytes) -> bytes:
 
 DEFINITION: Final = PalletDefinition(
     PALLET,
-    PALLET_INDEX[PALLET],
     "pallet_dome_events",
     (
         Item(NETWORK, "The network's name."),
@@ -158,6 +156,4 @@ DEFINITION: Final = PalletDefinition(
         Item(PUBLISHED, "The index of the first event of an id."),
     ),
     DomeEvents,
-    (EventDOMEv1,),
-    Error,
 )

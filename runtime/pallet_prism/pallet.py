@@ -14,7 +14,6 @@ from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import account_id
 
@@ -67,10 +66,7 @@ class Prism(Hooks):
 
 DEFINITION: Final = PalletDefinition(
     PALLET,
-    PALLET_INDEX[PALLET],
     "pallet_prism",
     calls=Prism,
-    events=(ObjectAnchored,),
-    errors=Error,
     constants=(constant("MaxObject", scale.u32, MOST_OBJECT, "Bytes of an object."),),
 )

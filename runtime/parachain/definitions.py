@@ -26,14 +26,11 @@ from pubsub_emulator.runtime.framework.message_chains import (
     relay_number,
 )
 from pubsub_emulator.runtime.framework.origin import Origin
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import hash_codec
-from pubsub_emulator.runtime.pallet_subscriber import events as subscriber_events
 from pubsub_emulator.runtime.pallet_subscriber import storage as subscriber
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, CachePolicy, RuntimeSpec
-from pubsub_emulator.runtime.pallet_subscriber.errors import Error as SubscriberError
 from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
 from pubsub_emulator.runtime.parachain import genesis
 
@@ -96,7 +93,6 @@ def parachain_pallets(version: RuntimeVersion, balances: Balances, spec: Runtime
 
 _PARACHAIN_SYSTEM: Final = PalletDefinition(
     "ParachainSystem",
-    PALLET_INDEX["ParachainSystem"],
     "cumulus_pallet_parachain_system",
     (
         Item(genesis.LAST_DMQ_MQC_HEAD, "The head of the hash chain of downward messages seen so far."),
@@ -106,27 +102,22 @@ _PARACHAIN_SYSTEM: Final = PalletDefinition(
 )
 _AURA: Final = PalletDefinition(
     "Aura",
-    PALLET_INDEX["Aura"],
     "pallet_aura",
     (Item(genesis.AUTHORITIES, "The current authority set: Ed25519 keys, in turn order."),),
 )
 _PUBLISHER: Final = PalletDefinition(
     publisher.PALLET,
-    PALLET_INDEX[publisher.PALLET],
     "pallet_publisher",
     calls=publisher.Publisher,
-    errors=publisher.Error,
     constants=(constant("MaxEntries", scale.u32, publisher.MAX_ENTRIES, "Entries of one call."),),
 )
 _CONSUMER: Final = PalletDefinition(
     "Consumer",
-    PALLET_INDEX["Consumer"],
     "pallet_consumer",
     (Item(VALUES, "The newest value of each entry, with the handler `store`."),),
 )
 _PARACHAIN_INFO: Final = PalletDefinition(
     "ParachainInfo",
-    PALLET_INDEX["ParachainInfo"],
     "staging_parachain_info",
     (Item(genesis.PARACHAIN_ID, "The id of this parachain."),),
 )
@@ -154,21 +145,10 @@ def _subscriber(spec: RuntimeSpec) -> PalletDefinition:
     policy = type_info.enum("pallet_subscriber::CachePolicy", *(each.value.capitalize() for each in policies))
     return PalletDefinition(
         subscriber.PALLET,
-        PALLET_INDEX[subscriber.PALLET],
         "pallet_subscriber",
         _SUBSCRIBER_STORAGE,
         SubscriberCalls,
-        (
-            subscriber_events.DataProcessed,
-            subscriber_events.DataRemoved,
-            subscriber_events.HandlerFailed,
-            subscriber_events.PublisherDisabled,
-            subscriber_events.PublisherEnabled,
-            subscriber_events.PublisherCacheCleared,
-            subscriber_events.RedeliveryRequested,
-        ),
-        SubscriberError,
-        (
+        constants=(
             constant("MaxPovSize", scale.u32, spec.max_pov_size, "Bytes of the largest block."),
             constant("ReserveMinimum", scale.boolean, spec.reserve_minimum, "Whether messages leave 1 MiB free."),
             Constant("CachePolicy", policy, bytes((policies.index(spec.cache),)), "What is remembered of a trie."),

@@ -15,11 +15,8 @@ from pubsub_emulator.runtime.accounts.definitions import (
 from pubsub_emulator.runtime.accounts.timestamp import SLOT_MILLISECONDS
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.definitions import Item, PalletDefinition, RuntimeVersion, constant
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
-from pubsub_emulator.runtime.pallet_pubsub import errors as pubsub_errors
-from pubsub_emulator.runtime.pallet_pubsub import events as pubsub_events
 from pubsub_emulator.runtime.pallet_pubsub import storage as pubsub
 from pubsub_emulator.runtime.relay import (
     babe,
@@ -77,7 +74,6 @@ def relay_pallets(
 def _babe(session_length: int) -> PalletDefinition:
     return PalletDefinition(
         "Babe",
-        PALLET_INDEX["Babe"],
         "pallet_babe",
         (
             Item(babe.EPOCH_INDEX, "Current epoch index: the session."),
@@ -93,33 +89,25 @@ def _babe(session_length: int) -> PalletDefinition:
 
 _SESSION: Final = PalletDefinition(
     "Session",
-    PALLET_INDEX["Session"],
     "pallet_session",
     (Item(session.CURRENT_INDEX, "Current index of the session."),),
-    events=(session.NewSession,),
 )
 _CONFIGURATION: Final = PalletDefinition(
     "Configuration",
-    PALLET_INDEX["Configuration"],
     f"{_PARAS}::configuration",
     (
         Item(host_configuration.ACTIVE, "The active configuration for the current session."),
         Item(configuration.PENDING, "Pending configuration changes, by session."),
     ),
     configuration.Configuration,
-    errors=configuration.Error,
 )
 _INCLUSION: Final = PalletDefinition(
     "ParaInclusion",
-    PALLET_INDEX["ParaInclusion"],
     f"{_PARAS}::inclusion",
     calls=inclusion.ParaInclusion,
-    events=(inclusion.UpwardMessagesReceived, inclusion.CandidateRefused),
-    errors=inclusion.Error,
 )
 _PARAS_PALLET: Final = PalletDefinition(
     "Paras",
-    PALLET_INDEX["Paras"],
     f"{_PARAS}::paras",
     (
         Item(paras.PARACHAINS, "All parachains, ascending."),
@@ -130,22 +118,17 @@ _PARAS_PALLET: Final = PalletDefinition(
         Item(paras.RESTRICTION, "Whether a para may not announce new code now."),
         Item(paras.ACTIONS, "Paras that come or go, by session."),
     ),
-    events=(paras.NewHeadNoted, paras.ActionQueued),
-    errors=paras.Error,
 )
 _DMP: Final = PalletDefinition(
     "Dmp",
-    PALLET_INDEX["Dmp"],
     f"{_PARAS}::dmp",
     (
         Item(dmp.QUEUES, "The downward messages addressed for a certain para."),
         Item(dmp.HEADS, "The head of the hash chain of a para's downward messages."),
     ),
-    errors=dmp.Error,
 )
 _HRMP: Final = PalletDefinition(
     "Hrmp",
-    PALLET_INDEX["Hrmp"],
     f"{_PARAS}::hrmp",
     (
         Item(hrmp.WATERMARKS, "The relay block up to which a para took horizontal messages."),
@@ -156,36 +139,27 @@ _HRMP: Final = PalletDefinition(
         Item(hrmp.DIGESTS, "Who sent to a para, by relay block."),
     ),
     hrmp.Hrmp,
-    (hrmp.ChannelClosed, hrmp.HrmpChannelForceOpened),
-    hrmp.Error,
 )
 _REGISTRAR: Final = PalletDefinition(
     "Registrar",
-    PALLET_INDEX["Registrar"],
     "polkadot_runtime_common::paras_registrar",
     (Item(registrar.PARAS, "Who registered a para, for how much."),),
     registrar.Registrar,
-    (registrar.Registered, registrar.Deregistered),
-    registrar.Error,
 )
 _QUEUE: Final = PalletDefinition(
     "MessageQueue",
-    PALLET_INDEX["MessageQueue"],
     "pallet_message_queue",
     (
         Item(queue.BOOKS, "The index of the first and last (non-empty) pages."),
         Item(queue.SERVICE_HEAD, "The origin at which we should begin servicing."),
         Item(queue.PAGES, "The map of page indices to pages."),
     ),
-    events=(queue.ProcessingFailed, queue.Processed, queue.OverweightDropped),
-    errors=queue.Error,
 )
 
 
 def _broadcaster(config: PubsubConfig) -> PalletDefinition:
     return PalletDefinition(
         "Broadcaster",
-        PALLET_INDEX["Broadcaster"],
         "pallet_broadcaster",
         (
             Item(pubsub.RegisteredPublishers, "Who manages a publisher, and what is held for it."),
@@ -198,16 +172,7 @@ def _broadcaster(config: PubsubConfig) -> PalletDefinition:
             Item(pubsub.ExpiryIndex, "Entries by the block in which they expire."),
         ),
         Broadcaster,
-        (
-            pubsub_events.DataPublished,
-            pubsub_events.PublisherRegistered,
-            pubsub_events.PublisherDeregistered,
-            pubsub_events.KeyExpired,
-            pubsub_events.KeysDeleted,
-            pubsub_events.KeysForcedDeleted,
-        ),
-        pubsub_errors.Error,
-        (
+        constants=(
             constant("MaxValueLength", scale.u32, config.max_value_length, "Bytes of the longest value."),
             constant("MaxStoredKeys", scale.u32, config.max_stored_keys, "Keys that a publisher may store."),
             constant(
