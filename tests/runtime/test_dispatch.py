@@ -219,7 +219,9 @@ def test_a_variant_stands_for_one_event() -> None:
             para: int
 
 
-def test_errors_of_a_pallet_must_be_an_enum_with_its_numbers() -> None:
+def test_errors_of_a_pallet_must_be_an_enum_with_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(d, "_PALLET_ERRORS", dict(d._PALLET_ERRORS))  # what is registered here goes with the test
+
     @d.pallet_errors("Timestamp")
     class Error(IntEnum):
         Late = 3
