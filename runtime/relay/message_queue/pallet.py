@@ -187,6 +187,11 @@ class MessageQueue(Hooks):
         """The bytes that one message may have: governance may allow for longer messages than a page holds."""
         return min(active_config(storage).max_upward_message_size, self.config.heap_size - ITEM_HEADER)
 
+    def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
+        """How many messages and bytes wait for a para's turn."""
+        book = BOOKS.get(storage, para)
+        return book.message_count, book.size
+
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
         """All messages of a para that wait, in order."""
         book, out = BOOKS.get(storage, para), []
