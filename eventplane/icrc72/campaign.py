@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
+from pubsub_emulator.eventplane.icrc72.audit.core import Audit
+from pubsub_emulator.eventplane.icrc72.audit.record import Finding
 from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.eventplane.icrc72.cheats.stage import run
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error

@@ -14,7 +14,8 @@ from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, Netwo
 from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.ic.trace import Happening, Observer
-from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
+from pubsub_emulator.eventplane.icrc72.audit.core import Audit
+from pubsub_emulator.eventplane.icrc72.audit.record import Finding
 from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.eventplane.icrc72.client import App, Config, EventNotification
 from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy

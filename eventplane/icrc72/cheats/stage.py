@@ -15,7 +15,8 @@ from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.ic.stable import decode, encode
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.archive import whole_log
-from pubsub_emulator.eventplane.icrc72.audit import Audit, Finding
+from pubsub_emulator.eventplane.icrc72.audit.core import Audit
+from pubsub_emulator.eventplane.icrc72.audit.record import Finding
 from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.eventplane.icrc72.client import App, EventNotification
 from pubsub_emulator.eventplane.icrc72.deployment import Brokers, PubSub, deploy

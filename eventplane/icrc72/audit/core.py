@@ -6,7 +6,7 @@ and crossing alerts explain is not held against anybody.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.errors import CandidError
@@ -14,6 +14,8 @@ from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.trace import Happening
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert, read_broker_alert
+from pubsub_emulator.eventplane.icrc72.audit.losses import Losses
+from pubsub_emulator.eventplane.icrc72.audit.record import PATIENCE, Finding, error_of
 from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
@@ -23,69 +25,13 @@ from pubsub_emulator.eventplane.icrc72.orchestrator.config import changed_subscr
 from pubsub_emulator.eventplane.icrc72.services import codec
 from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, as_principal, first
 
-
-class Finding(NamedTuple):
-    """Somebody did what no honest participant does."""
-
-    cheat: str
-    actor: Principal
-    round: int
-    evidence: str
-
-
-EventKey = tuple[str, Principal, int]
-"""Namespace, source and id."""
-
-_ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
-_PATIENCE: Final = 200
-"""Rounds after which a publisher without a report is silent (RP-13a)."""
-
 _REPLAY_ID: Final = keys.REPLAY_ID.encode()
 
 _OWN_ALERTS: Final = frozenset([keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE])
 
 
-class Audit:
+class Audit(Losses):
     """An observer of a network that finds cheats."""
-
-    def __init__(self, orchestrator: Principal, broadcasters: Iterable[Principal]) -> None:
-        self.orchestrator = orchestrator
-        self.broadcasters = frozenset(broadcasters)
-        self.findings: dict[Finding, None] = {}
-        self.said: set[tuple[str, Principal]] = set()
-        self._calls: dict[int, tuple[Happening, Any]] = {}
-        self._configs: dict[Principal, dict[str, list[tuple[str | None, Any]]]] = {}
-        self._notified: dict[tuple[Principal, Principal, EventKey, int], int] = {}
-        self._last: dict[tuple[Principal, Principal, str, Principal, int], int] = {}
-        self._seen: list[tuple[int, Principal, Principal, EventNotification]] = []
-        self._accepted: dict[tuple[Principal, EventKey], tuple[int, Event]] = {}
-        self._brought: dict[tuple[Principal, EventKey], bytes] = {}
-        self._served: dict[tuple[Principal, str, Principal], int] = {}
-        self._relays: dict[tuple[Principal, str, Principal], int] = {}
-        self._unsteady: set[Principal] = set()
-        self._suspended: set[Principal] = set()
-        self._sent: dict[tuple[str, int], Variant] = {}
-        self._replays: dict[int, Principal] = {}
-        self._ranges: dict[int, tuple[str, int, int | None]] = {}
-        self._replayed: dict[int, dict[int, int]] = {}
-        self._reports: dict[int, tuple[str, int, Principal, int]] = {}
-        self._ranks: dict[str, dict[Principal, int]] = {}
-        self._places: dict[tuple[Principal, EventKey], dict[Principal, int]] = {}
-        self._registered: set[tuple[Principal, str]] = set()
-        self._alerts: dict[tuple[Principal, int], Any] = {}
-        self._claimed: dict[tuple[Principal, int], tuple[int, int]] = {}
-        self._due: dict[tuple[Principal, int], int] = {}
-        self._came: dict[tuple[Principal, Principal, int], int] = {}
-        self._confirmers: set[Principal] = set()
-        self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
-        self._known: set[tuple[Principal, int, int]] = set()
-        self._told_entries: set[Principal] = set()
-        """Publishers who were told where to publish; what they send may cross with a removal."""
-        self._misled: set[Principal] = set()
-        """Publishers to whom an archive handed over other data."""
-        self._now = 0
-
-    # Listening
 
     def happened(self, happening: Happening) -> None:
         """Note what happens."""
@@ -107,20 +53,6 @@ class Audit:
         elif kind in {"stop", "uninstall", "upgrade"}:
             self._unsteady.add(happening.receiver)
 
-    def _replays_again(self, happening: Happening) -> None:
-        (events,) = codec("icrc72_publish").args.decode(happening.data)
-        for event in events:
-            replay = as_nat(first(event.headers, keys.REPLAY_ID)) or 0
-            if (happening.sender, replay, event.eventId) in self._known:
-                what = f"event {event.eventId} of replay {replay}, which was known to be taken"
-                self._find("ReplaysTwice", happening.sender, happening.round, what)
-
-    def _find(self, cheat: str, actor: Principal, round_: int, evidence: str) -> None:
-        """One finding per cheat and actor: the first."""
-        if (cheat, actor) not in self.said:
-            self.said.add((cheat, actor))
-            self.findings[Finding(cheat, actor, round_, evidence)] = None
-
     def _execute(self, happening: Happening) -> None:
         method = happening.method
         if method == "handle_event":
@@ -138,7 +70,7 @@ class Audit:
         if method == "icrc77_replay_status":
             for each in values[0]:
                 due = (happening.sender, each.replayId)
-                if happening.round - self._due.get(due, happening.round) <= _PATIENCE:
+                if happening.round - self._due.get(due, happening.round) <= PATIENCE:
                     self._due[due] = 1 << 62
         if method == "icrc72_confirm_notifications" and happening.receiver == self.orchestrator:
             for number in values[0]:
@@ -180,8 +112,6 @@ class Audit:
                 owner = system_owner(each.namespace)
                 if owner is not None and owner[0] == "publisher" and MemberAlert(each.data).entries:
                     self._told_entries.add(owner[1])
-
-    # Notifications
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
         sender, receiver = call.sender, call.receiver
@@ -268,8 +198,6 @@ class Audit:
         elif not any(each[0] is None or filter_matches(each[0], note.data) for each in passing):
             self._find("IgnoresFilter", call.sender, call.round, f"event {note.eventId} passes no filter")
 
-    # Answers
-
     def _published(self, call: Happening, values: Any, results: Any) -> None:
         for event, result in zip(values[0], results, strict=False):
             if result is None or is_system(event.namespace):
@@ -285,13 +213,8 @@ class Audit:
                     continue
                 key = (event.namespace, event.source, event.eventId)
                 self._accepted.setdefault((call.receiver, key), (call.round, event))
-                self._brought[call.sender, key] = codec("icrc72_publish").args.encode((event,))
             else:
                 self._refused(call, event, result.value, replay)
-
-    def _replay_taken(self, event: Event, replay: int) -> None:
-        taken = self._replayed.setdefault(replay, {})
-        taken[event.eventId] = taken.get(event.eventId, 0) + 1
 
     def _refused(self, call: Happening, event: Event, error: Variant, replay: int | None) -> None:
         sender, at = call.sender, call.round
@@ -329,14 +252,14 @@ class Audit:
             self._find("PublishesEarly", sender, at, what)
 
     def _confirmed(self, call: Happening, _values: Any, result: Any) -> None:
-        if result.tag == "itemized" and any(_error(each) == "Unauthorized" for each in result.value):
+        if result.tag == "itemized" and any(error_of(each) == "Unauthorized" for each in result.value):
             self._find("ConfirmsOthers", call.sender, call.round, "confirmed another's notification")
 
     def _subscribed(self, call: Happening, values: Any, results: Any) -> None:
         for item, result in zip(values[0], results, strict=False):
             if result is not None and result.tag == "Ok":
                 self._note_config(call.sender, item.namespace, item.config)
-            elif _error(result) == keys.QUOTA:
+            elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
 
     def _note_config(self, who: Principal, pattern: str, config: Pairs) -> None:
@@ -371,46 +294,8 @@ class Audit:
                     self._ranks[item.namespace] = {
                         as_principal(pair[0]) or Principal(): as_nat(pair[1]) or 0 for pair in pairs if len(pair) == 2
                     }
-            elif _error(result) == keys.QUOTA:
+            elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more publications than its quota")
-
-    def _replay_asked(self, call: Happening, values: Any, results: Any) -> None:
-        for item, result in zip(values[0], results, strict=False):
-            if result is not None and result.tag == "Ok":
-                self._replays[result.value] = call.sender
-                self._ranges[result.value] = (item.namespace, *item.range)
-                continue
-            error = _error(result)
-            if error in {"RangeTooLarge", keys.QUOTA}:
-                self._find("AsksForAll", call.sender, call.round, f"asked for {item.range}")
-            elif error == "PaymentRequired":
-                self._find("PaysNothing", call.sender, call.round, result.value.value)
-
-    def _canceled(self, call: Happening, _values: Any, results: Any) -> None:
-        if any(_error(each) == "Unauthorized" for each in results):
-            self._find("CancelsOthers", call.sender, call.round, "canceled a replay that is not its own")
-
-    def _reported(self, call: Happening, values: Any, results: Any) -> None:
-        for item, result in zip(values[0], results, strict=False):
-            if _error(result) == "Unauthorized":
-                self._find("ReportsForAnother", call.sender, call.round, f"reported on replay {item.replayId}")
-            elif result is not None and result.tag == "Ok":
-                tag, inside = item.status
-                if tag == "completed":
-                    self._reports[item.replayId] = (tag, inside, call.sender, call.round)
-                elif tag == "errored" and "hash mismatch" in inside and call.sender not in self._misled:
-                    self._find("Rewrites", call.sender, call.round, inside)
-
-    def _paged(self, call: Happening, _values: Any, events: Any) -> None:
-        """What an archive hands over is what its publisher had published."""
-        for event in events:
-            key = (event.namespace, event.source, event.eventId)
-            known = [each[1] for (_, found), each in self._accepted.items() if found == key]
-            if known and all(each.data != event.data for each in known):
-                self._misled.add(call.sender)
-                self._find("Rewrites", call.receiver, call.round, f"event {event.eventId} has other data than it had")
-
-    # At the end
 
     def finish(
         self,
@@ -424,7 +309,7 @@ class Audit:
         for round_, sender, receiver, note in self._seen:
             self._compare(round_, sender, receiver, note, logs)
         for call, values in self._calls.values():
-            if call.method == "icrc72_handle_notification_trusted" and self._now - call.round > _PATIENCE:
+            if call.method == "icrc72_handle_notification_trusted" and self._now - call.round > PATIENCE:
                 what = f"{len(values[0])} notifications of round {call.round} are not answered"
                 self._find("WithholdsReply", call.receiver, call.round, what)
                 self._suspended.add(call.receiver)  # what it does not get is its own doing
@@ -433,167 +318,6 @@ class Audit:
         if at_rest:
             self._judge_missing(alive)
         return list(self.findings)
-
-    def _compare(
-        self,
-        round_: int,
-        sender: Principal,
-        receiver: Principal,
-        note: EventNotification,
-        logs: Mapping[Principal, Mapping[tuple[str, int], Event]],
-    ) -> None:
-        log = logs.get(note.source)
-        if log is None:
-            return  # a publisher without a log: nothing to compare with
-        event = log.get((note.namespace, note.eventId))
-        what = f"event {note.eventId} to {receiver.text}"
-        replay = as_nat(first(note.headers, keys.REPLAY_ID))
-        if event is None:
-            honest = replay is not None and self._relayed_so(note)
-            actor = note.source if honest else sender
-            self._find("ReplaysInvented" if honest else "Invents", actor, round_, what)
-        elif event.data != note.data:
-            honest = replay is not None
-            self._find("ReplaysAltered" if honest else "AltersData", note.source if honest else sender, round_, what)
-        elif event.prevEventId != note.prevEventId or not _grown(event.headers, note.headers):
-            self._find("AltersHeaders", sender, round_, what)
-
-    def _relayed_so(self, note: EventNotification) -> bool:
-        replay = as_nat(first(note.headers, keys.REPLAY_ID))
-        return replay is not None and note.eventId in self._replayed.get(replay, {})
-
-    def _judge_places(self) -> None:
-        for (sender, key), places in self._places.items():
-            ranks = self._ranks.get(key[0])
-            if not ranks:
-                continue
-            for one, place in places.items():
-                for other, behind in places.items():
-                    if place < behind and ranks.get(one, 0) < ranks.get(other, 0):
-                        self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {key[2]}")
-
-    def _judge_replays(self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]]) -> None:
-        for number, (_, count, publisher, round_) in self._reports.items():
-            taken = self._replayed.get(number, {})
-            if count > len(taken):
-                self._find("Overcharges", publisher, round_, f"reported {count} events, {len(taken)} were accepted")
-            if number not in self._ranges or publisher not in logs or not taken:
-                continue
-            name, start, end = self._ranges[number]
-            last = max(taken) + 1 if end is None else end
-            due = [i for space, i in logs[publisher] if space == name and start <= i < last]
-            skipped = [i for i in due if i not in taken]
-            if skipped and len(due) <= max(len(taken), 1) + len(skipped) and skipped[0] < max(taken):
-                self._find("SkipsInReplay", publisher, round_, f"event {skipped[0]} of replay {number} was left out")
-
-    def _judge_missing(self, alive: set[Principal]) -> None:
-        told = {
-            (receiver, (n.namespace, n.source, n.eventId))
-            for _, _, receiver, n in self._seen
-            if first(n.headers, keys.REPLAY_ID) is None
-        }
-        self._judge_claims(alive)
-        forgotten: dict[Principal, list[bool]] = {}
-        dropped: list[tuple[str, Principal, int, str]] = []
-        for (broadcaster, key), (round_, event) in self._accepted.items():
-            if broadcaster in self._unsteady or broadcaster not in alive:
-                continue
-            lost, due = self._lost(broadcaster, key, round_, event, told, alive)
-            relays = [
-                target
-                for (source, name, target), since in self._relays.items()
-                if source == broadcaster and name == key[0] and since < round_ and target in alive
-            ]
-            unsent = [
-                target
-                for target in relays
-                if event.source != broadcaster
-                and not self._relayed_here(event)
-                and target not in self._unsteady
-                and (target, key) not in self._accepted
-            ]
-            wanted = due + len(relays) if not self._relayed_here(event) else due
-            if wanted:
-                forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == wanted)
-            for cheat, losers in (("Drops", lost), ("RelayDrops", unsent)):
-                if losers:
-                    dropped.append((cheat, broadcaster, round_, f"event {key[2]} never went to {losers[0].text}"))
-        for broadcaster, all_lost in forgotten.items():
-            if all(all_lost):
-                self._find("AcceptsAndForgets", broadcaster, 0, f"nothing came of {len(all_lost)} accepted events")
-        for cheat, broadcaster, round_, evidence in dropped:
-            if ("AcceptsAndForgets", broadcaster) not in self.said:
-                self._find(cheat, broadcaster, round_, evidence)
-
-    def _judge_claims(self, alive: set[Principal]) -> None:
-        """Notifications of replays that a broadcaster said it made, and that never came."""
-        made = {(sender, n.notificationId) for _, sender, _, n in self._seen}
-        for (broadcaster, number), (round_, replay) in self._claimed.items():
-            whose = self._replays.get(replay)
-            steady = whose in alive and whose not in self._unsteady and whose not in self._suspended
-            if steady and broadcaster in alive and (broadcaster, number) not in made:
-                self._find("DropsReplay", broadcaster, round_, f"notification {number} of replay {replay} never came")
-        for (publisher, replay), round_ in self._due.items():
-            if publisher in alive and publisher not in self._unsteady and self._now - round_ > _PATIENCE:
-                self._find("NeverReports", publisher, round_, f"no report on replay {replay}")
-        for (sender, receiver, number), count in self._came.items():
-            if count > 4 and receiver in alive and receiver not in self._unsteady and receiver not in self._confirmers:
-                self._find("NeverConfirms", receiver, 0, f"notification {number} of {sender.text} came {count} times")
-
-    @staticmethod
-    def _relayed_here(event: Event) -> bool:
-        return first(event.headers, keys.BROADCASTER) is not None
-
-    def _lost(  # noqa: PLR0917 — what a loss is judged by
-        self,
-        broadcaster: Principal,
-        key: EventKey,
-        round_: int,
-        event: Event,
-        told: set[tuple[Principal, EventKey]],
-        alive: set[Principal],
-    ) -> tuple[list[Principal], int]:
-        lost: list[Principal] = []
-        due = 0
-        for (server, name, who), since in self._served.items():
-            if server != broadcaster or name != key[0] or since >= round_ or who not in alive:
-                continue
-            if who in self._suspended or who in self._unsteady or who not in self._confirmers:
-                continue
-            configs = self._configs.get(who, {})
-            mine = [each for pattern, found in configs.items() if matches(pattern, name) for each in found]
-            if len(mine) != len({pattern for pattern in configs if matches(pattern, name)}):
-                continue  # it changed what it wants
-            if any(_passes(each, event) for each in mine):
-                due += 1
-                if (who, key) not in told:
-                    lost.append(who)
-        return lost, due
-
-
-def _passes(config: tuple[str | None, Any], event: Event) -> bool:
-    text, skip = config
-    if skip is not None and not skip.passes(event.eventId):
-        return False
-    return text is None or filter_matches(text, event.data)
-
-
-def _error(result: Any) -> Any:
-    """The tag of an error, or the code of a generic one; `None` for Ok."""
-    if result is None or result.tag != "Err":
-        return None
-    error = result.value
-    return error.value.error_code if error.tag == "GenericError" else error.tag
-
-
-def _grown(before: Pairs | None, after: Pairs | None) -> bool:
-    """True when headers only grew at the end, in the order of the page; replay marks are the publisher's own."""
-    old, new = list(before or ()), list(after or ())
-    if new[: len(old)] != old:
-        return False
-    rest = [name for name, _ in new[len(old) :]]
-    places = [_ORDER.get(name, -1) for name in rest]
-    return -1 not in places and places == sorted(places) and keys.BROADCASTER in rest and keys.SENT in rest
 
 
 _JUDGES: Final[Mapping[str, Any]] = {
@@ -608,4 +332,5 @@ _JUDGES: Final[Mapping[str, Any]] = {
     "archive_page": Audit._paged,  # noqa: SLF001 — the table of this class
 }
 
-__all__ = ["Audit", "Finding"]
+
+__all__ = ["Audit"]

@@ -1,0 +1,1 @@
+"""The audit: what a trace, logs and subscriptions say about everybody."""

@@ -1,0 +1,104 @@
+"""What the audit notes, and what it has found."""
+
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.trace import Happening
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
+from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
+from pubsub_emulator.eventplane.icrc72.values import Pairs
+
+
+class Finding(NamedTuple):
+    """Somebody did what no honest participant does."""
+
+    cheat: str
+    actor: Principal
+    round: int
+    evidence: str
+
+
+EventKey = tuple[str, Principal, int]
+"""Namespace, source and id."""
+
+ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
+PATIENCE: Final = 200
+"""Rounds after which a publisher without a report is silent (RP-13a)."""
+
+
+class Record:
+    """What was seen so far."""
+
+    def __init__(self, orchestrator: Principal, broadcasters: Iterable[Principal]) -> None:
+        self.orchestrator = orchestrator
+        self.broadcasters = frozenset(broadcasters)
+        self.findings: dict[Finding, None] = {}
+        self.said: set[tuple[str, Principal]] = set()
+        self._calls: dict[int, tuple[Happening, Any]] = {}
+        self._configs: dict[Principal, dict[str, list[tuple[str | None, Any]]]] = {}
+        self._notified: dict[tuple[Principal, Principal, EventKey, int], int] = {}
+        self._last: dict[tuple[Principal, Principal, str, Principal, int], int] = {}
+        self._seen: list[tuple[int, Principal, Principal, EventNotification]] = []
+        self._accepted: dict[tuple[Principal, EventKey], tuple[int, Event]] = {}
+        self._served: dict[tuple[Principal, str, Principal], int] = {}
+        self._relays: dict[tuple[Principal, str, Principal], int] = {}
+        self._unsteady: set[Principal] = set()
+        self._suspended: set[Principal] = set()
+        self._sent: dict[tuple[str, int], Variant] = {}
+        self._replays: dict[int, Principal] = {}
+        self._ranges: dict[int, tuple[str, int, int | None]] = {}
+        self._replayed: dict[int, dict[int, int]] = {}
+        self._reports: dict[int, tuple[str, int, Principal, int]] = {}
+        self._ranks: dict[str, dict[Principal, int]] = {}
+        self._places: dict[tuple[Principal, EventKey], dict[Principal, int]] = {}
+        self._registered: set[tuple[Principal, str]] = set()
+        self._alerts: dict[tuple[Principal, int], Any] = {}
+        self._claimed: dict[tuple[Principal, int], tuple[int, int]] = {}
+        self._due: dict[tuple[Principal, int], int] = {}
+        self._came: dict[tuple[Principal, Principal, int], int] = {}
+        self._confirmers: set[Principal] = set()
+        self._taken: dict[int, list[tuple[Principal, int, int]]] = {}
+        self._known: set[tuple[Principal, int, int]] = set()
+        self._told_entries: set[Principal] = set()
+        """Publishers who were told where to publish; what they send may cross with a removal."""
+        self._misled: set[Principal] = set()
+        """Publishers to whom an archive handed over other data."""
+        self._now = 0
+
+    def _find(self, cheat: str, actor: Principal, round_: int, evidence: str) -> None:
+        """One finding per cheat and actor: the first."""
+        if (cheat, actor) not in self.said:
+            self.said.add((cheat, actor))
+            self.findings[Finding(cheat, actor, round_, evidence)] = None
+
+
+def passes(config: tuple[str | None, Any], event: Event) -> bool:
+    """True when a filter and skip let an event through."""
+    text, skip = config
+    if skip is not None and not skip.passes(event.eventId):
+        return False
+    return text is None or filter_matches(text, event.data)
+
+
+def error_of(result: Any) -> Any:
+    """The tag of an error, or the code of a generic one; `None` for Ok."""
+    if result is None or result.tag != "Err":
+        return None
+    error = result.value
+    return error.value.error_code if error.tag == "GenericError" else error.tag
+
+
+def grown(before: Pairs | None, after: Pairs | None) -> bool:
+    """True when headers only grew at the end, in the order of the page; replay marks are the publisher's own."""
+    old, new = list(before or ()), list(after or ())
+    if new[: len(old)] != old:
+        return False
+    rest = [name for name, _ in new[len(old) :]]
+    places = [ORDER.get(name, -1) for name in rest]
+    return -1 not in places and places == sorted(places) and keys.BROADCASTER in rest and keys.SENT in rest
+
+
+__all__ = ["PATIENCE", "EventKey", "Finding", "Record", "error_of", "grown", "passes"]
