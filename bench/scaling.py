@@ -182,7 +182,11 @@ def _one_in_a_hundred(
     while True:
         number += 1
         made = author(
-            header, state, RelayBlock(RelayBlockNumber(number), image(published)), NO_MESSAGES, Slot(number), SEED
+            ChainHead(header, state),
+            RelayBlock(RelayBlockNumber(number), image(published)),
+            NO_MESSAGES,
+            Slot(number),
+            SEED,
         )
         header, state = made.candidate.header, made.outcome.state
         if made.outcome.plan.cursor is None:

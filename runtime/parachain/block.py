@@ -57,7 +57,7 @@ class Inherent:
         nodes = reader.length()
         if nodes > MAX_PROOF_NODES:
             raise ScaleError(f"a proof of {nodes} nodes; at most {MAX_PROOF_NODES} can be one")
-        proof = tuple(reader.bytes_() for _ in range(nodes))
+        proof = tuple(reader.bytes_items(nodes))
         messages = InboundMessages.read(reader)
         used = reader.uint(4)
         reader.end()

@@ -1,6 +1,7 @@
 """SCALE: golden vectors, equality with scalecodec, round trips, and what decoding refuses."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,34 @@ def test_byte_strings_equal_scalecodecs(blobs: list[bytes], exact: bytes) -> Non
     assert scale.vec(scale.bytes_).decode(listed) == blobs
     assert read_by_them("Vec<HexBytes>", listed) == ["0x" + blob.hex() for blob in blobs]
     assert scale.fixed(32).encode(exact) == theirs("H256", "0x" + exact.hex())
+
+
+_lengths = st.sampled_from((0, 1, 63, 64, 65, 300, 16_383, 16_384))
+
+
+@given(
+    st.lists(_lengths.map(bytes), max_size=5),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3),
+    st.integers(0, 400),
+)
+def test_a_list_read_at_once_is_what_reading_one_after_the_other_gives(
+    blobs: list[bytes], changes: list[tuple[int, int]], cut: int
+) -> None:
+    data = bytearray(encode_bytes_list(blobs))
+    for at, byte in changes:
+        if at < len(data):
+            data[at] = byte
+    raw = bytes(data[: len(data) - cut] if cut < len(data) else data)
+    one, all_ = Reader(raw, 1), Reader(raw, 1)
+
+    def outcome(read: Callable[[], list[bytes]], reader: Reader) -> object:
+        try:
+            return read(), reader.pos
+        except ScaleError as error:
+            return str(error)
+
+    count = len(blobs)
+    assert outcome(lambda: all_.bytes_items(count), all_) == outcome(lambda: [one.bytes_() for _ in range(count)], one)
 
 
 @given(st.dictionaries(st.integers(0, 2**32 - 1), st.binary(max_size=10), max_size=10))

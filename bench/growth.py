@@ -1,0 +1,158 @@
+"""The largest sizes: `python -m bench.growth [keys] [publishers] [subscribed] [parachains] [--most N] [--trie N]`.
+
+Each row runs in a process of its own: CPU time once, and resident memory, which is why this is apart from `scaling`.
+Memory is what the thing varied adds, divided by its number. `--most` leaves out larger rows of every table, `--trie` is
+the largest number of keys that are made into a trie, which takes some 650 bytes a key beside the entries.
+"""
+
+import argparse
+import gc
+import random
+import sys
+from collections.abc import Callable, Iterator
+from time import process_time
+from typing import Final
+
+from bench.chains import SEED, Relay, entry, image, key_of, subscriber
+from bench.scaling import Table, in_a_child, resident
+from bench.tries import UPDATES, update, updates_of
+from pubsub_emulator.collator.author import RelayBlock, author
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.parachain.block import ChainHead
+from pubsub_emulator.runtime.relay.babe import babe_pre_digest
+from pubsub_emulator.trie import Trie, state_root
+
+TRIE_KEYS: Final = 3_000_000
+"""More keys in one trie take more than 3 GB."""
+NOT_MEASURED: Final = -1.0
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds of one run."""
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
+    """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks write to."""
+    text = random.Random(count).randbytes(32 * count)  # a workload
+    entries = []
+    for at in range(0, len(text), 32):
+        key = text[at : at + 32]
+        entries.append((key, key + key))
+    del text
+    gc.collect()
+    gc.freeze()
+    held = resident()
+    root = timed(lambda: state_root(entries))
+    yield from (count, root, 1e6 * root / count, (resident() - held) / count)
+    if count > most_in_a_trie:
+        yield from (NOT_MEASURED, NOT_MEASURED)
+        return
+    before = resident()
+    trie = Trie.from_entries(entries)
+    trie.root()
+    memory = (resident() - before) / count
+    rng = random.Random(1)  # the same
+    updates = updates_of(rng.choices(entries, k=UPDATES), rng)
+    yield from (memory, 1e3 * min(timed(lambda: update(trie.fork(), updates)) for _ in range(9)))
+
+
+def publishers(count: int) -> Iterator[float]:
+    """Registered publishers of ten keys each, and a relay block in which a hundred of them publish."""
+    before = resident()
+    relay = Relay.make(count, 10 * count)
+    waiting, _ = relay.queue(100)
+    memory = (resident() - before) / count
+    digest = (babe_pre_digest(Slot(1)),)
+
+    def block() -> object:
+        return relay.runtime.executive.build_block(Storage(waiting.fork()), 1, Hash(bytes(32)), digest=digest)
+
+    gc.collect()
+    gc.freeze()
+    yield from (count, memory, 1e3 * min(timed(block) for _ in range(5)))
+
+
+def subscribed(count: int) -> Iterator[float]:
+    """One parachain's keys of one publisher, all delivered in as many blocks as that takes."""
+    wanted = tuple(sorted(key_of(2_000, at) for at in range(count)))
+    relay = RelayBlock(RelayBlockNumber(1), image({key: entry(key, 1) for key in wanted}))
+    relay.state.root()
+    _, header, state = subscriber(CachePolicy.SLOTS, wanted)
+    head = ChainHead(header, state)
+    gc.collect()
+    gc.freeze()
+    before, blocks, delivered, spent = resident(), 0, 0, 0.0
+    while delivered < count:
+        blocks += 1
+        start = process_time()
+        made = author(head, relay, NO_MESSAGES, Slot(blocks), SEED)
+        spent += process_time() - start
+        delivered += len(made.outcome.deliveries)
+        head = ChainHead(made.candidate.header, made.outcome.state)
+        del made
+    gc.collect()
+    yield from (count, blocks, 1e3 * spent / blocks, 1e6 * spent / count, (resident() - before) / count)
+
+
+def parachains(count: int) -> Iterator[float]:
+    """Parachains that subscribe to the same eight keys, one of which changes in each relay block."""
+    wanted = [key_of(1_000, at) for at in range(8)]
+    before = resident()
+    network = Network.of(publishers=[1_000], subscribers={2_000 + at: {1_000: wanted} for at in range(count)})
+    for key in wanted:
+        network.publish(1_000, key, bytes(40))
+    network.step(3)
+    spent = []
+    for at in range(3):
+        network.publish(1_000, wanted[at], b"%040d" % at)
+        spent.append(timed(network.step))
+    memory = (resident() - before) / count / 1024
+    yield from (count, 1e3 * min(spent), 1e3 * min(spent) / count, memory)
+
+
+def tables(names: list[str], most: int, most_in_a_trie: int) -> Iterator[Table]:
+    """Those that are named, or all."""
+
+    def rows(work: Callable[[int], Iterator[float]], sizes: list[int]) -> list[tuple[float, ...]]:
+        return [in_a_child(lambda size=size: work(size)) for size in sizes if size <= most]  # type: ignore[misc]
+
+    if "parachains" in names:
+        columns = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain")
+        yield Table("Parachains", columns, rows(parachains, [10, 100, 1_000]), "ms a parachain")
+    if "publishers" in names:
+        columns = ("publishers", "bytes a publisher", "block of 100 publishes, ms")
+        yield Table("Publishers of ten keys", columns, rows(publishers, [100, 1_000, 10_000]), "bytes a publisher")
+    if "subscribed" in names:
+        columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key")
+        yield Table("Subscribed keys, delivered", columns, rows(subscribed, [1_000, 10_000, 100_000]), "µs a key")
+    if "keys" in names:
+        columns = ("keys", "root, s", "µs a key", "bytes a key meanwhile", "bytes a key in a trie", "100 updates, ms")
+        sizes = [100_000, 1_000_000, 3_000_000, 10_000_000]
+        yield Table("Keys of a relay state", columns, rows(lambda n: keys(n, most_in_a_trie), sizes), "µs a key")
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    every = ["parachains", "publishers", "subscribed", "keys"]
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all")
+    parser.add_argument("--most", type=int, default=10_000_000, help="the largest size of a row")
+    parser.add_argument("--trie", type=int, default=TRIE_KEYS, help="the most keys of a trie")
+    given = parser.parse_args()
+    unknown = [name for name in given.tables if name not in every]
+    if unknown:
+        parser.error(f"no table is called {unknown[0]}")
+    for table in tables(given.tables or every, given.most, given.trie):
+        print(table.markdown(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
