@@ -99,7 +99,7 @@ class RpcFront:
     async def _refuse(self, context: Context, error: EventPlaneError | Ended) -> NoReturn:
         if isinstance(error, CursorAbandoned):
             after = self._service.text(Cursor(error.epoch, error.common))
-            context.set_trailing_metadata((("after", after),))
+            context.set_trailing_metadata((("after", after), ("common", str(error.common))))
         if isinstance(error, Ended):
             status = grpc.StatusCode.UNAVAILABLE if error.resumable else grpc.StatusCode.CANCELLED
         else:

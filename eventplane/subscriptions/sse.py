@@ -106,7 +106,7 @@ class SseFront:
                         await response.write(self._text(message))
             except CursorAbandoned as error:
                 cursor = self._service.text(Cursor(error.epoch, error.common))
-                await _say_end(response, cursor, "abandoned", str(error))
+                await _say_end(response, cursor, "abandoned", str(error), error.common)
             except Ended as ended:
                 await _say_end(response, None, str(ended), "resume with Last-Event-ID" if ended.resumable else "")
             return response
@@ -150,9 +150,12 @@ async def serve_http(service: EventService, host: str, port: int) -> AsyncIterat
         await runner.cleanup()
 
 
-async def _say_end(response: web.StreamResponse, cursor: str | None, reason: str, detail: str) -> None:
+async def _say_end(
+    response: web.StreamResponse, cursor: str | None, reason: str, detail: str, common: int | None = None
+) -> None:
     where = "" if cursor is None else f"id: {cursor}\n"
-    data = json.dumps({"reason": reason, "detail": detail, "after": cursor})
+    cut = {} if common is None else {"common": common}
+    data = json.dumps({"reason": reason, "detail": detail, "after": cursor, **cut})
     with contextlib.suppress(ConnectionError, asyncio.CancelledError):
         await response.write(f"{where}event: end\ndata: {data}\n\n".encode())
 
@@ -183,7 +186,7 @@ async def _problems(
         return await handler(request)
     except CursorAbandoned as error:
         after = request.app[SERVICE].text(Cursor(error.epoch, error.common))
-        return _problem(HTTPStatus.GONE, error, after=after)
+        return _problem(HTTPStatus.GONE, error, after=after, common=error.common)
     except (EventPlaneError, Ended) as error:
         return _problem(_STATUS.get(type(error), HTTPStatus.BAD_REQUEST), error)
     except web.HTTPException as error:

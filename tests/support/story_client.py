@@ -1,21 +1,34 @@
 """A client process that keeps what it has seen in a file, line by line: `story_client.py URL TOKEN FILE`.
 
-A line is the cursor, the seq and the id of one event. A line without its end was being written when the process was
-killed: it was not kept, and the event comes again.
+A line is the cursor, the seq and the id of one event; or the cursor, `cut` and the last seq that a rewind left. A line
+without its end was being written when the process was killed: it was not kept, and the event comes again.
 """
 
 import http.client
 import json
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any, TextIO
 
 
 def kept_lines(path: Path) -> list[list[str]]:
     """What is kept: cursor, seq and id of each event."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     return [line.split() for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def seen(path: Path) -> list[list[str]]:
+    """Seq and id of each event that the client has, without what was taken back."""
+    found: list[list[str]] = []
+    for _, name, value in kept_lines(path):
+        if name == "cut":
+            found = [each for each in found if int(each[0]) <= int(value)]
+        else:
+            found.append([name, value])
+    return found
 
 
 def main(url: str, token: str, path: Path) -> None:
@@ -41,10 +54,25 @@ def main(url: str, token: str, path: Path) -> None:
                             file.write(f"{name} {row['seq']} {row['id']}\n")
                             file.flush()
                             cursor = name
+                        elif line.startswith("data: ") and kind == "end":
+                            cursor = cut(file, json.loads(line[6:]), cursor)
                         elif not line:
                             cursor, kind = name, ""
+            except urllib.error.HTTPError as error:
+                if error.code == http.HTTPStatus.GONE:
+                    cursor = cut(file, json.load(error), cursor)
+                time.sleep(0.05)
             except (OSError, http.client.HTTPException, ValueError):
                 time.sleep(0.05)
+
+
+def cut(file: TextIO, told: dict[str, Any], cursor: str | None) -> str | None:
+    """Note that events were taken back; where to go on."""
+    if told.get("common") is None:
+        return cursor
+    file.write(f"{told['after']} cut {told['common']}\n")
+    file.flush()
+    return str(told["after"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""A process that appends numbered blocks to a log and can be killed at any moment: `story_writer.py PLACE BLOCKS`."""
+"""A process that appends blocks to a log, takes some back, and can be killed: `story_writer.py PLACE BLOCKS`."""
 
+import random
 import sys
 import time
 from contextlib import closing
@@ -8,12 +9,26 @@ from support.events import make_block
 
 from pubsub_emulator.eventplane.errors import StoreUnavailable
 from pubsub_emulator.eventplane.log.rows import Block
-from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+
+_MOST_REWINDS = 8
 
 
-def block(number: int) -> Block:
-    """The same block whoever makes it."""
-    return make_block(number, [(("A.One", "B.Two")[at % 2], {"n": number * 10 + at}) for at in range(number % 4)])
+def block(number: int, branch: int, parent: bytes) -> Block:
+    """The same block whoever makes it; the branch is the log's epoch."""
+    events = [(("A.One", "B.Two")[at % 2], {"n": number * 10 + at}) for at in range(number % 4)]
+    return make_block(number, events, branch=branch, parent=parent)
+
+
+def step(store: SqlStore) -> None:
+    """Append the next block, or take some back."""
+    head = store.head()
+    number = (head.anchor or 0) + 1
+    draw = random.Random(f"{head.epoch} {number}")
+    if number > 10 and head.epoch < _MOST_REWINDS and draw.random() < 0.08:
+        store.rewind(number - draw.randrange(2, 9))
+        return
+    store.append([block(number, head.epoch, head.hash or bytes(32))])
 
 
 def main(place: str, last: int) -> None:
@@ -21,8 +36,8 @@ def main(place: str, last: int) -> None:
     while True:
         try:
             with closing(open_store(place, "story")) as store:
-                for number in range((store.head().anchor or 0) + 1, last + 1):
-                    store.append([block(number)])
+                while (store.head().anchor or 0) < last:
+                    step(store)
                     time.sleep(0.01)
         except StoreUnavailable:
             time.sleep(0.1)
