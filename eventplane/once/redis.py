@@ -94,6 +94,7 @@ return found
 """.replace("LANES", str(LANES)).replace("LANE", str(_LANE))
 
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NAMES: Final = {each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)}
 """Scripts by text, as the server names them."""
 
@@ -157,7 +158,7 @@ class RedisStore:
             [(*place, _expected(value)) for place, value in tx.reads.items()],
             [_write(place, row) for place, row in tx.writes.items()],
         )
-        text = json.dumps(asked, ensure_ascii=False, separators=(",", ":"))
+        text = _ENCODER.encode(asked)
         self._trips += 1
         try:
             return self._run(_APPLY, text)
