@@ -124,7 +124,7 @@ class DistributorHttp:
         if status == HTTPStatus.UNPROCESSABLE_ENTITY:
             detail = "; ".join(f"{each.name}: {each.error}" for each in found.networks)
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}")
-        body: Any = found.time or int(time.time())
+        body: Any = found.time or (0 if status == HTTPStatus.ACCEPTED else int(time.time()))
         headers = {}
         if _wants_representation(request):
             body = {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
