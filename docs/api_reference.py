@@ -69,10 +69,11 @@ def module_page(name: str) -> str:
 
 
 def leave_long_values_out(_app: Sphinx, _domain: str, _kind: str, content: nodes.Element) -> None:
-    """A constant of more than a line is shown without its value, which is in the source."""
+    """A value or type of more than a line is left out: it is in the source."""
     for signature in (content.parent or content).findall(addnodes.desc_signature):
         for note in list(signature.findall(addnodes.desc_annotation)):
-            if note.astext().strip().startswith("=") and len(note.astext()) > _LONGEST_VALUE:
+            said = note.astext().strip()
+            if said.startswith(("=", ":")) and len(said) > _LONGEST_VALUE:
                 note.parent.remove(note)
 
 
@@ -130,10 +131,26 @@ def say_it_plainly(_app: Sphinx, _what: str, _name: str, _it: object, _options: 
     lines[:] = plain(lines)
 
 
+def without_walls(  # what Sphinx calls it with
+    _app: Sphinx, kind: str, _name: str, found: object, _options: object, _signature: str | None, _returns: str | None
+) -> tuple[str, str] | None:
+    """A model of settings is shown without its signature: its fields are below, each with what it means."""
+    return ("", "") if kind == "class" and hasattr(found, "model_fields") else None
+
+
+def skipped(  # as above
+    _app: Sphinx, _kind: str, name: str, _found: object, _skip: bool, _options: object
+) -> bool | None:
+    """Leave out what a library puts into every model."""
+    return True if name == "model_config" else None
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx calls it."""
     app.add_config_value("api_rooms", (), "env", (tuple, list))
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", say_it_plainly)
     app.connect("object-description-transform", leave_long_values_out)
+    app.connect("autodoc-process-signature", without_walls)
+    app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
