@@ -15,6 +15,7 @@ EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
     "coincurve": "events",
+    "duckdb": "sql",
     **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
     **dict.fromkeys(("pytest", "hypothesis"), "testing"),

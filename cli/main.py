@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "simulate",
     "audit",
     "report",
+    "sql",
     "score",
     "evidence",
     "inspect",

@@ -2,4 +2,23 @@
 
 Read `schema` (the tables), `check` (one segment of one chain, in plain Python), `audit` (the entry point). Only
 `spark/` knows of Spark; everything else runs without it.
+
+    session = pubsub_emulator.spark_audit.session("out/audit")
+    session.sql("SELECT chain, SUM(bytes) FROM waste GROUP BY chain").show()
 """
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def session(audit: "str | Path | None" = None, master: str | None = None) -> "SparkSession":
+    """A Spark session on this machine or on `master`, with the tables of `audit` as temporary views; stop it when done.
+
+    Java is found, or comes with the extra `audit`. Raises `SparkUnavailable`, `JavaNotFound`, `ResultError`.
+    """
+    from pubsub_emulator.spark_audit.spark.session import start_session  # noqa: PLC0415  # a JVM's library
+
+    return start_session(audit, master)

@@ -39,6 +39,7 @@ from pubsub_emulator.spark_audit.audit.notes import ChainResult, Notes, short
 from pubsub_emulator.spark_audit.audit.reading import SegmentReader
 from pubsub_emulator.spark_audit.audit.rebuild import Undecided, rebuild
 from pubsub_emulator.spark_audit.audit.shared import Shared
+from pubsub_emulator.spark_audit.audit.waste import Repeated, junk_bytes
 from pubsub_emulator.spark_audit.engine.segment_task import ChainFiles, Task
 from pubsub_emulator.spark_audit.history.rows import (
     Row,
@@ -71,6 +72,7 @@ class _Check:
         self.shared = shared
         self.notes = Notes(task, files)
         self.reader = SegmentReader(self.notes, shared)
+        self.repeated = Repeated()
         self.judged = 0
         self.untold = 0
         self.notes.out.receipt = {
@@ -99,7 +101,7 @@ class _Check:
         if imported and not candidates:
             receipt["kind"] = "imported"
         for row in imported:
-            open_imported(self.notes, self.shared, row, nodes)
+            open_imported(self.notes, self.shared, row, nodes, self.repeated.weigh(row, nodes))
             self.judged += 1
         if candidates or not imported:
             self.judge_segment(candidates, nodes)
@@ -269,6 +271,8 @@ class _Check:
         measures["verdict"] = found
         # Any other verdict, and none, means that the seal was found good.
         measures["sealed"] = found != Verdict.BAD_SEAL.value or _is_sealed(row["collator"], candidate.header)
+        if refusal is not None:
+            measures["junk_bytes"] = junk_bytes(candidate.inherent.proof, refusal)
         if outcome is None or not included:
             self.notes.out.block_measures.append(measures)
             if included:
@@ -277,6 +281,7 @@ class _Check:
                 raise Undecided
             return parent, state
         measures.update(executed_measures(row, state, outcome))
+        measures["repeated_bytes"] = self.repeated.weigh(row, nodes)
         self.notes.out.block_measures.append(measures)
         self.notes.out.publisher_measures += publisher_rows(row, outcome)
         if recorded is not None:

@@ -9,22 +9,24 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.spark_audit.audit import findings
 from pubsub_emulator.spark_audit.audit.evidence import figures_evidence
 from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.measures import row_measures
+from pubsub_emulator.spark_audit.audit.measures import I64_MAX, row_measures
 from pubsub_emulator.spark_audit.audit.notes import Notes, shown
-from pubsub_emulator.spark_audit.audit.rebuild import I64_MAX
 from pubsub_emulator.spark_audit.audit.shared import Shared
 from pubsub_emulator.spark_audit.history.rows import Row, RowError, proof_of
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import proof_parts
 
 
-def open_imported(notes: Notes, shared: Shared, row: Row, nodes: Mapping[int, bytes]) -> None:
-    """Open a real relay proof and tell its bytes apart (AU-9, AU-18)."""
+def open_imported(notes: Notes, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int) -> None:
+    """Open a real relay proof and tell its bytes apart (AU-9, AU-18).
+
+    `repeated` are bytes that the block before had proven already.
+    """
     position = row["position"]
     _bound(notes, row)
     _check_header(notes, row)
     vouched = shared.vouched(row["relay_parent"])
-    measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None}
+    measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None, "repeated_bytes": repeated}
     if row["relay_root"] is None:
         notes.fault(notes.blocks_path(), "the row does not say which relay root it is to open to", position=position)
         notes.out.block_measures.append({**measures, "judged": False})

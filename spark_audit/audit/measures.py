@@ -11,6 +11,7 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import Row, empty_row, messages_of
 
+I64_MAX: Final = 2**63 - 1
 SLOT_DURATION: Final = timedelta(seconds=6)
 """Of the relay chain's slots."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,12 +46,14 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out = empty_row(schema.BLOCK_MEASURES)
     out.update({name: row[name] for name in _SAME})
     out["judged"] = judged
+    out["slot"] = None if row["slot"] is None or row["slot"] > I64_MAX else row["slot"]
     out["block_time"] = time = block_time(row)
     out["day"] = None if time is None else time.date()
     out["vouched"] = row["status"] != "imported"
     out["relay_lag"] = None if row["included_at"] is None else row["included_at"] - row["relay_parent"]
     out["proof_nodes"] = len(row["proof"])
     out["proof_bytes"] = sum(node_cost(len(nodes[reference])) for reference in row["proof"] if reference in nodes)
+    out["repeated_bytes"] = out["junk_bytes"] = None
     out["messages_bytes"] = messages_of(row).weight
     if row["unpruned"] is not None:
         out["unpruned_bytes"] = sum(part["bytes"] for part in row["unpruned"])

@@ -5,6 +5,7 @@ from typing import Any
 
 from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.audit.findings import Severity, finding_row
+from pubsub_emulator.spark_audit.audit.waste import waste_rows
 from pubsub_emulator.spark_audit.engine.segment_task import ChainFiles, Task
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import Fault
@@ -28,6 +29,7 @@ class ChainResult:
         return {
             schema.BLOCK_MEASURES: self.block_measures,
             schema.PUBLISHER_MEASURES: self.publisher_measures,
+            schema.WASTE: waste_rows(self.block_measures, self.proof_parts),
             schema.PROOF_PARTS: self.proof_parts,
             schema.FINDINGS: self.findings,
             schema.QUARANTINE: self.quarantine,

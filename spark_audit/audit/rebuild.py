@@ -1,7 +1,6 @@
 """A candidate from its row, and the row with what header and state say in the place of what it claims."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header, turn_of
@@ -11,10 +10,9 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.spark_audit.audit.measures import I64_MAX
 from pubsub_emulator.spark_audit.audit.notes import Notes, short, shown
 from pubsub_emulator.spark_audit.history.rows import Row, RowError, candidate_of
-
-I64_MAX: Final = 2**63 - 1
 
 
 class Undecided(Exception):  # no error of the program: the segment cannot be judged further

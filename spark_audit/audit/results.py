@@ -41,6 +41,7 @@ RESULT_TABLES: Final[dict[str, Table]] = {
     for table in (
         schema.BLOCK_MEASURES,
         schema.PUBLISHER_MEASURES,
+        schema.WASTE,
         schema.PROOF_PARTS,
         schema.FINDINGS,
         schema.QUARANTINE,

@@ -35,6 +35,8 @@ from pubsub_emulator.spark_audit.engine.engine import (
     EngineLost,
     Mapper,
     Unit,
+    WrongMaster,
+    check_form,
     choose_engine,
     open_mapper,
 )
@@ -150,9 +152,11 @@ def audit(
     if engine not in ENGINES:
         raise AuditFailed(f"there is no engine {engine!r}, only {', '.join(ENGINES)}", USAGE)
     try:
+        if master is not None:
+            check_form(master)
         opened = History.open(history)
         store = open_store(out)
-    except (CommitError, StorageError) as error:
+    except (CommitError, StorageError, WrongMaster) as error:
         raise AuditFailed(str(error), USAGE) from None
     except OSError as error:
         raise AuditFailed(f"{history}: {error.strerror or error}", INFRASTRUCTURE) from None
@@ -488,7 +492,7 @@ def _tables(receipts: Sequence[Receipt], folds: Sequence[Receipt], summary: Rece
             out.setdefault(name, []).append(files[stem or name][0])
 
     for receipt in receipts:
-        for name in ("block_measures", "publisher_measures", "proof_parts", "findings"):
+        for name in ("block_measures", "publisher_measures", "waste", "proof_parts", "findings"):
             add(name, receipt["files"])
     for fold in folds:
         add("findings", fold["files"])

@@ -5,6 +5,7 @@ nothing of each other, so what comes out is the same whoever runs them and howev
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
@@ -19,8 +20,26 @@ Report = Callable[[int], None]
 ENGINES: Final = ("auto", "python", "pool", "spark")
 
 
+_MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|k8s://\S+"
+    r"|spark://(\[[0-9a-fA-F:]+\]|[^\s:,/]+):\d{1,5}(,(\[[0-9a-fA-F:]+\]|[^\s:,/]+):\d{1,5})*"
+)
+
+
+class WrongMaster(PubsubError):
+    """A text that is no Spark master."""
+
+
 class EngineLost(PubsubError):
     """The engine cannot be started, or was lost with work undone."""
+
+
+def check_form(master: str) -> None:
+    """Raises `WrongMaster` for what is no master's URL."""
+    if _MASTER.fullmatch(master) is None:
+        raise WrongMaster(
+            f"{master} is no Spark master; one is local, local[2], local[*], spark://HOST:PORT, yarn or k8s://URL"
+        )
 
 
 class Mapper(Protocol):

@@ -38,6 +38,7 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 _ITEM_TABLES = (
     schema.BLOCK_MEASURES,
     schema.PUBLISHER_MEASURES,
+    schema.WASTE,
     schema.PROOF_PARTS,
     schema.FINDINGS,
     schema.QUARANTINE,

@@ -4,7 +4,7 @@ A table's name and version stand in the metadata of each of its Parquet files an
 columns themselves. Sizes are bytes, heights are block numbers of the chain that a column names.
 
     history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes truth
-    audit     block_measures publisher_measures deliveries findings quarantine
+    audit     block_measures publisher_measures waste proof_parts findings summaries chains quarantine
 """
 
 from collections.abc import Iterable, Mapping
@@ -141,7 +141,7 @@ class Table:
             if row.keys() != names:
                 odd = sorted(row.keys() ^ names)
                 raise SchemaError(f"a row of {self.name} lacks or does not know {', '.join(odd)}")
-        ordered = sorted(rows, key=lambda row: tuple(row[name] for name in self.key))
+        ordered = sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in self.key))
         try:
             table = pa.Table.from_pylist(ordered, schema=self.schema)
             table.validate(full=True)
@@ -387,6 +387,16 @@ TRUTH: Final = Table(
     ("network",),
 )
 
+
+def _signed(table: Table) -> Table:
+    """The table with signed integers of 64 bits alone, which every reader has."""
+
+    def fit(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        return tuple(replace(each, type=INT) if each.type in {U32, U64} else each for each in columns)
+
+    return replace(table, columns=fit(table.columns), added=tuple(fit(columns) for columns in table.added))
+
+
 _LEDGER: Final = (
     Column("top_path_bytes", INT, "cost of top-trie nodes that prove child roots, static ones not counted"),
     Column("child_node_bytes", INT, "cost of child-trie nodes in the proof"),
@@ -396,191 +406,253 @@ _LEDGER: Final = (
     Column("cached_bytes", INT, "what cached nodes would have cost in the proof"),
 )
 
-BLOCK_MEASURES: Final = Table(
-    "block_measures",
-    3,
-    "One row per candidate: where its bytes went (PS-70). Figures that only executing it tells are none when rejected.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        _POSITION,
-        _NUMBER,
-        replace(_BLOCK, nullable=True),
-        Column(
-            "block_time",
-            MILLISECONDS,
-            "when it was judged, by the relay chain's slot of 6 seconds; of an imported block what it says of itself",
-            nullable=True,
-        ),
-        Column("day", DAY, "of `block_time`, UTC", nullable=True),
-        Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
-        Column("verdict", TEXT, "as found by this audit, none for a valid block", nullable=True),
-        Column("judged", pa.bool_(), "whether this audit executed or opened it"),
-        Column("slot", U64, "slot that the header claims", nullable=True),
-        Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
-        Column("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong", nullable=True),
-        Column("relay_parent", INT, "relay block number that the inherent claims"),
-        Column("vouched", pa.bool_(), "whether the relay chain's own headers tell the relay parent's root"),
-        Column("relay_lag", INT, "relay blocks from the relay parent to the judgement", nullable=True),
-        Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
-        Column("proof_bytes", INT, "their cost"),
-        Column("messages_bytes", INT, "SCALE size of the messages"),
-        Column("max_pov", INT, "the runtime's `max_pov_size`", nullable=True),
-        Column("budget", INT, "what pub-sub might use", nullable=True),
-        Column("used", INT, "what it used", nullable=True),
-        Column("unused", INT, "what was left", nullable=True),
-        Column("stopped", pa.bool_(), "whether the stop rule fired", nullable=True),
-        Column("static_bytes", INT, "cost of nodes that static keys need", nullable=True),
-        Column("map_charges", INT, "charged for the pre-state maps", nullable=True),
-        *(replace(column, nullable=True) for column in _LEDGER),
-        Column("own_state_bytes", INT, "what reading its own state adds to the chain's storage proof", nullable=True),
-        Column("cache_state_bytes", INT, "the part of it that only the cache causes", nullable=True),
-        Column(
-            "cache_net", INT, "`cached_bytes` less `cache_state_bytes`: negative where the cache costs", nullable=True
-        ),
-        Column("unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it", nullable=True),
-        Column("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost", nullable=True),
-        Column("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out", nullable=True),
-        Column("publishers", INT, "publishers met", nullable=True),
-        Column("unchanged", INT, "of them, with an unchanged root", nullable=True),
-        Column("complete", INT, "of them, resolved to the end under a new root", nullable=True),
-        Column("deliveries", INT, "callbacks", nullable=True),
-        Column("timed_out", INT, "of them, of entries already expired", nullable=True),
-        Column("expired_valid", INT, "of them, delivered as valid and expired when judged", nullable=True),
-        Column("cursor_before", BYTES, "SCALE of the cursor before the block: (ParaId, key)", nullable=True),
-        Column("cursor_after", BYTES, "and after it", nullable=True),
-    ),
-    ("segment", "position"),
-    ("network", "chain"),
-    (
+BLOCK_MEASURES: Final = _signed(
+    Table(
+        "block_measures",
+        3,
+        "One row per candidate: where its bytes went (PS-70). What only executing tells is none when rejected.",
         (
-            Column("extrinsics_bytes", INT, "signed extrinsics, with their lengths", nullable=True),
-            Column("extrinsics_state_bytes", INT, "what running them adds to the storage proof", nullable=True),
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            _POSITION,
+            _NUMBER,
+            replace(_BLOCK, nullable=True),
+            Column(
+                "block_time",
+                MILLISECONDS,
+                "when it was judged, by the relay chain's slot of 6 seconds; of an imported block its own word",
+                nullable=True,
+            ),
+            Column("day", DAY, "of `block_time`, UTC", nullable=True),
+            Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
+            Column("verdict", TEXT, "as found by this audit, none for a valid block", nullable=True),
+            Column("judged", pa.bool_(), "whether this audit executed or opened it"),
+            Column("slot", U64, "slot that the header claims", nullable=True),
+            Column("collator", HASH, "Ed25519 key whose turn the slot is", nullable=True),
+            Column("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong", nullable=True),
+            Column("relay_parent", INT, "relay block number that the inherent claims"),
+            Column("vouched", pa.bool_(), "whether the relay chain's own headers tell the relay parent's root"),
+            Column("relay_lag", INT, "relay blocks from the relay parent to the judgement", nullable=True),
+            Column("proof_nodes", INT, "nodes in the proof, repetitions counted"),
+            Column("proof_bytes", INT, "their cost"),
+            Column(
+                "repeated_bytes",
+                INT,
+                "of it, nodes that the chain's block before in the segment had proven already; none "
+                "where it was not judged or was refused",
+                nullable=True,
+            ),
+            Column(
+                "junk_bytes",
+                INT,
+                "of it, nodes that a refused block had no use for, repetitions included",
+                nullable=True,
+            ),
+            Column("messages_bytes", INT, "SCALE size of the messages"),
+            Column("max_pov", INT, "the runtime's `max_pov_size`", nullable=True),
+            Column("budget", INT, "what pub-sub might use", nullable=True),
+            Column("used", INT, "what it used", nullable=True),
+            Column("unused", INT, "what was left", nullable=True),
+            Column("stopped", pa.bool_(), "whether the stop rule fired", nullable=True),
+            Column("static_bytes", INT, "cost of nodes that static keys need", nullable=True),
+            Column("map_charges", INT, "charged for the pre-state maps", nullable=True),
+            *(replace(column, nullable=True) for column in _LEDGER),
+            Column(
+                "own_state_bytes", INT, "what reading its own state adds to the chain's storage proof", nullable=True
+            ),
+            Column("cache_state_bytes", INT, "the part of it that only the cache causes", nullable=True),
+            Column(
+                "cache_net",
+                INT,
+                "`cached_bytes` less `cache_state_bytes`: negative where the cache costs",
+                nullable=True,
+            ),
+            Column(
+                "unpruned_bytes", INT, "full proof of all subscribed keys, as the collator witnessed it", nullable=True
+            ),
+            Column("saved_unchanged", INT, "of it, what publishers with an unchanged root did not cost", nullable=True),
+            Column("saved_pruned", INT, "of it and the static nodes, all that the proof leaves out", nullable=True),
+            Column("publishers", INT, "publishers met", nullable=True),
+            Column("unchanged", INT, "of them, with an unchanged root", nullable=True),
+            Column("complete", INT, "of them, resolved to the end under a new root", nullable=True),
+            Column("deliveries", INT, "callbacks", nullable=True),
+            Column("timed_out", INT, "of them, of entries already expired", nullable=True),
+            Column("expired_valid", INT, "of them, delivered as valid and expired when judged", nullable=True),
+            Column("cursor_before", BYTES, "SCALE of the cursor before the block: (ParaId, key)", nullable=True),
+            Column("cursor_after", BYTES, "and after it", nullable=True),
         ),
-    ),
+        ("segment", "position"),
+        ("network", "chain"),
+        (
+            (
+                Column("extrinsics_bytes", INT, "signed extrinsics, with their lengths", nullable=True),
+                Column("extrinsics_state_bytes", INT, "what running them adds to the storage proof", nullable=True),
+            ),
+        ),
+    )
 )
 
-PUBLISHER_MEASURES: Final = Table(
-    "publisher_measures",
-    2,
-    "One row per executed block and publisher met in it.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        _POSITION,
-        _NUMBER,
-        Column("publisher", U32, "ParaId of the publisher"),
-        Column("unchanged", pa.bool_(), "its root was the one processed last"),
-        Column("complete", pa.bool_(), "all its items were resolved under the new root"),
-        *_LEDGER,
-        Column("unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it", nullable=True),
-        Column("deliveries", INT, "callbacks for its keys"),
-        Column("delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"),
-    ),
-    ("segment", "position", "publisher"),
-    ("network", "chain"),
+PUBLISHER_MEASURES: Final = _signed(
+    Table(
+        "publisher_measures",
+        3,
+        "One row per executed block and publisher met in it.",
+        (
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            _POSITION,
+            _NUMBER,
+            Column("publisher", U32, "ParaId of the publisher"),
+            Column("unchanged", pa.bool_(), "its root was the one processed last"),
+            Column("complete", pa.bool_(), "all its items were resolved under the new root"),
+            *_LEDGER,
+            Column(
+                "unpruned_bytes", INT, "full proof of its subscribed keys, as the collator witnessed it", nullable=True
+            ),
+            Column("deliveries", INT, "callbacks for its keys"),
+            Column(
+                "delays", pa.list_(INT), "relay blocks from publish to judgement, of each entry delivered, ascending"
+            ),
+        ),
+        ("segment", "position", "publisher"),
+        ("network", "chain"),
+    )
 )
 
-FINDINGS: Final = Table(
-    "findings",
-    1,
-    "One row per finding; the evidence can be checked again from the row alone.",
-    (
-        Column("id", HASH, "blake2_256 over network, chain, code and the finding's subject: equal in every run"),
-        _NETWORK,
-        _CHAIN,
-        Column("segment", U32, "segment in which it was found", nullable=True),
-        Column("position", U64, "position of the candidate", nullable=True),
-        Column("number", U32, "block number that the candidate claims", nullable=True),
-        Column("block", HASH, "hash of the candidate's header", nullable=True),
-        Column("collator", HASH, "Ed25519 key that answers for it", nullable=True),
-        Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.audit.findings`"),
-        Column("severity", TEXT, "`info`, `warning` or `error`"),
-        Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.audit.evidence`"),
-        Column("detail", TEXT, "the facts in words"),
-        Column("verifier", TEXT, "version of this program that found it"),
-    ),
-    ("network", "chain", "id"),
+WASTE: Final = _signed(
+    Table(
+        "waste",
+        1,
+        "One row per segment, day and cause of bytes that a chain paid for and need not have.",
+        (
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            Column("day", DAY, "of the blocks, UTC; none where their time is not known", nullable=True),
+            Column(
+                "cause",
+                TEXT,
+                "`refused`: the proof of a refused block; `junk`: the part of it that no block could use; `repeated`: "
+                "nodes that the block before had proven; `static`: nodes of static keys; `cache`: charges for nodes "
+                "read from the cache; `unread`: nodes that no key needs. The last four may be about the same bytes",
+            ),
+            Column("blocks", INT, "blocks with such bytes"),
+            Column("bytes", INT, "the bytes"),
+        ),
+        ("network", "chain", "segment", "day", "cause"),
+    )
 )
 
-PROOF_PARTS: Final = Table(
-    "proof_parts",
-    1,
-    "One row per part of an imported relay proof: together the parts weigh what the proof weighs.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        _POSITION,
-        _NUMBER,
-        Column("kind", TEXT, "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, or `unread`"),
-        Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
-        Column("key", BYTES, "relay key that the part belongs to alone", nullable=True),
-        Column("state", TEXT, "of a key: `value`, `absent` or `not proven`", nullable=True),
-        Column("value_bytes", INT, "bytes of the value that the key has", nullable=True),
-        Column("nodes", INT, "distinct nodes of this part, detached values included"),
-        Column("bytes", INT, "their cost: bytes and length prefixes"),
-        Column("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included", nullable=True),
-    ),
-    ("segment", "position", "kind", "name"),
-    ("network", "chain"),
+FINDINGS: Final = _signed(
+    Table(
+        "findings",
+        2,
+        "One row per finding; the evidence can be checked again from the row alone.",
+        (
+            Column("id", HASH, "blake2_256 over network, chain, code and the finding's subject: equal in every run"),
+            _NETWORK,
+            _CHAIN,
+            Column("segment", U32, "segment in which it was found", nullable=True),
+            Column("position", U64, "position of the candidate", nullable=True),
+            Column("number", U32, "block number that the candidate claims", nullable=True),
+            Column("block", HASH, "hash of the candidate's header", nullable=True),
+            Column("collator", HASH, "Ed25519 key that answers for it", nullable=True),
+            Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.audit.findings`"),
+            Column("severity", TEXT, "`info`, `warning` or `error`"),
+            Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.audit.evidence`"),
+            Column("detail", TEXT, "the facts in words"),
+            Column("verifier", TEXT, "version of this program that found it"),
+        ),
+        ("network", "chain", "id"),
+    )
 )
 
-SUMMARIES: Final = Table(
-    "summaries",
-    1,
-    "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
-    (
-        _NETWORK,
-        _CHAIN,
-        Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
-        Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
-        Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
-        Column("count", INT, "blocks that have it"),
-        Column("total", INT, "sum"),
-        Column("least", INT, "smallest"),
-        Column("p50", INT, "median"),
-        Column("p90", INT, "9 in 10 are not above it"),
-        Column("p99", INT, "99 in 100 are not above it"),
-        Column("most", INT, "largest"),
-    ),
-    ("network", "chain", "scope", "subject", "measure"),
+PROOF_PARTS: Final = _signed(
+    Table(
+        "proof_parts",
+        2,
+        "One row per part of an imported relay proof: together the parts weigh what the proof weighs.",
+        (
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            _POSITION,
+            _NUMBER,
+            Column("kind", TEXT, "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, or `unread`"),
+            Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
+            Column("key", BYTES, "relay key that the part belongs to alone", nullable=True),
+            Column("state", TEXT, "of a key: `value`, `absent` or `not proven`", nullable=True),
+            Column("value_bytes", INT, "bytes of the value that the key has", nullable=True),
+            Column("nodes", INT, "distinct nodes of this part, detached values included"),
+            Column("bytes", INT, "their cost: bytes and length prefixes"),
+            Column("path_bytes", INT, "cost of all nodes on the way to the key, shared ones included", nullable=True),
+        ),
+        ("segment", "position", "kind", "name"),
+        ("network", "chain"),
+    )
 )
 
-CHAINS: Final = Table(
-    "chains",
-    1,
-    "One row per chain: whether its history is verified, from where to where.",
-    (
-        _NETWORK,
-        _CHAIN,
-        Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
-        Column("reasons", pa.list_(TEXT), "why it is not verified"),
-        Column("segments", INT, "segments in the history"),
-        Column("complete", INT, "of them, judged to the end"),
-        Column("candidates", INT, "candidates or imported proofs"),
-        Column("judged", INT, "of them, judged"),
-        Column("proof_bytes", INT, "cost of all their proofs"),
-        Column("end_number", INT, "last block reached", nullable=True),
-        Column("end", HASH, "hash of its header", nullable=True),
-    ),
-    ("network", "chain"),
+SUMMARIES: Final = _signed(
+    Table(
+        "summaries",
+        2,
+        "One row per measure of a chain, of a collator, or of a publisher as one chain sees it; exact, nearest-rank.",
+        (
+            _NETWORK,
+            _CHAIN,
+            Column("scope", TEXT, "`chain`, `collator` or `publisher`"),
+            Column("subject", TEXT, "the collator's key in hex, the publisher's ParaId, or nothing"),
+            Column("measure", TEXT, "a column of `block_measures` or `publisher_measures`, or `budget_ppm`"),
+            Column("count", INT, "blocks that have it"),
+            Column("total", INT, "sum"),
+            Column("least", INT, "smallest"),
+            Column("p50", INT, "median"),
+            Column("p90", INT, "9 in 10 are not above it"),
+            Column("p99", INT, "99 in 100 are not above it"),
+            Column("most", INT, "largest"),
+        ),
+        ("network", "chain", "scope", "subject", "measure"),
+    )
 )
 
-QUARANTINE: Final = Table(
-    "quarantine",
-    1,
-    "One row per unit that could not be read or judged.",
-    (
-        Column("path", TEXT, "file, relative to the history"),
-        Column("row_group", INT, "row group in it, none for the whole file", nullable=True),
-        Column("network", TEXT, "network it belongs to, where known", nullable=True),
-        Column("chain", U32, "chain it belongs to, where known", nullable=True),
-        Column("segment", U32, "segment it belongs to, where known", nullable=True),
-        Column("position", U64, "candidate that cannot be judged for it, where one", nullable=True),
-        Column("error", TEXT, "the reason"),
-    ),
-    ("path", "error"),
+CHAINS: Final = _signed(
+    Table(
+        "chains",
+        2,
+        "One row per chain: whether its history is verified, from where to where.",
+        (
+            _NETWORK,
+            _CHAIN,
+            Column("status", TEXT, "`verified`, `not verified`, or `opened` for imported relay proofs"),
+            Column("reasons", pa.list_(TEXT), "why it is not verified"),
+            Column("segments", INT, "segments in the history"),
+            Column("complete", INT, "of them, judged to the end"),
+            Column("candidates", INT, "candidates or imported proofs"),
+            Column("judged", INT, "of them, judged"),
+            Column("proof_bytes", INT, "cost of all their proofs"),
+            Column("end_number", INT, "last block reached", nullable=True),
+            Column("end", HASH, "hash of its header", nullable=True),
+        ),
+        ("network", "chain"),
+    )
+)
+
+QUARANTINE: Final = _signed(
+    Table(
+        "quarantine",
+        2,
+        "One row per unit that could not be read or judged.",
+        (
+            Column("path", TEXT, "file, relative to the history"),
+            Column("row_group", INT, "row group in it, none for the whole file", nullable=True),
+            Column("network", TEXT, "network it belongs to, where known", nullable=True),
+            Column("chain", U32, "chain it belongs to, where known", nullable=True),
+            Column("segment", U32, "segment it belongs to, where known", nullable=True),
+            Column("position", U64, "candidate that cannot be judged for it, where one", nullable=True),
+            Column("error", TEXT, "the reason"),
+        ),
+        ("path", "error"),
+    )
 )

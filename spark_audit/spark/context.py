@@ -4,6 +4,7 @@ import atexit
 import logging
 import os
 import re
+import socket
 import sys
 import tempfile
 from typing import IO, Final
@@ -13,7 +14,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from pubsub_emulator.spark_audit.engine.engine import EngineLost
+from pubsub_emulator.spark_audit.engine.engine import EngineLost, check_form
 from pubsub_emulator.spark_audit.spark.java import find_java
 from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 
@@ -28,6 +29,8 @@ ATTEMPTS: Final = 4
 
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
+_CONNECT_SECONDS: Final = 10
+_CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
 """Settings by which whoever submits brings the packages; see `ship`."""
 
@@ -45,6 +48,9 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
     Under `spark-submit` its settings hold, the master among them unless one is given.
     """
     logging.getLogger("py4j").setLevel(logging.ERROR)
+    if master is not None:
+        check_form(master)
+        check_master(master)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java().home)
@@ -71,9 +77,33 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         if not local and not any(conf.get(key, "") for key in _SHIPPED):  # a gateway may set them to nothing
             context.addPyFile(str(build_archive()))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
-        place = master or "the master"
-        raise SparkUnavailable(f"no Spark context on {place}: {error}\n{last_words()}".rstrip()) from error
+        raise SparkUnavailable(f"no Spark context on {master or 'the master'}: {_one_line(str(error))}") from error
     return context
+
+
+def check_master(master: str) -> None:
+    """Refuse a standalone master that does not answer. Raises `SparkUnavailable`.
+
+    Spark itself tries for a minute, and then says so in a page of Java.
+    """
+    if not master.startswith("spark://"):
+        return
+    problems = []
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS):
+                return
+        except OSError as error:
+            problems.append(f"{place}: {error.strerror or error}")
+    raise SparkUnavailable(f"no Spark master answers at {master}: {'; '.join(problems)}")
+
+
+def _one_line(text: str) -> str:
+    """What went wrong, of the page that Spark and its JVM write about it."""
+    lines = [line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()]
+    causes = [line for line in lines if _CAUSE.match(line)]
+    return (causes[-1] if causes else lines[0] if lines else "nothing was said")[:_LAST_WORDS]
 
 
 def last_words() -> str:

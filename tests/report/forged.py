@@ -67,7 +67,15 @@ def chain(**fields: Any) -> Row:
 
 def block(position: int, **fields: Any) -> Row:
     """A valid block's row of `block_measures`."""
-    plain: Row = {"network": "dev", "chain": 1, "segment": 0, "position": position, "number": position, "judged": True}
+    plain: Row = {
+        "network": "dev",
+        "chain": 1,
+        "segment": 0,
+        "position": position,
+        "number": position,
+        "judged": True,
+        "vouched": True,
+    }
     figures = {"status": "included", "relay_parent": position, "relay_lag": 1, "proof_nodes": 1, "messages_bytes": 2}
     return {**empty_row(schema.BLOCK_MEASURES), **plain, **figures, "proof_bytes": 100, **fields}
 

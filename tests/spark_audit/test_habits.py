@@ -22,6 +22,7 @@ def _block(at: int, **values: Any) -> dict[str, Any]:
         "block": bytes([at]) * 32,
         "status": "included",
         "judged": True,
+        "vouched": True,
         "sealed": True,
         "slot": at,
         "collator": b"\x01" * 32,

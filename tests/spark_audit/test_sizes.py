@@ -15,7 +15,15 @@ _PUBLISHER_COLUMNS = {column.name: column for column in schema.PUBLISHER_MEASURE
 
 def _block(at: int, **values: Any) -> Row:
     row: Row = {column.name: None for column in schema.BLOCK_MEASURES.columns}
-    row |= {"network": "dev", "chain": 2000, "segment": 0, "position": at, "number": at, "judged": True}
+    row |= {
+        "network": "dev",
+        "chain": 2000,
+        "segment": 0,
+        "position": at,
+        "number": at,
+        "judged": True,
+        "vouched": True,
+    }
     row |= {"status": "included", "relay_parent": at, "proof_nodes": 7, "proof_bytes": 10, "messages_bytes": 2}
     return row | values
 

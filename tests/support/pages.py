@@ -2,6 +2,7 @@
 
     ```python            run; all blocks of a page share their names
     ```sh                every line a command: `pubsub …` or `python …`; `\\` continues one, `#` begins a comment
+    ```sql               asked of the audit at `out/audit`, which the page has made; the answer has columns
     ```text              shown, not run
 
 A comment right before a block says what is not as usual:
@@ -27,6 +28,9 @@ from pathlib import Path
 from typing import Final
 
 from markdown_it import MarkdownIt
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.tables.ask import ask
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SHOWN: Final = frozenset({"text", ""})
@@ -103,7 +107,7 @@ def check_marks(block: Block) -> None:
         return
     if block.language in SHOWN and "prints" not in block.marks and _COMMAND.search(block.text):
         raise PageError(f"{block.place}: it holds commands; make it an `sh` block, or mark it as not run")
-    if block.language not in SHOWN and block.language not in ("python", "sh"):
+    if block.language not in SHOWN and block.language not in ("python", "sh", "sql"):
         raise PageError(f"{block.place}: nothing runs a {block.language} block; mark it as a file or as not run")
 
 
@@ -144,12 +148,21 @@ class Runner:
                     raise PageError(f"{block.place}: the page shows\n{block.text}\nbut there came\n{printed}")
             elif block.language == "python":
                 printed = self._run_python(block)
+            elif block.language == "sql":
+                printed = self._ask(block)
             elif block.language == "sh":
                 printed = "".join(self._run_command(block, words) for words in commands(block.text))
             else:
                 continue
             ran += 1
         return ran
+
+    def _ask(self, block: Block) -> str:
+        try:
+            answer = ask(self.folder / "out" / "audit", block.text)
+        except PubsubError as error:
+            raise PageError(f"{block.place}: {error}") from None
+        return "\n".join(str(row) for row in (answer.columns, *answer.rows))
 
     def _run_python(self, block: Block) -> str:
         if self._python is None:

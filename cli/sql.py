@@ -1,0 +1,39 @@
+"""`pubsub sql`: a question to an audit's tables."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.spark_audit.tables.ask import ask
+
+
+def run_sql(audit: str, question: str) -> Result:
+    """The command."""
+    answer = ask(audit, question)
+    rows = [tuple(_plain(cell) for cell in row) for row in answer.rows]
+    table("", answer.columns, [tuple(_shown(cell) for cell in row) for row in rows])
+    say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
+    return Result({"columns": list(answer.columns), "rows": [list(row) for row in rows]})
+
+
+def _plain(cell: Any) -> Any:
+    """A value as JSON and people have it: bytes in hex, times in ISO's form."""
+    if isinstance(cell, bytes):
+        return "0x" + cell.hex()
+    if isinstance(cell, datetime | date):
+        return cell.isoformat()
+    if isinstance(cell, Decimal):
+        return float(cell)
+    if isinstance(cell, list | tuple):
+        return [_plain(each) for each in cell]
+    if isinstance(cell, dict):
+        return {str(name): _plain(each) for name, each in cell.items()}
+    return cell
+
+
+def _shown(cell: Any) -> str | int:
+    if cell is None:
+        return "none"
+    return cell if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)

@@ -1,0 +1,77 @@
+"""Bytes that a chain paid for and need not have: what tells so of each block, and their sums by day and cause."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, Final
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
+from pubsub_emulator.spark_audit.history.rows import Row
+
+_COLUMNS: Final = {"repeated": "repeated_bytes", "static": "static_bytes", "cache": "cache_charges"}
+"""Causes of waste in blocks that were taken, and the measures that tell of them."""
+
+
+class Repeated:
+    """What the blocks of a chain prove again, block after block."""
+
+    def __init__(self) -> None:
+        self._before: frozenset[int] = frozenset()
+
+    def weigh(self, row: Row, nodes: Mapping[int, bytes]) -> int:
+        """Bytes of nodes that the block before had in its proof as well; the next one is held against this one."""
+        mine = frozenset(row["proof"])
+        again = mine & self._before
+        self._before = mine
+        return sum(node_cost(len(nodes[number])) for number in again if number in nodes)
+
+
+def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
+    """Bytes of a refused block's nodes that its walk did not take, and of those that are listed again."""
+    unused = {
+        each for offence in refusal.evidence if offence.verdict is Verdict.UNUSED_NODES for each in offence.subject
+    }
+    seen: set[bytes] = set()
+    total = 0
+    for node in proof:
+        if node in seen or (unused and blake2_256(node) in unused):
+            total += node_cost(len(node))
+        seen.add(node)
+    return total
+
+
+def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
+    """The rows of `waste` of one segment of one chain."""
+    sums: dict[tuple[Any, ...], list[int]] = {}
+    days: dict[int, date | None] = {}
+    place: tuple[Any, ...] = ()
+    for row in measures:
+        place = row["network"], row["chain"], row["segment"]
+        days[row["position"]] = row["day"]
+        for cause, weight in _of_block(row):
+            _add(sums, (*place, row["day"], cause), weight)
+    for part in parts:
+        if part["kind"] == "unread":
+            _add(sums, (*place, days.get(part["position"]), "unread"), part["bytes"])
+    names = "network", "chain", "segment", "day", "cause"
+    return [
+        {**dict(zip(names, key, strict=True)), "blocks": blocks, "bytes": weight}
+        for key, (blocks, weight) in sums.items()
+    ]
+
+
+def _of_block(row: Row) -> Iterator[tuple[str, int]]:
+    if row["status"] == "rejected":
+        yield "refused", row["proof_bytes"]
+        yield "junk", row["junk_bytes"] or 0
+        return
+    for cause, column in _COLUMNS.items():
+        yield cause, row[column] or 0
+
+
+def _add(sums: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], weight: int) -> None:
+    if weight:
+        found = sums.setdefault(key, [0, 0])
+        found[0] += 1
+        found[1] += weight

@@ -1,0 +1,171 @@
+"""A table's Delta log: which files are the table, version by version, so that every engine reads one whole state.
+
+    <table>/_delta_log/00000000000000000000.json   a line per action: protocol, metaData, add, remove, commitInfo
+    <table>/_delta_log/00000000000000000020.checkpoint.parquet, _last_checkpoint   all of it up to a version
+
+Protocol 1 for readers, 2 for writers: plain Parquet, nothing that a reader of the first Delta would not know
+(https://github.com/delta-io/delta/blob/master/PROTOCOL.md).
+"""
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.history.storage import Store
+
+LOG: Final = "_delta_log"
+CHECKPOINT_EVERY: Final = 20
+"""Versions from one checkpoint to the next; a reader lists and reads no more than these."""
+
+_NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
+_PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
+_STRINGS: Final = pa.map_(pa.string(), pa.string())
+_CHECKPOINT: Final = pa.schema(
+    [
+        pa.field("protocol", pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])),
+        pa.field(
+            "metaData",
+            pa.struct(
+                [
+                    ("id", pa.string()),
+                    ("name", pa.string()),
+                    ("description", pa.string()),
+                    ("format", pa.struct([("provider", pa.string()), ("options", _STRINGS)])),
+                    ("schemaString", pa.string()),
+                    ("partitionColumns", pa.list_(pa.string())),
+                    ("configuration", _STRINGS),
+                    ("createdTime", pa.int64()),
+                ]
+            ),
+        ),
+        pa.field(
+            "add",
+            pa.struct(
+                [
+                    ("path", pa.string()),
+                    ("partitionValues", _STRINGS),
+                    ("size", pa.int64()),
+                    ("modificationTime", pa.int64()),
+                    ("dataChange", pa.bool_()),
+                    ("stats", pa.string()),
+                ]
+            ),
+        ),
+    ]
+)
+
+
+class DeltaError(PubsubError):
+    """A log that somebody else wrote to, or a column that Delta has no type for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a table: its name in the table's folder, bytes and rows."""
+
+    name: str
+    size: int
+    rows: int
+    time: int
+    """Of its writing, milliseconds since 1970."""
+
+    def add(self) -> dict[str, Any]:
+        """The action that makes it part of the table."""
+        return {
+            "path": self.name,
+            "partitionValues": {},
+            "size": self.size,
+            "modificationTime": self.time,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": self.rows}),
+        }
+
+
+def log_table(  # noqa: PLR0917  # what a version of a table is
+    store: Store,
+    folder: str,
+    doc: str,
+    schema: pa.Schema,
+    version: int,
+    before: Sequence[DataFile],
+    now: Sequence[DataFile],
+    time: int,
+) -> None:
+    """Write version `version` of the table in `folder`: `now` in the place of `before`.
+
+    Raises `DeltaError` when that version is there, `OSError`.
+    """
+    gone = {each.name: each for each in before}
+    fresh = [each for each in now if gone.pop(each.name, None) is None]
+    metadata = _metadata(folder, doc, schema)
+    actions: list[dict[str, Any]] = [
+        {"commitInfo": {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}}
+    ]
+    if version == 0:
+        actions += [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+    actions += [
+        {"remove": {"path": each.name, "deletionTimestamp": time, "dataChange": True, "size": each.size}}
+        for each in gone.values()
+    ]
+    actions += [{"add": each.add()} for each in fresh]
+    lines = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+    if not store.put_new(f"{folder}/{LOG}/{version:020d}.json", lines.encode()):
+        raise DeltaError(f"{store}/{folder}: version {version} is there already: somebody else writes to it")
+    if version and version % CHECKPOINT_EVERY == 0:
+        _checkpoint(store, folder, version, metadata, now)
+
+
+def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, Any], now: Sequence[DataFile]) -> None:
+    """All of the table in one file; the versions up to it need not be read any more."""
+    rows: list[dict[str, Any]] = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+    rows += [{"add": each.add()} for each in now]
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), buffer)
+    store.put(f"{folder}/{LOG}/{version:020d}.checkpoint.parquet", bytes(buffer.getvalue().to_pybytes()))
+    store.put(f"{folder}/{LOG}/_last_checkpoint", json.dumps({"version": version, "size": len(rows)}).encode())
+    for name in store.names(f"{folder}/{LOG}"):
+        if name.endswith(".json") and name[:20].isdecimal() and int(name[:20]) < version - CHECKPOINT_EVERY:
+            store.remove(f"{folder}/{LOG}/{name}")
+
+
+def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, Any]:
+    name = folder.rpartition("/")[2]
+    fields = [
+        {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": _comment(field)}
+        for field in schema
+    ]
+    return {
+        "id": str(uuid.uuid5(_NAMES, name)),
+        "name": name,
+        "description": doc,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": {},
+        "createdTime": 0,
+    }
+
+
+def _comment(field: pa.Field) -> dict[str, str]:
+    metadata: dict[bytes, bytes] = field.metadata or {}
+    found = metadata.get(b"doc")
+    return {} if found is None else {"comment": found.decode()}
+
+
+def _type(kind: pa.DataType) -> Any:
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    found = {"string": "string", "bool": "boolean", "int64": "long", "date32[day]": "date"}.get(str(kind))
+    if found is None:
+        raise DeltaError(f"there is no Delta type for {kind}")
+    return found

@@ -1,0 +1,208 @@
+"""Ten questions to an audit's tables, the same in three engines; few files, and a log of versions (AU-15)."""
+
+import json
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from audit_support import add_junk, drop_a_node, write_history
+from click.testing import CliRunner
+from deltalake import DeltaTable
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
+from pubsub_emulator.spark_audit.spark.session import register
+from pubsub_emulator.spark_audit.tables import delta, publish
+from pubsub_emulator.spark_audit.tables.ask import AskError, ask, open_tables
+from pubsub_emulator.spark_audit.tables.delta import CHECKPOINT_EVERY, DeltaError
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+QUESTIONS = re.findall(r"^## (\d+\. .*?)$.*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
+    """Blocks that were taken and refused, and real proofs."""
+    path = tmp_path_factory.mktemp("questions") / "history"
+    write_history(path, 12, subscribers=2, cheats={3: drop_a_node, 6: add_junk})
+    import_relay_proofs([ROOT / "examples" / "mainnet"], path)
+    return audit(path, path.with_name("audit"), engine="python")
+
+
+def _plain(rows: list[tuple[Any, ...]]) -> list[list[Any]]:
+    return [[_value(cell) for cell in row] for row in rows]
+
+
+def _value(cell: Any) -> Any:
+    if isinstance(cell, bytearray | memoryview):
+        return bytes(cell)
+    if isinstance(cell, Decimal | float):
+        return round(float(cell), 6)
+    return cell
+
+
+def test_au15_the_page_has_ten_questions() -> None:
+    assert [title.partition(".")[0] for title, _ in QUESTIONS] == [str(number) for number in range(1, 11)]
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkContext, asked: AuditResult) -> SparkSession:
+    made = SparkSession(spark)
+    register(made, asked.results)
+    return made
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("title", "question"), QUESTIONS, ids=[title for title, _ in QUESTIONS])
+def test_au15_three_engines_give_one_answer(
+    title: str, question: str, asked: AuditResult, session: SparkSession
+) -> None:
+    del title
+    told = ask(asked.out, question)
+    assert told.rows
+    by_duckdb = _plain(told.rows)
+    by_spark = _plain([tuple(row) for row in session.sql(question).collect()])
+    tables = {name: pl.scan_pyarrow_dataset(table) for name, table in open_tables(asked.out).items()}
+    by_polars = _plain(pl.SQLContext(tables, eager=True).execute(question).rows())
+    # Engines order missing days differently; all else is in the order that the question asks for.
+    assert sorted(by_duckdb, key=repr) == sorted(by_spark, key=repr) == sorted(by_polars, key=repr)
+
+
+def test_au15_waste_is_what_the_blocks_say(asked: AuditResult) -> None:
+    rows = list(asked.results.rows(schema.WASTE))
+    measures = list(asked.results.rows(schema.BLOCK_MEASURES))
+    refused = [row for row in measures if row["status"] == "rejected"]
+    total = {cause: sum(row["bytes"] for row in rows if row["cause"] == cause) for cause in {r["cause"] for r in rows}}
+    assert total["refused"] == sum(row["proof_bytes"] for row in refused) > 0
+    assert total["junk"] == sum(row["junk_bytes"] for row in refused) == node_cost(len(b"junk!"))
+    assert total["static"] == sum(row["static_bytes"] or 0 for row in measures)
+    assert total["repeated"] == sum(row["repeated_bytes"] or 0 for row in measures)
+    assert {row["day"] for row in rows if row["network"] == "dev"} == {date(1970, 1, 1)}
+
+
+def test_au15_repeated_nodes_are_those_of_the_block_before(asked: AuditResult) -> None:
+    history = History.open(asked.report["history"])
+    nodes = {
+        (row["network"], row["segment"], row["number"]): row["data"]
+        for row in history.rows(history.files(schema.NODES), [])
+    }
+    before: dict[tuple[str, int, int], set[int]] = {}
+    wanted: dict[tuple[str, int, int], int] = {}
+    for row in sorted(history.rows(history.files(schema.BLOCKS), []), key=lambda row: row["position"]):
+        if row["status"] == "rejected":
+            continue
+        place = row["network"], row["chain"], row["segment"]
+        again = before.get(place, set()) & set(row["proof"])
+        wanted[row["network"], row["chain"], row["position"]] = sum(
+            node_cost(len(nodes[row["network"], row["segment"], number])) for number in again
+        )
+        before[place] = set(row["proof"])
+    found = {
+        (row["network"], row["chain"], row["position"]): row["repeated_bytes"]
+        for row in asked.results.rows(schema.BLOCK_MEASURES)
+        if row["repeated_bytes"] is not None
+    }
+    assert found == wanted
+    assert sum(found.values()) > 0
+
+
+def test_au15_every_integer_of_an_audit_is_signed_and_has_a_delta_type() -> None:
+    for table in RESULT_TABLES.values():
+        for column in table.wider.columns:
+            assert column.type not in {schema.U32, schema.U64}, (table.name, column.name)
+        delta._metadata(f"tables/{table.name}", table.doc, publish.published_schema(table))
+
+
+def test_au15_the_log_names_one_whole_state_of_each_table(asked: AuditResult) -> None:
+    open_tables(asked.out)
+    for name, table in RESULT_TABLES.items():
+        read = DeltaTable(str(Path(asked.out) / "tables" / name))
+        assert sum(read.get_add_actions().column("num_records").to_pylist()) == len(list(asked.results.rows(table)))
+        assert {field.name for field in read.schema().fields} == {column.name for column in table.wider.columns}
+
+
+def _grow(history: Path, steps: int) -> None:
+    write_history(history, steps, name=f"dev{steps}")
+
+
+def test_au17_one_more_segment_adds_a_part_or_grows_the_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "LARGE", 12_000)
+    monkeypatch.setattr(publish, "_PACKS_TO", 1)
+    out = tmp_path / "audit"
+    sizes: list[int] = []
+    for steps in (4, 5, 6):
+        _grow(tmp_path / "history", steps)
+        results = audit(tmp_path / "history", out, engine="python").results
+        first = publish.publish(results)["block_measures"]
+        assert publish.publish(results)["block_measures"] == first
+        sizes.append(len(first))
+        rows = sum(
+            DeltaTable(str(out / "tables" / "block_measures")).get_add_actions().column("num_records").to_pylist()
+        )
+        assert rows == len(list(results.rows(schema.BLOCK_MEASURES)))
+    assert DeltaTable(str(out / "tables" / "block_measures")).version() == 2
+    assert sizes == sorted(sizes)
+
+
+def test_au15_versions_up_to_a_checkpoint_need_not_be_there(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 3)
+    results = audit(history, tmp_path / "audit", engine="python").results
+    publish.publish(results)
+    names = ["findings", "block_measures"]
+    for turn in range(2 * CHECKPOINT_EVERY + 1):  # each turn another table's files are the table's
+        tables = {**results.report["tables"], "block_measures": results.report["tables"][names[1]] if turn % 2 else []}
+        publish.publish(Results(results.store, {**results.report, "tables": tables}))
+    folder = tmp_path / "audit" / "tables" / "block_measures"
+    assert DeltaTable(str(folder)).version() == 2 * CHECKPOINT_EVERY + 1
+    assert len(list((folder / "_delta_log").glob("*.json"))) <= 2 * CHECKPOINT_EVERY
+    assert not (folder / "_delta_log" / f"{0:020d}.json").exists()
+
+
+def test_au11_tables_that_somebody_else_changed_are_made_again(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 3)
+    results = audit(history, tmp_path / "audit", engine="python").results
+    folder = tmp_path / "audit" / "tables"
+    (part,) = publish.publish(results)["block_measures"]
+    (tmp_path / "audit" / part).write_bytes(b"short")
+    publish.publish(results)
+    assert len(ask(tmp_path / "audit", "SELECT * FROM block_measures").rows) == results.report["candidates"]
+    (folder / "waste" / "_delta_log" / f"{1:020d}.json").write_text("{}\n")
+    publish.publish(results)
+    assert DeltaTable(str(folder / "waste")).version() == 0
+    (folder / "sources.json").write_text("{}")
+    publish.publish(results)
+    assert DeltaTable(str(folder / "block_measures")).version() == 0
+    with pytest.raises(DeltaError, match="somebody else writes to it"):
+        delta.log_table(results.store, "tables/waste", "", publish.published_schema(schema.WASTE), 0, [], [], 0)
+
+
+def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:
+    run = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT chain, day FROM waste LIMIT 1"])
+    assert run.exit_code == 0
+    assert "1 row" in run.output
+    asked_for = [
+        "sql",
+        str(asked.out),
+        "SELECT block, block_time FROM block_measures WHERE chain = 2000 LIMIT 1",
+        "--json",
+    ]
+    document = json.loads(CliRunner().invoke(pubsub, asked_for).stdout)
+    assert document["columns"] == ["block", "block_time"]
+    assert document["rows"][0][0].startswith("0x")
+    assert document["rows"][0][1].startswith("1970-01-01T00:00:")
+    with pytest.raises(AskError, match=r'Referenced column "nope" was not found.*; the tables are block_measures'):
+        ask(asked.out, "SELECT nope")
