@@ -46,6 +46,7 @@ COMMANDS: Final = (
     "ship",
     "fetch",
     "import-relay-proofs",
+    "migrate",
     "open-proof",
     "proof-snapshot",
     "vectors",

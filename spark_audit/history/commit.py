@@ -9,7 +9,7 @@ Nothing is renamed and nothing is replaced, so a commit is the same on a disk an
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import IO, Any, Final, Literal
@@ -73,23 +73,36 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
             after = known[-1] if known else None
         entries = [_write_part(store, network, segment, part, fresh) for part in parts]
         previous = after.digest if isinstance(after, Commit) else None
-        body = {
-            "format": FORMAT,
-            "network": network,
-            "segment": segment,
-            "previous": previous,
-            "files": [asdict(entry) for entry in entries],
-            "next_positions": {str(chain): next_positions[chain] for chain in sorted(next_positions)},
-        }
-        digest = digest_of(canonical_json(body))
-        name = manifest_name(network, segment, digest)
-        store.put_new(f"{COMMITS}/{name}", canonical_json({**body, "digest": digest}))
+        commit = write_manifest(store, network, segment, entries, next_positions, previous)
     except OSError as error:
         for path in fresh:
             with contextlib.suppress(OSError):
                 store.remove(path)
         raise CommitError(f"nothing was added to {store}: {error.strerror or error}") from error
-    _check_alone(store, network, segment, name)
+    _check_alone(store, network, segment, commit.name)
+    return commit
+
+
+def write_manifest(  # noqa: PLR0917  # what a manifest holds
+    store: Store,
+    network: str,
+    segment: int,
+    entries: Sequence[FileEntry],
+    next_positions: Mapping[int, int],
+    previous: str | None,
+) -> Commit:
+    """Name files as a segment, after the manifest with the digest `previous`. Raises `OSError`."""
+    body = {
+        "format": FORMAT,
+        "network": network,
+        "segment": segment,
+        "previous": previous,
+        "files": [asdict(entry) for entry in entries],
+        "next_positions": {str(chain): next_positions[chain] for chain in sorted(next_positions)},
+    }
+    digest = digest_of(canonical_json(body))
+    name = manifest_name(network, segment, digest)
+    store.put_new(f"{COMMITS}/{name}", canonical_json({**body, "digest": digest}))
     return Commit(network, segment, tuple(entries), dict(next_positions), previous, digest)
 
 

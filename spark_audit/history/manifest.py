@@ -25,6 +25,8 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
 FORMAT: Final = 2
+UNCHAINED: Final = 1
+"""The format of 0.1.0, whose manifests do not name each other."""
 COMMITS: Final = "_commits"
 MOST_BYTES: Final = 64 * 1_048_576
 """Of a manifest; some 200,000 files."""
@@ -139,21 +141,43 @@ def head_of(last: Mapping[str, str]) -> str:
 
 def read_manifest(store: Store, name: str) -> Commit:
     """The commit that a file below `_commits` states. Raises `CommitError` when it cannot be used, `OSError`."""
+    commit = _commit(*_checked_body(store, name, FORMAT))
+    if commit.name != name:
+        raise CommitError(f"the manifest is not called what its content is, {commit.name}")
+    return commit
+
+
+def read_unchained(store: Store, name: str) -> Commit:
+    """The commit of a manifest of format 1, which names none before it. Raises `CommitError`, `OSError`."""
+    body, digest = _checked_body(store, name, UNCHAINED)
+    if "previous" in body:
+        raise CommitError("a manifest of format 1 names none before it")
+    return _commit({**body, "previous": None}, digest)
+
+
+def format_of(store: Store, name: str) -> object:
+    """The format that a file below `_commits` states; `None` where it is no manifest. Raises `OSError`."""
+    try:
+        body = json.loads(store.read(f"{COMMITS}/{name}", MOST_BYTES))
+    except (ValueError, RecursionError):
+        return None
+    return body.get("format") if isinstance(body, dict) else None
+
+
+def _checked_body(store: Store, name: str, wanted: int) -> tuple[dict[str, Any], str]:
     data = store.read(f"{COMMITS}/{name}", MOST_BYTES)
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):
         raise CommitError("the manifest is not JSON") from None
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
+    if not isinstance(body, dict) or body.get("format") != wanted:
         known = body.get("format") if isinstance(body, dict) else None
-        raise CommitError(f"manifest format {_shown(known)} is not known, only format {FORMAT} is")
+        more = ": `pubsub migrate` brings it up to date" if known == UNCHAINED else ""
+        raise CommitError(f"manifest format {_shown(known)} is not known, only format {wanted} is{more}")
     stated = body.pop("digest", None)
     if stated != digest_of(canonical_json(body)):
         raise CommitError("the manifest does not have the digest it states")
-    commit = _commit(body, stated)
-    if commit.name != name:
-        raise CommitError(f"the manifest is not called what its content is, {commit.name}")
-    return commit
+    return body, str(stated)
 
 
 def committed(store: Store, network: str) -> list[Commit]:

@@ -1,0 +1,19 @@
+"""`pubsub migrate`: a history in the present format."""
+
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say, stage
+from pubsub_emulator.spark_audit.history.migrate import migrate
+
+
+def run_migrate(history: str) -> Result:
+    """The command."""
+    with stage(f"checking and migrating {history}"):
+        done = migrate(history)
+    if done.manifests:
+        say(f"{done.manifests:,} manifests written anew; the history has {done.segments:,} segments")
+    else:
+        say("nothing to do: the history is of the present format")
+    say(f"head: 0x{done.head}")
+    return Result(
+        {"history": history, "manifests": done.manifests, "segments": done.segments, "head": f"0x{done.head}"}
+    )
