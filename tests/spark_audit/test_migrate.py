@@ -87,7 +87,7 @@ def test_au11_a_damaged_history_is_not_migrated(old: tuple[Path, str | None]) ->
 
 def test_au11_a_history_with_a_hole_is_not_migrated(old: tuple[Path, str | None]) -> None:
     path, _ = old
-    sorted((path / "_commits").glob("dev-*"))[0].unlink()
+    min((path / "_commits").glob("dev-*")).unlink()
     with pytest.raises(CommitError, match="segment 0 of dev is missing"):
         migrate(path)
 
