@@ -38,6 +38,8 @@ class Asked:
     fail_on: str = "warning"
     trusted: tuple[str, ...] = ()
     head: str | None = None
+    name: str | Path | None = None
+    """What the history is called while it is audited, if not by its place."""
 
     def options(self) -> dict[str, Any]:
         """As `audit` takes them."""
@@ -47,7 +49,7 @@ class Asked:
 
 def judge(asked: Asked) -> AuditResult:
     """Audit, with a bar for the segments and how many are done in a second. Raises `AuditFailed`."""
-    with stage(f"auditing {asked.history}") as advance:
+    with stage(f"auditing {asked.name or asked.history}") as advance:
         watch = _watcher(advance)
         result = audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
         publish(result.results)

@@ -28,7 +28,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     with new_folder(out, replace=True) as folder:
         run = simulate(scenario, folder, explorer=True)
         imported = import_bundled(folder / HISTORY)
-        result = judge(Asked(folder / HISTORY, folder / AUDIT, master, engine))
+        result = judge(Asked(folder / HISTORY, folder / AUDIT, master, engine, name=out / HISTORY))
         if can_draw():
             make_report(folder / AUDIT)
     show_run(run)
