@@ -3,6 +3,7 @@
 Labels are chain, publisher and reason, never a key: there are as many series as parachains, publishers and reasons.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -41,8 +42,7 @@ class Histogram:
 
     def note(self, value: float) -> None:
         """Count a value."""
-        at = next((at for at, bound in enumerate(self.bounds) if value <= bound), len(self.bounds))
-        self.counts[at] += 1
+        self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def lines(self, name: str, labels: Labels) -> Iterator[str]:

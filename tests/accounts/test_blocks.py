@@ -19,6 +19,7 @@ from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.validity import Invalidity
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
@@ -293,6 +294,43 @@ def test_nd11_other_destinations_are_unreachable() -> None:
     send = call(net, None, "XcmPallet", "send", HERE, decode(transact(b"")))
     _, events = run(net, None, signed(net, None, send, BOB))
     assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 0, 0, 0, 0))  # type: ignore[attr-defined]
+
+
+def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure_and_keeps_what_waits() -> None:
+    net = fresh()
+    queue = net.relay.runtime.dmp
+    for _ in range(40):  # nobody takes from this queue: its parachain builds only when it has something to send
+        waiting = queue.contents(net.relay.storage(), PUBLISHER)
+        _, events = run(net, None, signed(net, None, _send(net, PUBLISHER, bytes(50_000)), BOB))
+        if names(events)[-1] == "System.ExtrinsicFailed":
+            break
+    assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 1, 0, 0, 0))  # type: ignore[attr-defined]
+    assert queue.contents(net.relay.storage(), PUBLISHER) == waiting
+    assert len(waiting) > 10
+    too_long = _send(net, SUBSCRIBER, bytes(52_000))
+    _, events = run(net, None, signed(net, None, too_long, BOB))
+    assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 1, 0, 0, 0))  # type: ignore[attr-defined]
+
+
+def test_nd11_what_the_relay_chain_has_no_room_for_waits_in_order() -> None:
+    config = network().config
+    host = replace(config.relay.host, max_upward_message_num_per_candidate=1)
+    net = Network(replace(config, relay=replace(config.relay, host=host)))
+    net.give_turn(PUBLISHER)
+    net.step(1)
+    entries = [(bytes((at,)) * 32, bytes((at,)) * 2000, 0) for at in range(64)]
+    publish = call(net, PUBLISHER, "Publisher", "publish", entries)
+    net.offer(PUBLISHER, [signed(net, PUBLISHER, publish, EVE)])
+    published: list[bytes] = []
+    sent = []
+    for _ in range(8):
+        [step] = net.step()
+        new = [event.key for event in step.events if isinstance(event, DataPublished)]
+        published += new
+        sent.append(len(new))
+    assert published == [key for key, _, _ in entries]
+    assert len([count for count in sent if count]) > 1  # one message a block, and a message holds some of them
+    assert not net.parachain(PUBLISHER).has_messages()
 
 
 def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing() -> None:

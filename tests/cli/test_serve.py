@@ -1,55 +1,16 @@
 """`pubsub serve` as a program: it says where it listens, writes a journal, ends with 130, and does the same again."""
 
 import json
-import re
-import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
-
-PATIENCE = 60
-
-
-class Served:
-    """The program, running."""
-
-    def __init__(self, *args: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pubsub_emulator.cli.main", "serve", "--port", "0", *args],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.said: list[str] = []
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.rstrip())
-            if line.startswith("Ctrl-C"):
-                break
-        found = re.search(r"relay chain: ws(://\S+)", "\n".join(self.said))
-        assert found is not None, self.said
-        self.url = f"http{found[1]}"
-
-    def call(self, method: str, *params: Any) -> Any:
-        """The result of a call by POST."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  # our own URL
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310  # as above
-            return json.load(answer)["result"]
-
-    def end(self) -> int:
-        """Ctrl-C, and the exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE)
+from support.served import PATIENCE, Served
 
 
 @pytest.fixture

@@ -49,9 +49,7 @@ def subxt() -> Path:
 
 
 def install(*, newest: bool = False) -> None:
-    """Bring what is not there. Raises `CannotInstall`."""
-    if CARGO is not None and not newest:
-        _build_rust(CARGO)
+    """Bring what is not there, subxt apart. Raises `CannotInstall`."""
     _install_js(newest=newest)
     for name in PYTHONS:
         _install_python(name, newest=newest)
@@ -81,8 +79,10 @@ def _install_python(name: str, *, newest: bool) -> None:
     _note(target, wanted)
 
 
-def _build_rust(cargo: str) -> None:
-    """Build it anew where sources or metadata changed; cargo sees to that."""
+def build_subxt() -> None:
+    """Build subxt's scenarios, anew where sources or metadata changed. Raises `CannotInstall`."""
+    if CARGO is None:
+        raise CannotInstall("subxt is built by cargo, which is not here")
     target = folder("rust")
     shutil.copytree(HERE / "rust", target, dirs_exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
@@ -95,7 +95,7 @@ def _build_rust(cargo: str) -> None:
             if not written.exists() or written.read_bytes() != data:
                 written.write_bytes(data)
                 (target / "src" / "main.rs").touch()  # cargo does not look at what a macro reads
-    _run([cargo, "build", "--quiet"], target)
+    _run([CARGO, "build", "--quiet"], target)
 
 
 def _digest(wanted: Path) -> str:
@@ -123,5 +123,7 @@ def _run(command: list[str | Path], place: Path, environment: dict[str, str] | N
 if __name__ == "__main__":
     try:
         install(newest="--newest" in sys.argv[1:])
+        if CARGO is not None and "--newest" not in sys.argv[1:]:
+            build_subxt()
     except CannotInstall as error:
         sys.exit(f"clients: {error}")

@@ -55,6 +55,7 @@ async def _against_a_node(client: str) -> tuple[str, str]:
     async with serving(build=Build.INSTANT) as node:
         url = node.urls[None].rstrip("/")
         if client == "subxt":
+            await asyncio.to_thread(install.build_subxt)
             return await _run([install.subxt(), url], HERE)
         if client in install.PYTHONS:
             return await _run([install.python(client), HERE / "python_scenarios.py", client, url], HERE)

@@ -8,7 +8,9 @@ from support.accounts import call, signed, signer
 
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.ss58 import encode_address
+from pubsub_emulator.runtime.framework.origin import Root
 
 CHAINS = pytest.mark.parametrize("chain", [None, 2000])
 ALICE, BOB = signer("Alice"), signer("Bob")
@@ -195,3 +197,24 @@ async def test_storage_is_set_by_root_on_either_kind_of_chain(chain: int | None)
         with pytest.raises(Refusal, match="1: this chain has no item System"):
             await client.call("dev_setStorage", {"System": {"Nothing": 1}})
         await node.step(2)
+
+
+@CHAINS
+@story
+async def test_roots_own_call_from_a_client_is_refused_and_touches_nothing(chain: int | None) -> None:
+    """Scenario 38: what the emulator itself puts into blocks, bare, nobody else may."""
+    async with serving() as node:
+        client = await node.connect(chain)
+        net = node.server.live.network
+        inner = call(net, chain, "System", "set_storage", [(b"\x12\x34", b"\x56")])
+        bare = call(net, chain, "Utility", "dispatch_as", Root(), inner)
+        before = (await client.call("chain_getHeader"))["stateRoot"]
+        for version in (4, 5):
+            body = bytes((version,)) + bare.encoded
+            with pytest.raises(Refusal, match="1011: Unknown Transaction Validity") as refused:
+                await client.call("author_submitExtrinsic", f"0x{encode_bytes(body).hex()}")
+            assert refused.value.data == '"NoUnsignedValidator"'
+        assert await client.call("author_pendingExtrinsics") == []
+        assert (await client.call("chain_getHeader"))["stateRoot"] == before
+        await node.step(3)
+        assert await client.call("state_getStorage", "0x1234") is None
