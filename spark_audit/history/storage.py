@@ -75,10 +75,6 @@ class Store(ABC):
     def exists(self, folder: str = "") -> bool:
         """Whether a folder is there; in an object store, whether there are files below it."""
 
-    @abstractmethod
-    def arrow(self) -> tuple[fs.FileSystem, str]:
-        """The file system as Arrow knows it, and the path of this place in it."""
-
     def read(self, path: str, most: int | None = None) -> bytes:
         """The whole file. Raises `OSError`, also for a file of more than `most` bytes."""
         with self.open(path) as file:
@@ -156,10 +152,6 @@ class LocalStore(Store):
     def exists(self, folder: str = "") -> bool:
         """Whether the folder is there."""
         return (self.folder / folder).is_dir()
-
-    def arrow(self) -> tuple[fs.FileSystem, str]:
-        """This machine's files."""
-        return fs.LocalFileSystem(), self.uri
 
     def _real(self) -> Path:
         return _resolved(self.uri)
@@ -262,10 +254,6 @@ class RemoteStore(Store):
             if self._fs.get_file_info(root).type == fs.FileType.Directory:
                 return True
             return bool(self._fs.get_file_info(fs.FileSelector(root, allow_not_found=True)))
-
-    def arrow(self) -> tuple[fs.FileSystem, str]:
-        """The store's."""
-        return self._fs, self._base
 
     def _full(self, path: str) -> str:
         return f"{self._base}/{path}"

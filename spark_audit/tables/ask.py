@@ -1,17 +1,25 @@
-"""SQL over an audit's tables, in this process: DuckDB on the files of one version, nothing copied."""
+"""SQL over an audit's tables, in this process: DuckDB on the files of one version.
 
+DuckDB reads the files itself. Arrow's threads could still be at work when a short program ends, and would abort it.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
 from pubsub_emulator.spark_audit.tables.publish import publish, published_schema
+
+_TYPES: Final = {"string": "VARCHAR", "int64": "BIGINT", "bool": "BOOLEAN", "binary": "BLOB", "date32[day]": "DATE"}
 
 
 class AskError(PubsubError):
@@ -26,32 +34,51 @@ class Answer:
     rows: list[tuple[Any, ...]]
 
 
-def open_tables(audit: Address | Store) -> dict[str, ds.Dataset]:
-    """The tables of an audit, brought up to date, each as an Arrow dataset. Raises `ResultError`, `OSError`."""
+@contextmanager
+def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
+    """The tables of an audit, brought up to date: the paths of each one's files on this machine.
+
+    Those that are elsewhere are here as long as this lasts. Raises `ResultError`, `OSError`.
+    """
     results = Results.open(audit)
-    system, base = results.store.arrow()
-    out: dict[str, ds.Dataset] = {}
-    for name, files in publish(results).items():
-        schema = published_schema(RESULT_TABLES[name])
-        if files:
-            paths = [f"{base}/{path}" for path in files]
-            out[name] = ds.dataset(paths, schema=schema, format="parquet", filesystem=system)
-        else:
-            out[name] = ds.dataset(pa.Table.from_batches([], schema=schema))
-    return out
+    tables = publish(results)
+    store = results.store
+    if isinstance(store, LocalStore):
+        yield {name: [f"{store.uri}/{path}" for path in files] for name, files in tables.items()}
+        return
+    with tempfile.TemporaryDirectory(prefix="pubsub-sql-") as folder:
+        here: dict[str, list[str]] = {}
+        for name, files in tables.items():
+            here[name] = [str(Path(folder) / f"{name}-{at}.parquet") for at in range(len(files))]
+            for source, target in zip(files, here[name], strict=True):
+                Path(target).write_bytes(store.read(source))
+        yield here
 
 
 def ask(audit: Address | Store, question: str) -> Answer:
     """What a SQL question about an audit's tables is answered with. Raises `AskError`, `ResultError`, `OSError`."""
-    tables = open_tables(audit)
-    with duckdb.connect(":memory:") as connection:
+    with local_tables(audit) as tables, duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        for name, table in tables.items():
-            connection.register(name, table)
+        for name, files in tables.items():
+            if files:
+                listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
+                view = f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])"  # noqa: S608  # names of our own
+                connection.execute(view)
+            else:
+                columns = ", ".join(
+                    f'"{each.name}" {_type(each.type)}' for each in published_schema(RESULT_TABLES[name])
+                )
+                connection.execute(f"CREATE TABLE {name} ({columns})")
         try:
             found = connection.execute(question)
-            columns = tuple(column[0] for column in found.description or ())
-            return Answer(columns, found.fetchall())
+            names = tuple(column[0] for column in found.description or ())
+            return Answer(names, found.fetchall())
         except duckdb.Error as error:
             said = " ".join(str(error).split())
             raise AskError(f"{said}; the tables are {', '.join(tables)}") from None
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"{_type(kind.value_type)}[]"
+    return "TIMESTAMPTZ" if pa.types.is_timestamp(kind) else _TYPES[str(kind)]
