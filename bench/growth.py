@@ -1,8 +1,9 @@
-"""The largest sizes: `python -m bench.growth [keys] [publishers] [subscribed] [parachains] [--most N] [--trie N]`.
+"""The largest sizes: `python -m bench.growth [keys] [subscribed] [parachains] [--most N] [--trie N]`.
 
 Each row runs in a process of its own: CPU time once, and resident memory, which is why this is apart from `scaling`.
 Memory is what the thing varied adds, divided by its number. `--most` leaves out larger rows of every table, `--trie` is
 the largest number of keys that are made into a trie, which takes some 650 bytes a key beside the entries.
+Publishers are measured by `bench/publish_scale.py`.
 """
 
 import argparse
@@ -13,17 +14,15 @@ from collections.abc import Callable, Iterator
 from time import process_time
 from typing import Final
 
-from bench.chains import SEED, Relay, entry, image, key_of, subscriber
+from bench.chains import SEED, entry, image, key_of, subscriber
 from bench.scaling import Table, in_a_child, resident
 from bench.tries import UPDATES, update, updates_of
 from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.types import RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
-from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.parachain.block import ChainHead
-from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.trie import Trie, state_root
 
 TRIE_KEYS: Final = 3_000_000
@@ -61,22 +60,6 @@ def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
     rng = random.Random(1)  # the same
     updates = updates_of(rng.choices(entries, k=UPDATES), rng)
     yield from (memory, 1e3 * min(timed(lambda: update(trie.fork(), updates)) for _ in range(9)))
-
-
-def publishers(count: int) -> Iterator[float]:
-    """Registered publishers of ten keys each, and a relay block in which a hundred of them publish."""
-    before = resident()
-    relay = Relay.make(count, 10 * count)
-    waiting, _ = relay.queue(100)
-    memory = (resident() - before) / count
-    digest = (babe_pre_digest(Slot(1)),)
-
-    def block() -> object:
-        return relay.runtime.executive.build_block(Storage(waiting.fork()), 1, Hash(bytes(32)), digest=digest)
-
-    gc.collect()
-    gc.freeze()
-    yield from (count, memory, 1e3 * min(timed(block) for _ in range(5)))
 
 
 def subscribed(count: int) -> Iterator[float]:
@@ -126,9 +109,6 @@ def tables(names: list[str], most: int, most_in_a_trie: int) -> Iterator[Table]:
     if "parachains" in names:
         columns = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain")
         yield Table("Parachains", columns, rows(parachains, [10, 100, 1_000]), "ms a parachain")
-    if "publishers" in names:
-        columns = ("publishers", "bytes a publisher", "block of 100 publishes, ms")
-        yield Table("Publishers of ten keys", columns, rows(publishers, [100, 1_000, 10_000]), "bytes a publisher")
     if "subscribed" in names:
         columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key")
         yield Table("Subscribed keys, delivered", columns, rows(subscribed, [1_000, 10_000, 100_000]), "µs a key")
@@ -141,7 +121,7 @@ def tables(names: list[str], most: int, most_in_a_trie: int) -> Iterator[Table]:
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = ["parachains", "publishers", "subscribed", "keys"]
+    every = ["parachains", "subscribed", "keys"]
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all")
     parser.add_argument("--most", type=int, default=10_000_000, help="the largest size of a row")
     parser.add_argument("--trie", type=int, default=TRIE_KEYS, help="the most keys of a trie")

@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import sys
+import traceback
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -85,12 +86,18 @@ def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
     read, write = os.pipe()
     if os.fork() == 0:
         os.close(read)
-        os.write(write, " ".join(repr(float(value)) for value in work()).encode())
-        os._exit(0)
+        code = 1
+        try:
+            os.write(write, " ".join(repr(float(value)) for value in work()).encode())
+            code = 0
+        except Exception:  # noqa: BLE001  # whatever it is, a fork must not go on as its parent
+            traceback.print_exc()
+        os._exit(code)
     os.close(write)
     with os.fdopen(read, "rb") as answer:
         told = answer.read().decode()
-    os.wait()
+    if os.wait()[1]:
+        raise RuntimeError("a measurement failed")
     return tuple(map(float, told.split()))
 
 
