@@ -114,9 +114,8 @@ def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _finding(path: Path) -> str:
-    from pubsub_emulator.spark_audit.audit.evidence import read_block_evidence
+    from pubsub_emulator.spark_audit.audit.evidence import partial_state, read_block_evidence
     from pubsub_emulator.spark_audit.audit.finding_file import check_finding
-    from pubsub_emulator.spark_audit.audit.partial_trie import partial_state
 
     checked = check_finding(path)
     found = read_block_evidence(checked.finding["evidence"])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.spark_audit.audit.partial_trie import PartialTrie
 from pubsub_emulator.trie import BadNode, MissingNode, Trie
+from pubsub_emulator.trie.partial import PartialTrie
 
 KEYS = st.lists(st.sampled_from([0, 1, 16, 17, 255]), max_size=4).map(bytes)
 VALUES = st.tuples(st.integers(0, 9), st.sampled_from([0, 3, 31, 32, 33, 70])).map(

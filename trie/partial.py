@@ -1,20 +1,18 @@
 """A state trie of which only some nodes are at hand: reads, writes and its new root, as far as those nodes reach.
 
-What `trie.Trie` does to a whole state, this does to a storage proof: every node and detached value is asked for by its
-hash when it is first needed, and one that is not there raises `MissingNode`. So whoever notes what was asked for has
-the smallest proof on which the same reads and writes can be done again. Nodes are never changed, only replaced: a fork
-is a copy of one reference. Written to be obviously right; states that are whole have the quick trie.
+`Trie` holds a whole state; this holds a storage proof. It asks for every node and detached value by its hash when it
+first needs it, and raises `MissingNode` for one that is not there. Whoever notes what was asked for has the smallest
+proof on which the same reads and writes can be done again. Nodes are never changed, only replaced: a fork is a copy of
+one reference. The code is written to be obviously right; whole states have the quick trie.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
-from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.trie import BadNode, MissingNode, Trie
 from pubsub_emulator.trie.codec import (
     BRANCH,
     BRANCH_WITH_VALUE,
@@ -27,6 +25,8 @@ from pubsub_emulator.trie.codec import (
     pack,
 )
 from pubsub_emulator.trie.decoded import DecodedNode
+from pubsub_emulator.trie.errors import BadNode, MissingNode
+from pubsub_emulator.trie.nibbles import shared_digits
 
 Fetch = Callable[[bytes], bytes | None]
 """The node or detached value with a hash, none when it is not there. What is handed back must have that hash."""
@@ -56,11 +56,6 @@ class _Node:
 
 
 _Reference = _Node | _Far
-
-
-def partial_state(root: Hash, fetch: Fetch) -> State:
-    """The state with this root, without child tries, as far as `fetch` can tell."""
-    return State(cast("Trie", PartialTrie(root, fetch)))  # all that a state asks of its top trie
 
 
 class PartialTrie:
@@ -226,7 +221,7 @@ class PartialTrie:
 def _split(node: _Node, rest: str, value: bytes) -> _Node:
     """A branch over a node and a new key that leaves it within its partial key; `rest` is left of the key."""
     partial = node.partial
-    shared = next((at for at, (a, b) in enumerate(zip(partial, rest, strict=False)) if a != b), len(rest))
+    shared = shared_digits(partial, rest, 0)
     below: dict[int, _Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
     if shared == len(rest):
         return _Node(rest, value, below)
