@@ -11,10 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pubsub_emulator.cli.event_targets import EVENT_TARGETS
 from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.node_targets import NODE_TARGETS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.cli.served_targets import SERVED
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_target
 from pubsub_emulator.laboratory.targets import TARGETS, judged_blocks
 from pubsub_emulator.primitives.errors import PubsubError
@@ -338,7 +339,8 @@ def _shrink_story(data: bytes) -> bytes:
 
 ALL: Final = (
     *TARGETS,
-    *SERVED,
+    *NODE_TARGETS,
+    *EVENT_TARGETS,
     Target(
         "candid",
         "a Candid message to a broadcaster",

@@ -218,7 +218,8 @@ def _read_story(data: bytes) -> str:
     return "kept"
 
 
-def _ours(*rooms: str) -> tuple[str, ...]:
+def ours(*rooms: str) -> tuple[str, ...]:
+    """The names of rooms of this project."""
     return tuple(f"pubsub_emulator.{room}" for room in rooms)
 
 
@@ -230,7 +231,7 @@ def _target(
     *rooms: str,
     text: bool = False,
 ) -> Target:
-    return Target(name, about, seeds, read, text, _ours(*rooms))
+    return Target(name, about, seeds, read, text, ours(*rooms))
 
 
 TARGETS: Final = (

@@ -1,17 +1,17 @@
-"""Readers of what arrives over a network, as targets of `pubsub fuzz --target`."""
+"""Readers of what nodes are sent, and of what nodes and archives give, as targets of `pubsub fuzz --target`."""
 
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.targets import ours
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.errors import DefensiveFailure
 
@@ -334,134 +334,12 @@ def _read_export(data: bytes) -> str:
     return f"{min(len(proof.proof), 5)} nodes"
 
 
-# The event log
-
-
-def _filters() -> Iterable[bytes]:
-    yield b'{"any": true}'
-    yield b'{"all": [{"kind": "Balances.*"}, {"not": {"chain": 2000}}, {"one_of": [{"chain": null}]}]}'
-    for op, value in (("=", 5), (">=", -1), ("in", [1, "a", True, None]), ("prefix", "0x00"), ("!=", "b")):
-        yield json.dumps({"field": ["dispatch_info", 0, "weight"], "op": op, "value": value}).encode()
-
-
-def _read_filter(data: bytes) -> str:
-    from pubsub_emulator.eventplane.filters.codec import from_json, to_json
-    from pubsub_emulator.eventplane.filters.normal import normalize
-
-    read = from_json(parse_json(data, "filter"))
-    if from_json(to_json(read)) != read:
-        raise DefensiveFailure("a filter reads back as another")
-    normalize((read,))
-    return type(read).__name__
-
-
-_TAG: Final = bytes(8)
-
-
-def _cursors() -> Iterable[bytes]:
-    from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, encode_cursor
-
-    for cursor in (Cursor(1, 0), Cursor(2**32 - 1, 2**64 - 1)):
-        yield encode_cursor(cursor, _TAG).encode()
-
-
-def _read_cursor(data: bytes) -> str:
-    from pubsub_emulator.eventplane.subscriptions.cursor import decode_cursor, encode_cursor
-
-    text = data.decode("latin-1")
-    if encode_cursor(decode_cursor(text, _TAG), _TAG) != text:
-        raise DefensiveFailure("a cursor has two texts")
-    return "read"
-
-
-# The distributor, canisters
-
-
-def _publications() -> Iterable[bytes]:
-    event = {"name": "a.b", "data": {"x": 1}, "location": "https://example.org/1", "metadata": ["00" * 32]}
-    yield json.dumps({"network": "alpha", "event": event}).encode()
-    fields = {"eventType": "a.b", "dataLocation": "https://example.org/1?hl=0x" + "11" * 32, "timestamp": 7}
-    fields |= {"id": 1, "relevantMetadata": [], "entityId": "0x" + "22" * 32, "previousEntityHash": "0x" + "33" * 32}
-    yield json.dumps(fields).encode()
-    yield json.dumps({"network": "alpha", **fields}).encode()
-
-
-def _read_publication(data: bytes) -> str:
-    from pubsub_emulator.eventplane.distributor.event import (
-        BadEventError,
-        parse_notification,
-        parse_publication,
-        parse_row,
-    )
-
-    body, said = parse_json(data, "body"), []
-    readers: tuple[Callable[[object], object], ...] = (parse_publication, parse_notification, parse_row)
-    for read in readers:
-        try:
-            read(body)
-            said.append("read")
-        except BadEventError as error:
-            said.append(str(error)[:40])
-    return ", ".join(said)
-
-
-def _settings() -> Iterable[bytes]:
-    adapter = (
-        b'[adapters.alpha]\nurl = "http://127.0.0.1:1"\nprofile = "legacy"\nchain_id = "1"\nenvironments = ["a"]\n'
-    )
-    yield b'public_url = "http://127.0.0.1:8090"\nport = 8080\nsince = "now"\nretain = 5\n' + adapter
-    token = b'access.tokens = [{ name = "a", sha256 = "' + b"0" * 64 + b'", rights = ["read"] }]\n'
-    yield b'public_url = "http://127.0.0.1:8090"\nstore = "redis://127.0.0.1"\n' + token + adapter
-
-
-def _read_settings(data: bytes) -> str:
-    from pubsub_emulator.eventplane.distributor.service.config import parse_config
-
-    return f"{len(parse_config(data, 'file').adapters)} adapters"
-
-
-def _canister_scenarios() -> Iterable[bytes]:
-    folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
-    for each in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if each.name.endswith(".toml"):
-            yield each.read_bytes()
-
-
-def _read_canister_scenario(data: bytes) -> str:
-    from pubsub_emulator.eventplane.icrc72.scenario import parse
-
-    return f"{len(parse(data, 'file').subscriber)} subscribers"
-
-
-def _target(
-    name: str, about: str, seeds: Callable[[], Iterable[bytes]], read: Callable[[bytes], str], room: str
-) -> Target:
-    return Target(name, about, seeds, read, name not in _BYTES, (f"pubsub_emulator.{room}",))
-
-
-_BYTES: Final = ("extrinsic", "metadata", "events", "inherent", "cursor", "distributor-config", "canister-scenario")
-
-SERVED: Final = (
-    _target("request", "a JSON-RPC message to a node", _requests, _read_request, "node"),
-    _target("extrinsic", "an extrinsic, signed again and run", _extrinsics, _read_extrinsic, "runtime"),
-    _target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, "client"),
-    _target("events", "the events that a node gives of a block", lambda: [_event_records()], _read_events, "client"),
-    _target("inherent", "a real block's inherent", _inherents, _read_inherent, "spark_audit.fetch"),
-    _target("export", "rows of exported tables", _exports, _read_export, "spark_audit.fetch"),
-    _target("filter", "a filter of events", _filters, _read_filter, "eventplane.filters"),
-    _target("cursor", "a cursor of the event log", _cursors, _read_cursor, "eventplane.subscriptions"),
-    _target(
-        "publication",
-        "bodies that a distributor is sent",
-        _publications,
-        _read_publication,
-        "eventplane.distributor",
-    ),
-    _target(
-        "distributor-config", "a distributor's settings", _settings, _read_settings, "eventplane.distributor.service"
-    ),
-    _target(
-        "canister-scenario", "a scenario of subnets", _canister_scenarios, _read_canister_scenario, "eventplane.icrc72"
-    ),
+NODE_TARGETS: Final = (
+    Target("request", "a JSON-RPC message to a node", _requests, _read_request, text=True, modules=ours("node")),
+    Target("extrinsic", "an extrinsic, signed again and run", _extrinsics, _read_extrinsic, modules=ours("runtime")),
+    Target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, modules=ours("client")),
+    Target("events", "the events of a block", lambda: [_event_records()], _read_events, modules=ours("client")),
+    Target("inherent", "a real block's inherent", _inherents, _read_inherent, modules=ours("spark_audit.fetch")),
+    Target("export", "rows of exported tables", _exports, _read_export, text=True, modules=ours("spark_audit.fetch")),
 )
-"""What `docs/untrusted.md` names of the rooms that serve."""
+"""What `docs/untrusted.md` names of nodes and archives."""
