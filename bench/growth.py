@@ -39,12 +39,11 @@ def timed(work: Callable[[], object]) -> float:
 
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
     """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks write to."""
-    text = random.Random(count).randbytes(32 * count)  # a workload
+    rng = random.Random(count)
     entries = []
-    for at in range(0, len(text), 32):
-        key = text[at : at + 32]
+    for _ in range(count):
+        key = rng.randbytes(32)
         entries.append((key, key + key))
-    del text
     gc.collect()
     gc.freeze()
     held = resident()
@@ -57,7 +56,6 @@ def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
     trie = Trie.from_entries(entries)
     trie.root()
     memory = (resident() - before) / count
-    rng = random.Random(1)  # the same
     updates = updates_of(rng.choices(entries, k=UPDATES), rng)
     yield from (memory, 1e3 * min(timed(lambda: update(trie.fork(), updates)) for _ in range(9)))
 
