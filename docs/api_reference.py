@@ -109,7 +109,7 @@ def write_pages(app: Sphinx) -> None:
     """Every package's page into `api/`; pages of packages that are gone go, too."""
     root, folder = Path(app.confdir).parent, Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
-    pages = {"pubsub_emulator": face_page(root)}
+    pages = {"pubsub_emulator": face_page(root)} if app.config.api_rooms else {}
     for room in app.config.api_rooms:
         for init in sorted((root / room).rglob("__init__.py")):
             package = ".".join(("pubsub_emulator", *init.parent.relative_to(root).parts))
