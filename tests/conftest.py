@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from support.browser import browser, chromium, new_page, page
 from support.postgres import postgres, postgres_url
 from support.redis_server import redis_server, redis_url
+from support.spark import spark
 
 __all__ = [
     "browser",
@@ -20,6 +21,7 @@ __all__ = [
     "postgres_url",
     "redis_server",
     "redis_url",
+    "spark",
 ]  # fixtures for all
 
 # `ci` is the same on every run, `dev` looks for something new, `long` is for a night. Chosen by HYPOTHESIS_PROFILE.

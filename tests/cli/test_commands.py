@@ -12,6 +12,7 @@ import pytest
 from pubsub_emulator.cli import run
 from pubsub_emulator.cli.main import main
 from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.spark_audit.history import storage
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """
@@ -166,7 +167,7 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
 
-    monkeypatch.setattr("pubsub_emulator.spark_audit.history.storage.LocalStore._written", full)
+    monkeypatch.setattr(storage.LocalStore, "_written", full)
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("pubsub: ")
@@ -175,19 +176,21 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
 
 
 def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one_line_what_brings_it(
-    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, scenario: Path
 ) -> None:
-    heavy = ("pubsub_emulator.spark_audit", "pubsub_emulator.cli.audit", "pubsub_emulator.cli.report")
-    for name in [name for name in sys.modules if name.startswith(heavy)]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
-    assert "no history is kept: it needs pyarrow" in capsys.readouterr().out
+    def pubsub(*arguments: object) -> subprocess.CompletedProcess[str]:
+        code = "import sys; sys.modules['pyarrow'] = None; from pubsub_emulator.cli.main import main; main()"
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+
+    done = pubsub("run", scenario, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "no history is kept: it needs pyarrow" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["summary.json"]
-    assert _pubsub(monkeypatch, "audit", tmp_path / "out", "--out", tmp_path / "audit") == 4
-    error = capsys.readouterr().err
-    assert "this needs pyarrow" in error
-    assert error.count("\n") == 1
+    done = pubsub("audit", tmp_path / "out", "--out", tmp_path / "audit")
+    assert done.returncode == 4
+    assert "this needs pyarrow" in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "audit").exists()
 
 

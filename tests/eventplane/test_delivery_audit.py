@@ -18,7 +18,6 @@ from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
 from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder, export_log
 from pubsub_emulator.eventplane.subscriptions.hub import Hub, Message
 from pubsub_emulator.eventplane.subscriptions.registry import Subscription
-from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.deliveries import DeliveriesError, audit_deliveries
 
 pytestmark = pytest.mark.spark
@@ -31,13 +30,6 @@ HONEST: tuple[tuple[Filter, ...], ...] = (
     (OneOf(Field("n", "<", -5), Field("who", ">", "0x05")),),
     (Kind("Never.Seen"),),
 )
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkContext]:
-    context = start_context("local[2]", "tests")
-    yield context
-    context.stop()
 
 
 @pytest.fixture

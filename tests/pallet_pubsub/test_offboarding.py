@@ -1,6 +1,7 @@
 """Offboarding at a change of session, with the real session and message queue around the pallet (PS-11)."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 from pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
@@ -17,18 +18,25 @@ A = name("a")
 SYSTEM, PUBLIC = ParaId(1000), ParaId(2000)
 
 
+class Value(NamedTuple):
+    """What a message publishes."""
+
+    value: bytes
+    weight: Weight
+
+
 class Publishes:
     """A processor for which every message is a value to publish under one key."""
 
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def weigh(self, _para: ParaId, message: bytes) -> Weight:
-        return self.world.pallet.publish_weight(len(message))
+    def prepare(self, message: bytes) -> Value:
+        return Value(message, self.world.pallet.publish_weight(len(message)))
 
-    def process(self, storage: Storage, para: ParaId, message: bytes, _id: bytes, limit: Weight) -> Processed:
-        self.world.pallet.publish(storage, para, A, message, 0)
-        return Processed(limit)
+    def process(self, storage: Storage, para: ParaId, prepared: Value, _id: bytes) -> Processed:
+        self.world.pallet.publish(storage, para, A, prepared.value, 0)
+        return Processed(prepared.weight)
 
 
 class Leaving:

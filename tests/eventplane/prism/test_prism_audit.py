@@ -27,17 +27,9 @@ from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
 from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder, export_log
 from pubsub_emulator.eventplane.subscriptions.hub import Message
 from pubsub_emulator.eventplane.subscriptions.registry import Subscription
-from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
 
 HASH, OTHER = sha256(b"one"), sha256(b"other")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkContext]:
-    context = start_context("local[2]", "tests")
-    yield context
-    context.stop()
 
 
 @pytest.fixture
