@@ -115,7 +115,7 @@ def _cell(found: object) -> str | int:
 
 
 def _shown(title: str, found: Any) -> Iterator[Shown]:
-    """JSON as a table: a row an object, or a row a field."""
+    """JSON as a table: one row per object of a list, or one row per field."""
     if isinstance(found, list) and found and all(isinstance(each, Mapping) for each in found):
         header = tuple(dict.fromkeys(name for each in found for name in each))
         yield Grid(title, header, tuple(tuple(_cell(each.get(name)) for name in header) for each in found))

@@ -113,6 +113,13 @@ async def serve_grpc(service: EventService, host: str, port: int) -> AsyncIterat
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
     server = grpc.aio.server()
     RpcFront(service).add_to(server)
+    async with listening(server, host, port) as found:
+        yield found
+
+
+@asynccontextmanager
+async def listening(server: grpc.aio.Server, host: str, port: int) -> AsyncIterator[int]:
+    """Run a gRPC server at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
     try:
         found = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""What was last delivered of each item, in one of two forms: a row an item, or sixteen items packed into a row.
+"""What was last delivered of each item, in one of two forms: one row per item, or one per sixteen items.
 
 Rows an item (`LastDelivered`) are what policies `nodes` and `none` read, as the rules have it: `ROW_COST` each. Packed
 rows (`LastDeliveredPacked`) belong to policy `slots`: where many items are walked, sixteen share one path of the

@@ -39,12 +39,11 @@ from pubsub_emulator.eventplane.prism.tables.events import (
 )
 from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
 from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.rpc import client_of
+from pubsub_emulator.eventplane.subscriptions.rpc import client_of, listening
 
 NAME: Final = "eventplane.prism.v1.PrismNode"
 MOST_FILTERS: Final = 64
 _HASH: Final = 32
-_GRACE_SECONDS: Final = 2.0
 _MOST_MESSAGE: Final = 64 << 20
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -203,15 +202,8 @@ async def serve_prism(service: PrismService, host: str, port: int) -> AsyncItera
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
     server = grpc.aio.server(options=(("grpc.max_receive_message_length", _MOST_MESSAGE),))
     PrismFront(service).add_to(server)
-    try:
-        found = server.add_insecure_port(f"{host}:{port}")
-    except RuntimeError as error:
-        raise OSError(f"cannot listen on {host}:{port}") from error
-    await server.start()
-    try:
+    async with listening(server, host, port) as found:
         yield found
-    finally:
-        await server.stop(_GRACE_SECONDS)
 
 
 def read_filters(filters: Iterable[pb.SubscriptionFilter]) -> list[Filter]:
