@@ -14,6 +14,8 @@ from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run, load
 from pubsub_emulator.eventplane.icrc72.sequence import as_svg, as_text, way
 
+_PROGRESS = 100  # stories between two lines of progress
+
 
 def run_scenario(place: str) -> Result:
     """Run a scenario and print its summary."""
@@ -78,11 +80,14 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
             write_whole(path, json.dumps(case, indent=2) + "\n")
             surprises.append(str(path))
             click.echo(f"story {number}: {kept.surprise} ({path})")
+        played = number + 1 - first
+        if played % _PROGRESS == 0 and played < cases:
+            click.echo(f"{played:,} of {cases:,} stories, {len(surprises)} surprises; go on with --first {number + 1}")
     missed = [words for number in range(len(CHEATS)) if (words := play_cheat(number))] if cheats else []
     for words in missed:
         click.echo(words)
     acted = f", {len(CHEATS) - len(missed)} of {len(CHEATS)} cheats found" if cheats else ""
-    click.echo(f"{cases} stories of {rounds} rounds in all, {len(surprises)} surprises{acted}")
+    click.echo(f"{cases:,} stories of {rounds:,} rounds in all, {len(surprises)} surprises{acted}")
     document = {"stories": cases, "rounds": rounds, "surprises": surprises, "cheats_missed": missed}
     return Result(document, 1 if surprises or missed else 0)
 

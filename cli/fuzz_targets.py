@@ -433,7 +433,7 @@ def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | 
     said = f"{cases:,} mutations each"
     if cases == sys.maxsize:
         said, total = f"{minutes:g} minutes in all", None
-    with stage(f"{len(picked)} targets, {said}", total) as advance:
+    with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {said}", total) as advance:
         for at, target in enumerate(picked):
 
             def watch(done: int, before: int = at * cases if total else 0, name: str = target.name) -> None:
