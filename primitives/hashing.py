@@ -4,6 +4,7 @@
 state roots are made of short inputs.
 """
 
+from collections.abc import Iterable
 from hashlib import blake2b
 
 from xxhash import xxh64_intdigest
@@ -21,6 +22,16 @@ def blake2_256(data: bytes) -> Hash:
     hasher = _copy_256()
     hasher.update(data)
     return hasher.digest()  # type: ignore[return-value]  # a NewType call costs 50 ns in the hottest function there is
+
+
+def by_hash(nodes: Iterable[bytes]) -> dict[Hash, bytes]:
+    """Each of `nodes` by its blake2b-256; without a call for each, which proofs have by the thousand."""
+    out: dict[Hash, bytes] = {}
+    for node in nodes:
+        hasher = _copy_256()
+        hasher.update(node)
+        out[hasher.digest()] = node  # type: ignore[index]  # as above
+    return out
 
 
 def blake2_128(data: bytes) -> bytes:

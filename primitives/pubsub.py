@@ -8,6 +8,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Reader, compact_len, encode_compact
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.values import value_type
 
 KEY_LENGTH: Final = 32
 
@@ -84,7 +85,7 @@ class Infinite:
     """The entry never expires."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class ValidFor:
     """The entry expires in `blocks` relay blocks, at least one."""
 
@@ -98,13 +99,16 @@ class TimedOut:
 
 TtlState = Infinite | ValidFor | TimedOut
 
+_INFINITE: Final = Infinite()
+_TIMED_OUT: Final = TimedOut()
+
 
 def ttl_state(ttl: int, when_inserted: int, relay_parent: RelayBlockNumber) -> TtlState:
     """Freshness of an entry, measured at the relay parent's height (PS-65). No wrap at u32::MAX (PS-13)."""
     if ttl == 0:
-        return Infinite()
+        return _INFINITE
     left = when_inserted + ttl - relay_parent
-    return ValidFor(left) if left > 0 else TimedOut()
+    return ValidFor(left) if left > 0 else _TIMED_OUT
 
 
 def encode_ttl_state(state: TtlState) -> bytes:

@@ -164,9 +164,11 @@ class EventRecord:
 
     def encode(self) -> bytes:
         """SCALE bytes of `frame_system::EventRecord`."""
-        topics = encode_compact(len(self.topics)) + b"".join(self.topics) if self.topics else b"\x00"
-        phase = b"\x02" if self.phase is INITIALIZATION else encode_phase(self.phase)
-        return phase + self.event.encode() + topics
+        return encode_phase(self.phase) + self.event.encode() + _encode_topics(self.topics)
+
+
+def _encode_topics(topics: tuple[Hash, ...]) -> bytes:
+    return encode_compact(len(topics)) + b"".join(topics)
 
 
 def read_record(reader: Reader) -> EventRecord:
@@ -178,8 +180,17 @@ def read_record(reader: Reader) -> EventRecord:
 
 def encode_records(records: Iterable[EventRecord]) -> bytes:
     """SCALE bytes of `Vec<EventRecord>`, as `System::Events` holds them."""
-    parts = [record.encode() for record in records]
-    return encode_compact(len(parts)) + b"".join(parts)
+    parts: list[bytes] = []
+    count = 0
+    phase: Phase | None = None
+    encoded = b""
+    for record in records:
+        if record.phase is not phase:  # one object for all events of a phase
+            phase = record.phase
+            encoded = encode_phase(phase)
+        parts += (encoded, record.event.encode(), _encode_topics(record.topics) if record.topics else b"\x00")
+        count += 1
+    return encode_compact(count) + b"".join(parts)
 
 
 def decode_records(data: bytes) -> list[EventRecord]:

@@ -195,37 +195,43 @@ class _Changes:
 
 
 class Layer:
-    """An open layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much.
+    """A layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much.
 
-    `journal` and `log` are how long those of the storage were before it, `depth` is how many layers were open.
+    One object can be entered again once it was left. `journal` and `log` are how long those of the storage were when
+    it was entered, `depth` is how many layers were open.
     """
 
     __slots__ = ("_depth", "_journal", "_log", "_storage")
 
-    def __init__(self, storage: "Storage", journal: int, log: int) -> None:
+    def __init__(self, storage: "Storage") -> None:
         self._storage = storage
-        self._depth = storage.depth
-        self._journal = journal
-        self._log = log
+        self._depth = self._journal = self._log = 0
 
     def __enter__(self) -> None:
-        self._storage.depth = self._depth + 1
+        storage = self._storage
+        self._depth = storage.depth
+        self._journal = len(storage.journal)
+        self._log = len(storage.log)
+        storage.depth += 1
 
     def __exit__(self, error: type[BaseException] | None, *rest: object) -> None:
+        storage = self._storage
         if error is not None:
-            self._storage.undo(self._journal, self._log)
-        self._storage.leave_layer(self._depth)  # with it end the layers that were left open in it
+            storage.undo(self._journal, self._log)
+        storage.depth = self._depth  # with it end the layers that were left open in it
+        if not self._depth:
+            storage.journal.clear()  # there is nothing left to undo
 
 
 class Storage:
     """The changes of one block over a `State`, with nested layers, child storage and ordered iteration.
 
     `log` holds what a block reports beside its state (its events); it rolls back with the layers. `phase` is the part
-    of the block that is running, as its events carry it. `recorded`, when recording, holds the top keys read from the
-    state below with what was read, in the order of their first read.
+    of the block that is running, as its events carry it. `journal` has what open layers wrote over. `recorded`, when
+    recording, holds the top keys read from the state below with what was read, in the order of their first read.
     """
 
-    __slots__ = ("_children", "_journal", "_top", "depth", "log", "phase", "recorded", "state")
+    __slots__ = ("_children", "_top", "depth", "journal", "log", "phase", "recorded", "state")
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -235,7 +241,7 @@ class Storage:
         self.recorded: dict[bytes, bytes | None] | None = None
         self._top = _Changes()
         self._children: dict[bytes, _Changes] = {}
-        self._journal: list[tuple[_Changes, bytes, bytes | _Unwritten | None]] = []
+        self.journal: list[tuple[_Changes, bytes, bytes | _Unwritten | None]] = []
 
     # Top storage
 
@@ -339,17 +345,11 @@ class Storage:
 
     def transaction(self) -> "Layer":
         """A nested layer: what is written in it is kept on normal exit and undone by any exception (PS-10)."""
-        return Layer(self, len(self._journal), len(self.log))
-
-    def leave_layer(self, depth: int) -> None:
-        """End a layer, `depth` of them staying open: with the last one there is nothing left to undo."""
-        self.depth = depth
-        if not depth:
-            self._journal.clear()
+        return Layer(self)
 
     def undo(self, journal: int, log: int) -> None:
         """What a `Layer` does when it fails: journal and log are again as long as they were."""
-        entries = self._journal
+        entries = self.journal
         while len(entries) > journal:
             changes, key, before = entries.pop()
             if isinstance(before, _Unwritten):
@@ -387,9 +387,9 @@ class Storage:
         if key not in values:
             changes.fresh.append(key)
             if self.depth:
-                self._journal.append((changes, key, _UNWRITTEN))
+                self.journal.append((changes, key, _UNWRITTEN))
         elif self.depth:
-            self._journal.append((changes, key, values[key]))
+            self.journal.append((changes, key, values[key]))
         values[key] = value
 
     def _merge(

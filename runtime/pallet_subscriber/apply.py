@@ -1,10 +1,10 @@
 """What a walk changes: `plan` decided everything; here, and here alone, it is written (PS-60 to PS-68)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
@@ -12,6 +12,7 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import remove_stale_nodes
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.delivered import NOTHING, DeliveredWriter
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     DataProcessed,
     DataRemoved,
@@ -20,10 +21,9 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
-from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 
 
-@dataclass(frozen=True, slots=True)
+@value_type
 class Delivery:
     """One callback: `value` and `ttl_state` are none for a removal, `entry_hash` is then that of the entry removed."""
 
@@ -53,9 +53,8 @@ def apply(
         _settle(storage, publisher, roots)
     items.LAST_RELAY_PARENT.put(storage, relay_parent)  # before any handler asks how fresh an entry is
     disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
-    deliveries = tuple(
-        _deliver(storage, spec, change, relay_parent, handler) for change in plan.changes if change.para not in disabled
-    )
+    deliver = _Deliverer(storage, spec, relay_parent, handler).deliver
+    deliveries = tuple([deliver(change) for change in plan.changes if change.para not in disabled])
     _put_roots(storage, roots)
     if plan.cursor is None:
         items.PROCESSING_CURSOR.kill(storage)
@@ -97,44 +96,54 @@ def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash
             roots.pop(para, None)
 
 
-def _deliver(
-    storage: Storage, spec: RuntimeSpec, change: Change, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
-) -> Delivery:
-    """Record what is delivered, then call the handler in a layer of its own (PS-64 to PS-66)."""
-    para, key, entry = change.para, change.key, change.entry
-    state = None
-    if entry is None:
-        delivered.put(storage, spec, para, key, None)
-    else:
-        state = ttl_state(entry.ttl, entry.when_inserted, relay_parent)
-        row = LastDelivered(change.entry_hash, entry.ttl, entry.when_inserted)
-        delivered.put(storage, spec, para, key, row)
-    failed = not _call(storage, spec, change, state, handler)
-    if failed:
-        deposit(storage, HandlerFailed(para, key))
-    elif entry is None:
-        deposit(storage, DataRemoved(para, key))
-    else:
-        deposit(storage, DataProcessed(para, key, len(entry.value)))
-    return Delivery(para, key, change.entry_hash, None if entry is None else entry.value, state, failed)
+class _Deliverer:
+    """Records what is delivered, and calls the handler in a layer of its own for each (PS-64 to PS-66)."""
 
+    __slots__ = ("_handler", "_layer", "_limit", "_put", "_relay_parent", "_storage")
 
-def _call(
-    storage: Storage, spec: RuntimeSpec, change: Change, state: TtlState | None, handler: SubscriptionHandler
-) -> bool:
-    context = HandlerContext(storage, spec.handler_weight)
-    try:
-        with storage.transaction():
-            if change.entry is None or state is None:
-                handler.on_data_removed(context, change.para, change.key)
-            else:
-                handler.on_data_updated(context, change.para, change.key, change.entry.value, state)
-            context.ensure_within_limit()
-    except KeyboardInterrupt:
-        raise  # it comes from outside, and is about the whole program
-    except BaseException:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
-        return False
-    return True
+    def __init__(
+        self, storage: Storage, spec: RuntimeSpec, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
+    ) -> None:
+        self._storage = storage
+        self._put = DeliveredWriter(storage, spec).put
+        self._relay_parent = relay_parent
+        self._handler = handler
+        self._limit = spec.handler_weight
+        self._layer = storage.transaction()
+
+    def deliver(self, change: Change) -> Delivery:
+        """Record one change, call the handler, and say so in an event."""
+        para, key, entry_hash, entry = change
+        value = state = None
+        cell = NOTHING
+        if entry is not None:
+            value, ttl, inserted = entry
+            state = ttl_state(ttl, inserted, self._relay_parent)
+            cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
+        self._put(para, key, cell)
+        failed = not self._call(para, key, value, state)
+        if failed:
+            deposit(self._storage, HandlerFailed(para, key))
+        elif value is None:
+            deposit(self._storage, DataRemoved(para, key))
+        else:
+            deposit(self._storage, DataProcessed(para, key, len(value)))
+        return Delivery(para, key, entry_hash, value, state, failed)
+
+    def _call(self, para: ParaId, key: PubsubKey, value: bytes | None, state: TtlState | None) -> bool:
+        context = HandlerContext(self._storage, self._limit)
+        try:
+            with self._layer:
+                if value is None or state is None:
+                    self._handler.on_data_removed(context, para, key)
+                else:
+                    self._handler.on_data_updated(context, para, key, value, state)
+                context.ensure_within_limit()
+        except KeyboardInterrupt:
+            raise  # it comes from outside, and is about the whole program
+        except BaseException:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
+            return False
+        return True
 
 
 def _put_roots(storage: Storage, roots: Mapping[ParaId, Hash]) -> None:

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import Final
 
-from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import (
@@ -37,7 +37,10 @@ PACK: Final = 16
 
 _MARK: Final = 8
 _ROW: Final = 40
-_NOTHING: Final = bytes(_ROW)
+_HASH: Final = 32
+"""The entry hash comes first in a row."""
+NOTHING: Final = bytes(_ROW)
+"""Instead of a row: nothing was delivered."""
 
 
 @lru_cache(maxsize=4096)
@@ -70,19 +73,19 @@ def _packed_key(para: ParaId, keys: Keys, number: int) -> bytes:
 
 def _current(row: bytes | None, keys: Keys, number: int) -> bytes:
     """A packed row as it stands, or a fresh one where there is none."""
-    return _NOTHING * len(keys[number * PACK : (number + 1) * PACK]) if row is None else row
+    return NOTHING * len(keys[number * PACK : (number + 1) * PACK]) if row is None else row
 
 
 def _cell(row: bytes, at: int) -> LastDelivered | None:
     start = at % PACK * _ROW
     cell = row[start : start + _ROW]
-    return None if cell == _NOTHING else decode_last_delivered(cell)
+    return None if cell == NOTHING else decode_last_delivered(cell)
 
 
 class DeliveredReader:
     """Reads one publisher's rows for a walk, each after the stop rule and charged once (PS-45)."""
 
-    __slots__ = ("_at", "_get", "_keys", "_meter", "_para", "_prefix", "_row", "charges")
+    __slots__ = ("_at", "_entry", "_get", "_keys", "_meter", "_para", "_prefix", "charges")
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         self._get = storage.get
@@ -91,46 +94,47 @@ class DeliveredReader:
         self._prefix = _rows_prefix(para)
         self._keys = keys
         self._at: int | None = None
-        self._row: LastDelivered | None = None
+        self._entry: Hash | None = None
         self.charges = 0
 
-    def read(self, at: int) -> LastDelivered | None:
-        """What was last delivered of `keys[at]`, charged `ROW_COST`."""
+    def read(self, at: int) -> Hash | None:
+        """The hash of the entry of `keys[at]` that was last delivered, charged `ROW_COST`; none where none was."""
         if self._at != at:
             self._meter.check()
             self._meter.used += ROW_COST
             self.charges += ROW_COST
             row = self._get(self._prefix + self._keys[at])
-            self._row = None if row is None else decode_last_delivered(row)
+            self._entry = None if row is None else Hash(row[:_HASH])
             self._at = at
-        return self._row
+        return self._entry
 
 
 class PackedReader(DeliveredReader):
     """The same over packed rows: charged `ROW_COST` and the row's stored length."""
 
-    __slots__ = ("_packs",)
+    __slots__ = ("_mine", "_packs")
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         super().__init__(storage, meter, para, keys)
+        self._mine = _packed_rows(para, keys)
         self._packs: dict[int, bytes] = {}
 
-    def read(self, at: int) -> LastDelivered | None:
-        """What was last delivered of `keys[at]`."""
-        if self._at == at:
-            return self._row
+    def read(self, at: int) -> Hash | None:
+        """As in the class above."""
         number = at // PACK
         row = self._packs.get(number)
         if row is None:
             self._meter.check()
-            stored = self._get(_packed_key(self._para, self._keys, number))
+            stored = self._get(self._mine + number.to_bytes(4, "little"))
             cost = ROW_COST + len(stored or b"")
             self._meter.used += cost
             self.charges += cost
             row = self._packs[number] = stored or b""
-        self._at = at
-        self._row = _cell(row, at) if row else None
-        return self._row
+        if not row:
+            return None
+        start = at % PACK * _ROW
+        cell = row[start : start + _ROW]
+        return None if cell == NOTHING else cell[:_HASH]  # type: ignore[return-value]  # without a NewType's call
 
 
 def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> LastDelivered | None:
@@ -144,25 +148,51 @@ def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> La
     return _cell(_current(storage.get(_packed_key(para, keys, at // PACK)), keys, at // PACK), at)
 
 
+class DeliveredWriter:
+    """Records what was delivered of subscribed items. Quickest when items of one publisher come one after the other."""
+
+    __slots__ = ("_keys", "_next", "_packed", "_para", "_prefix", "_spec", "_storage")
+
+    def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
+        self._storage = storage
+        self._spec = spec
+        self._packed = spec.cache is CachePolicy.SLOTS
+        self._para = ParaId(-1)
+        self._keys: Keys = ()
+        self._prefix = b""
+        self._next = 0
+
+    def put(self, para: ParaId, key: PubsubKey, cell: bytes) -> None:
+        """Record an item's encoded `LastDelivered`; `NOTHING` when it was removed."""
+        if para != self._para:
+            self._para, self._keys, self._next = para, self._spec.subscriptions[para], 0
+            self._prefix = _packed_rows(para, self._keys) if self._packed else _rows_prefix(para)
+        storage = self._storage
+        if not self._packed:
+            if cell == NOTHING:
+                storage.kill(self._prefix + key)
+            else:
+                storage.put(self._prefix + key, cell)
+            return
+        keys, at = self._keys, self._next
+        if at >= len(keys) or keys[at] != key:
+            at = bisect_left(keys, key)
+        self._next = at + 1
+        number = at // PACK
+        full = self._prefix + number.to_bytes(4, "little")
+        row = _current(storage.get(full), keys, number)
+        start = at % PACK * _ROW
+        row = row[:start] + cell + row[start + _ROW :]
+        if cell != NOTHING or any(row):
+            storage.put(full, row)
+        else:
+            storage.kill(full)
+
+
 def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, delivered: LastDelivered | None) -> None:
     """Record what was delivered of a subscribed item; none when it was removed."""
-    if spec.cache is not CachePolicy.SLOTS:
-        if delivered is None:
-            items.LAST_DELIVERED.remove(storage, para, key)
-        else:
-            items.LAST_DELIVERED.insert(storage, para, key, delivered)
-        return
-    keys = spec.subscriptions[para]
-    at = bisect_left(keys, key)
-    number = at // PACK
-    full = _packed_key(para, keys, number)
-    row = bytearray(_current(storage.get(full), keys, number))
-    start = at % PACK * _ROW
-    row[start : start + _ROW] = _NOTHING if delivered is None else items.last_delivered.encode(delivered)
-    if any(row):
-        storage.put(full, bytes(row))
-    else:
-        storage.kill(full)
+    cell = NOTHING if delivered is None else items.last_delivered.encode(delivered)
+    DeliveredWriter(storage, spec).put(para, key, cell)
 
 
 def clear(storage: Storage, para: ParaId, keys: Keys) -> None:

@@ -332,13 +332,13 @@ class _ChildTrie(Descent):
             if self.known:
                 self.publisher.resolved += self.known
                 return self.known
-        row = self.delivered.read(at)
+        delivered = self.delivered.read(at)
         if kind == ABSENT:
-            if row is not None:
-                self.changes.append(Change(self.publisher.para, self.publisher.keys[at], row.entry_hash, None))
+            if delivered is not None:
+                self.changes.append(Change(self.publisher.para, self.publisher.keys[at], delivered, None))
         else:
             entry_hash: Hash = payload if kind == DETACHED else blake2_256(payload)  # type: ignore[assignment]
-            if row is None or row.entry_hash != entry_hash:
+            if delivered != entry_hash:
                 self.value(at, entry_hash, payload if kind == VALUE else self.taken.get(entry_hash))
         if remembers:
             self.cache.resolved.append(at)
@@ -377,10 +377,10 @@ class _ChildTrie(Descent):
             if self.known:
                 return True
         if depth >= self.alone_from:
-            row = self.delivered.read(self.at)
-            if row is None:
+            delivered = self.delivered.read(self.at)
+            if delivered is None:
                 self.alone_from = _NO_LIMIT
-            elif leaf_reference(self.keys[self.at], depth, row.entry_hash) == reference:
+            elif leaf_reference(self.keys[self.at], depth, delivered) == reference:
                 self.cache.resolved.append(self.at)
                 self.known = 1
                 return True

@@ -35,10 +35,12 @@ class Inherent:
     proof: tuple[bytes, ...]
     messages: InboundMessages = NO_MESSAGES
     messages_used: int = 2
+    _read_from: bytes = field(default=b"", init=False, repr=False, compare=False)
+    """What it was decoded from, which is its only encoding; an altered copy has none."""
 
     def encode(self) -> bytes:
         """SCALE bytes, as in the module's table."""
-        return b"".join(
+        return self._read_from or b"".join(
             (
                 self.relay_parent_number.to_bytes(4, "little"),
                 self.relay_parent_storage_root,
@@ -61,7 +63,9 @@ class Inherent:
         messages = InboundMessages.read(reader)
         used = reader.uint(4)
         reader.end()
-        return Inherent(number, root, proof, messages, used)
+        inherent = Inherent(number, root, proof, messages, used)
+        object.__setattr__(inherent, "_read_from", data)
+        return inherent
 
     def extrinsic(self) -> bytes:
         """The bare `set_validation_data` call as it stands in a block, its length first."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.scale import compact_len
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
@@ -70,8 +70,10 @@ def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None 
 
 
 def _total(nodes: Mapping[Hash, bytes]) -> int:
+    lengths = list(map(len, nodes.values()))
     # Nearly every node is of these lengths: a call for each of thousands would take longer than all else here.
-    return sum(n + 2 if 0x40 <= n < 0x4000 else node_cost(n) for n in map(len, nodes.values()))
+    other = [n for n in lengths if not 0x40 <= n < 0x4000]
+    return sum(lengths) + 2 * (len(lengths) - len(other)) + sum(map(compact_len, other))
 
 
 def added_state_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:

@@ -13,11 +13,12 @@ of messages there is one block body.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import lt
 
 from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
-from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hashing import by_hash
 from pubsub_emulator.primitives.header import DigestKind, Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
@@ -186,7 +187,7 @@ def judge_proof(
     calls: Sequence[RootCall] | None = None,
 ) -> tuple[Plan, list[Offence]]:
     """Walk over `proof`, whatever the order of its nodes, and see whether it is all that is needed and nothing else."""
-    source = {blake2_256(node): node for node in proof}
+    source = by_hash(proof)
     walked = plan(view, relay_root, source, budget, calls)
     missing = walked.missing
     if missing is None:
@@ -203,9 +204,9 @@ def judge_proof(
 
 def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
     # Hash sets, never counts: junk could make up for a node that was left out.
-    unused = tuple(node_hash for node_hash in source if node_hash not in walked.taken)
-    if not unused:
+    if source.keys() == walked.taken.keys():
         return []
+    unused = tuple(node_hash for node_hash in source if node_hash not in walked.taken)
     return [Offence(Verdict.UNUSED_NODES, f"{len(unused)} nodes that the walk did not take", unused)]
 
 
@@ -293,6 +294,8 @@ def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticVal
 
 def check_list(proof: tuple[bytes, ...]) -> list[Offence]:
     """The nodes are strictly ascending: none twice, adjacent or not, and none before a smaller one."""
+    if all(map(lt, proof, islice(proof, 1, None))):
+        return []
     out = []
     ordered = sorted(proof)
     repeated = tuple(dict.fromkeys(node for at, node in enumerate(ordered) if at and node == ordered[at - 1]))

@@ -74,7 +74,7 @@ def test_a_row_asked_for_twice_is_charged_once(policy: str) -> None:
     delivered.put(storage, spec, P, keys[1], ROW)
     meter = Meter(spec, {}, PLENTY)
     reader = SubscriberView(storage, spec).delivered(meter, P, tuple(keys))
-    assert (reader.read(1), reader.read(1)) == (ROW, ROW)
+    assert (reader.read(1), reader.read(1)) == (ROW.entry_hash, ROW.entry_hash)
     assert reader.charges == meter.used == ROW_COST + (3 * 40 if policy == "slots" else 0)
 
 

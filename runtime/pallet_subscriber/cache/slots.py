@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache.base import Cache
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.trie.codec import HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
 from pubsub_emulator.trie.nibbles import shared_digits
 
 MIN_KEYS: Final = 6
@@ -110,11 +111,10 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
     Leaf header 001 and the count of nibbles left, the partial key, the value's hash: always over 32 bytes.
     """
     left = 2 * len(key) - depth
-    header = bytes((0x20 | left,)) if left < 0x1F else bytes((0x3F, left - 0x1F))
-    partial = key[depth >> 1 :]
+    half = depth >> 1
     if depth & 1:
-        partial = bytes((partial[0] & 0x0F,)) + partial[1:]
-    return blake2_256(header + partial + entry_hash)
+        return blake2_256(ODD_HASHED_LEAF_HEADS[left][key[half] & 15] + key[half + 1 :] + entry_hash)
+    return blake2_256(HASHED_LEAF_HEADS[left] + key[half:] + entry_hash)
 
 
 class SlotCache(Cache):
