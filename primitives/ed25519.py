@@ -1,4 +1,4 @@
-"""Ed25519, as collators seal headers with it; signatures are deterministic (RFC 8032)."""
+"""Ed25519 signatures (RFC 8032, deterministic), with which collators seal headers."""
 
 from functools import lru_cache
 
@@ -30,7 +30,7 @@ def sign(seed: bytes, message: bytes) -> bytes:
 
 
 def verify(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is `key`'s over `message`; false too when `key` is no key."""
+    """Whether `signature` is a signature of `message` by `key`; `False` if `key` is not a point of the curve."""
     point = _public(key)
     if point is None:
         return False

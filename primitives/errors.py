@@ -1,8 +1,8 @@
-"""The one root of every expected failure, and the failure that nobody may catch.
+"""The root of every expected failure, and the failure that nobody may catch.
 
-Four families never mix: a call that failed (`runtime.dispatch.DispatchError`), a block that is not valid
-(`runtime.parachain_system.InvalidBlock`), a trie that cannot answer (`trie.TrieError`), and a defect of this program
-(`DefensiveFailure`).
+There are four families, which never mix: a call that failed (`runtime.framework.dispatch.DispatchError`), a block that
+is not valid (`runtime.parachain.block.InvalidBlock`), a trie that cannot answer (`trie.TrieError`), and a defect of
+this program (`DefensiveFailure`).
 """
 
 from typing import ClassVar
@@ -16,8 +16,8 @@ class PubsubError(Exception):
 
 
 class ScaleError(PubsubError):
-    """Bytes that are not the SCALE encoding of the type that was asked for."""
+    """The bytes are not a SCALE encoding of the expected type, or a value does not fit into its type."""
 
 
 class DefensiveFailure(AssertionError):
-    """A state this program promised could not occur. It is a defect here, never bad input: let it fly."""
+    """An invariant of this program is broken. This is a defect here and never bad input, so nobody catches it."""

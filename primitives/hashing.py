@@ -62,15 +62,15 @@ def twox64_concat(data: bytes) -> bytes:
 
 
 def blake2_128_concat(data: bytes) -> bytes:
-    """FRAME `Blake2_128Concat`: as `twox64_concat`, with a hash that resists chosen keys."""
+    """FRAME `Blake2_128Concat`: as `twox64_concat`, with a hash for which an attacker cannot choose colliding keys."""
     return blake2_128(data) + data
 
 
 def identity(data: bytes) -> bytes:
-    """FRAME `Identity`: the key as it is; only for keys that are hashes already."""
+    """FRAME `Identity`: the key itself. Only for keys that are hashes already."""
     return data
 
 
 def blake2_64(data: bytes) -> bytes:
-    """blake2b, 8 bytes: how runtime APIs are named."""
+    """The 8-byte blake2b digest, which identifies runtime APIs."""
     return blake2b(data, digest_size=8).digest()

@@ -46,7 +46,7 @@ class DigestItem:
 
 
 MAX_DIGEST_ITEMS: Final = 256
-"""More digest items than any chain's headers carry."""
+"""The most digest items that `Header.read` accepts; headers of real chains have fewer than ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Header:
 
     @staticmethod
     def read(reader: Reader) -> "Header":
-        """The header that stands next in `reader`. Raises `ScaleError`."""
+        """The next header in `reader`. Raises `ScaleError`."""
         parent = Hash(reader.take(32))
         number = reader.compact(32)
         state_root, extrinsics_root = Hash(reader.take(32)), Hash(reader.take(32))
@@ -122,12 +122,12 @@ def aura_pre_digest(slot: Slot) -> DigestItem:
 
 
 def turn_of(slot: int, collators: Sequence[T]) -> T:
-    """The collator whose turn `slot` is: they take turns in their order (PS-80). There must be one."""
+    """The collator whose turn `slot` is (PS-80). `collators` take turns in their order and must not be empty."""
     return collators[slot % len(collators)]
 
 
 def aura_seal(signature: bytes) -> DigestItem:
-    """The seal that closes a header."""
+    """The Aura seal, the last digest item of a header."""
     return DigestItem(DigestKind.SEAL, AURA_ENGINE, signature)
 
 

@@ -1,4 +1,4 @@
-"""What publisher, relay chain and subscriber agree on: the child trie's key, the stored entry, how long it is valid."""
+"""What publisher, relay chain and subscriber share: the child trie's key, the stored entry, its ttl."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -19,12 +19,12 @@ def derive_child_key(para: ParaId) -> bytes:
 
 
 def publisher_root_key(para: ParaId) -> bytes:
-    """Top-trie key under which a publisher's child root stands (PS-2)."""
+    """Top-trie key at which a publisher's child root is stored (PS-2)."""
     return child_root_key(derive_child_key(para))
 
 
 def key_from_hash(key: bytes) -> PubsubKey:
-    """A subscribed key given verbatim (PS-30). Raises `ScaleError` unless it is 32 bytes."""
+    """A subscribed key given verbatim (PS-30). Raises `ScaleError` unless it has 32 bytes."""
     if len(key) != KEY_LENGTH:
         raise ScaleError(f"a published key has {KEY_LENGTH} bytes, not {len(key)}")
     return PubsubKey(key)
@@ -123,5 +123,5 @@ def encode_ttl_state(state: TtlState) -> bytes:
 
 
 def node_cost(length: int) -> int:
-    """What a proof node of `length` bytes costs: the bytes and their SCALE length prefix."""
+    """The bytes that a proof node of `length` bytes is charged: its bytes and their SCALE length prefix."""
     return length + compact_len(length)

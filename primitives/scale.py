@@ -1,4 +1,4 @@
-"""SCALE, hand-written for the types that hot paths meet, and small combinators for everything else.
+"""The SCALE codec: hand-written functions for the types of hot paths, combinators for everything else.
 
 Decoding is strict: `decode` refuses trailing bytes, non-minimal compact integers, booleans other than 0 and 1, and
 lengths that the remaining input cannot hold (so hostile input never makes it allocate more than it was sent).
@@ -166,7 +166,7 @@ class Reader:
 
 
 class Codec(Generic[T]):
-    """How one type stands in bytes: `encode` writes a value, `read` takes one from a `Reader`.
+    """The encoding of one type: `encode` writes a value, `read` takes one from a `Reader`.
 
     `info` is what metadata says of the type, `None` for what is not SCALE.
     """
@@ -182,14 +182,14 @@ class Codec(Generic[T]):
         self.info = info
 
     def decode(self, data: bytes) -> T:
-        """The value that `data`, all of it, encodes. Raises `ScaleError`."""
+        """The value that all of `data` encodes. Raises `ScaleError`."""
         reader = Reader(data)
         value = self.read(reader)
         reader.end()
         return value
 
     def named(self, name: str, kind: Callable[[T], S], info: TypeInfo | None = None) -> "Codec[S]":
-        """The same codec for a NewType, which at run time is nothing; metadata describes it by `info`, if given."""
+        """The same codec for a NewType of `T`. Metadata describes it by `info`, if given."""
         del kind
         out: Any = copy(self)
         out.name = name
@@ -213,7 +213,7 @@ class Codec(Generic[T]):
 
 
 class _UintCodec(Codec[int]):
-    """`u{8 * size}`, little-endian; a counter alone in its storage value is read without a `Reader`."""
+    """`u{8 * size}`, little-endian. `decode` needs no `Reader`: storage values are often one counter."""
 
     __slots__ = ("size",)
 
@@ -247,13 +247,13 @@ unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None, type_i
 
 
 def _described(*codecs: Codec[Any]) -> list[TypeInfo] | None:
-    """The descriptions of all of `codecs`, `None` when one has none."""
+    """The descriptions of all `codecs`; `None` if one of them has none."""
     infos = [codec.info for codec in codecs if codec.info is not None]
     return infos if len(infos) == len(codecs) else None
 
 
 def compact_of(bits: int) -> Codec[int]:
-    """`Compact<u{bits}>`: refuses larger values in both directions."""
+    """`Compact<u{bits}>`. Encoding and reading refuse larger values."""
 
     def encode(value: int) -> bytes:
         if value.bit_length() > bits:
@@ -331,7 +331,7 @@ def triple(first: Codec[A], second: Codec[B], third: Codec[C]) -> Codec[tuple[A,
 
 
 def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
-    """`BTreeMap<K, V>`: keys ascend by their encoded order of insertion; refuses any other order when read.
+    """`BTreeMap<K, V>`: written with ascending keys; refuses any other order when read.
 
     Keys must be of a type whose Python order is the Rust order (integers, bytes).
     """

@@ -1,4 +1,4 @@
-"""Signatures of extrinsics in three schemes: `MultiSignature`, and whether one is an account's over a message.
+"""Signatures of extrinsics in three schemes (`MultiSignature`), and their verification.
 
     00 Ed25519 [u8; 64] | 01 Sr25519 [u8; 64] | 02 Ecdsa [u8; 65]
 
@@ -30,7 +30,7 @@ LENGTH: Final = {Scheme.ED25519: 64, Scheme.SR25519: 64, Scheme.ECDSA: 65}
 
 
 class MissingLibrary(PubsubError):
-    """A signature cannot be checked here: a library of the extras `node` and `audit` is not installed."""
+    """A signature cannot be checked because a library of the extras `node` and `audit` is not installed."""
 
 
 @lru_cache(maxsize=2)
@@ -44,15 +44,15 @@ def _library(name: str, package: str) -> Any:
 
 
 def account_of(scheme: Scheme, public: bytes) -> AccountId:
-    """The account of a public key: the key itself, of an ECDSA key (33 bytes, compressed) the blake2b-256."""
+    """The account of a public key: the key itself, or the blake2b-256 of an ECDSA key (33 bytes, compressed)."""
     return AccountId(blake2_256(public) if scheme is Scheme.ECDSA else public)
 
 
 @lru_cache(maxsize=1 << 14)
 def verify(scheme: Scheme, signature: bytes, message: bytes, account: AccountId) -> bool:
-    """Whether `signature` is that of `account` over `message`; false too for bytes that are no signature.
+    """Whether `signature` is a signature of `message` by `account`; `False` for bytes that are not a signature.
 
-    The last few are remembered: pool, author and verifier ask the same. Raises `MissingLibrary`.
+    The last results are cached, since pool, author and verifier check the same signatures. Raises `MissingLibrary`.
     """
     if len(signature) != LENGTH[scheme]:
         return False

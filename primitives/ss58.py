@@ -1,4 +1,4 @@
-"""Addresses: an account's 32 bytes with a network prefix and a checksum, in base 58.
+"""SS58 addresses: an account's 32 bytes with a network prefix and a checksum, in base 58.
 
 prefix   1 byte below 64, else 2 bytes: 01 and the low 14 bits mixed as SS58 has them
 account  32 bytes
@@ -17,11 +17,11 @@ _LONGEST: Final = 64
 
 
 class BadAddress(PubsubError):
-    """Text that is no address of an account."""
+    """The text is not the address of an account."""
 
 
 def decode_address(text: str) -> AccountId:
-    """The account of an address with whatever network prefix. Raises `BadAddress`."""
+    """The account of an address with any network prefix. Raises `BadAddress`."""
     if not text or len(text) > _LONGEST or any(digit not in _DIGITS for digit in text):
         raise BadAddress(f"{text[:_LONGEST]!r} is not in base 58")
     number = 0

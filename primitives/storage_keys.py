@@ -1,4 +1,4 @@
-"""Where FRAME and the relay chain put things: storage prefixes, child tries, well-known relay keys.
+"""Storage keys: FRAME's prefixes, child tries, and the well-known keys of the relay chain.
 
 value       twox_128(pallet) ++ twox_128(item)
 map         the same ++ hasher(SCALE(key))
@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.types import ParaId
 
 CHILD_STORAGE_PREFIX: Final = b":child_storage:default:"
 CODE: Final = b":code"
-"""Well-known key of a chain's runtime."""
+"""Well-known key of a chain's runtime code."""
 
 
 @lru_cache(maxsize=1024)
@@ -23,7 +23,7 @@ def item_prefix(pallet: str, item: str) -> bytes:
 
 
 def child_root_key(child_storage_key: bytes) -> bytes:
-    """Where the root of a default child trie stands in the top trie."""
+    """Top-trie key at which the root of a default child trie is stored."""
     return CHILD_STORAGE_PREFIX + child_storage_key
 
 
@@ -62,7 +62,7 @@ def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
 
 
 def relay_dispatch_queue_remaining_capacity(para: ParaId) -> bytes:
-    """How many upward messages the relay chain still takes from a parachain: a well-known key outside of any pallet."""
+    """Well-known key of how many upward messages the relay chain still accepts from a parachain."""
     return b":relay_dispatch_queue_remaining_capacity" + para.to_bytes(4, "little")
 
 

@@ -1,4 +1,4 @@
-"""SCALE structs: the fields of a dataclass one after the other."""
+"""SCALE structs: the fields of a dataclass, one after the other."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def struct(cls: Callable[..., T], *codecs: Codec[Any], rust: str = "") -> Codec[T]:
-    """The codec of a dataclass whose fields have these types, in order; `rust` is the path that metadata gives it.
+    """The codec of a dataclass, given those of its fields in order; `rust` is the path of the type in metadata.
 
     Raises `DefensiveFailure` when fields and codecs differ in number.
     """

@@ -1,8 +1,7 @@
-"""What SCALE types are, as a runtime's metadata tells clients: descriptions that codecs carry and metadata is made of.
+"""Descriptions of SCALE types. Codecs carry them, and a runtime's metadata is made of them.
 
-A description says how a value is laid out and what Rust calls its type. Two descriptions are equal when they say the
-same. Types that depend on the runtime as a whole, or that contain themselves, are `Named`, and whoever reads
-descriptions brings what the names mean on its chain.
+A description says how a value is laid out and what its type is called in Rust. Types that depend on the whole runtime,
+or that contain themselves, are `Named`; the reader of a description supplies a table of what the names mean.
 """
 
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ class ArrayOf:
 
 @dataclass(frozen=True, slots=True)
 class TupleOf:
-    """A tuple; without parts it is `()`."""
+    """A tuple; `()` if it has no parts."""
 
     parts: "tuple[TypeInfo, ...]" = ()
 
@@ -147,7 +146,7 @@ def wrapper(rust: str, inner: TypeInfo, type_name: str | None = None) -> Composi
 
 
 def struct(rust: str, *params: Parameter, **fields: TypeInfo) -> Composite:
-    """A struct of named fields, in order; an underscore after a Python keyword is dropped."""
+    """A struct of named fields, in order. A trailing underscore, as after a Python keyword, is dropped."""
     return Composite(path(rust), tuple(Field(info, name.rstrip("_")) for name, info in fields.items()), params)
 
 
@@ -181,7 +180,7 @@ def bounded(item: TypeInfo) -> Composite:
 
 
 def docs(text: str | None) -> tuple[str, ...]:
-    """A docstring as lines without its indentation."""
+    """The lines of a docstring, without indentation."""
     return tuple(line.strip() for line in text.strip().splitlines()) if text else ()
 
 

@@ -1,9 +1,9 @@
-"""What a format of golden vectors is, for `pubsub vectors check`: a room that reads vectors declares its formats.
+"""Formats of golden vectors, for `pubsub vectors check`. A room that reads vectors declares its formats.
 
     FORMATS = (Format("state roots", has("entries", "root_v0", "root_v1"), cases),)
 
-`cases` goes through a document and gives a name and a check for each case; a check returns when the case holds and
-raises when it does not. Which modules declare formats, `cli.vectors` lists.
+`cases` yields a name and a check for each case of a document. A check returns if the case holds and raises if not.
+`cli.vectors` lists the modules that declare formats.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,12 +18,12 @@ Case = tuple[str, Callable[[], None]]
 
 
 class Mismatch(PubsubError):
-    """What was computed is not what the vector states."""
+    """The computed value differs from the one in the vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One shape of vector files. `unchecked` names fields of it that nothing here computes."""
+    """One format of vector files. `unchecked` names the fields that no check covers."""
 
     name: str
     fits: Callable[[Document], bool]
@@ -32,7 +32,7 @@ class Format:
 
 
 def has(*fields: str) -> Callable[[Document], bool]:
-    """Fits documents with a list `vectors` whose first item has these fields."""
+    """A predicate: the document has a list `vectors` whose first item has these fields."""
 
     def fits(document: Document) -> bool:
         vectors = document.get("vectors")
@@ -44,7 +44,7 @@ def has(*fields: str) -> Callable[[Document], bool]:
 
 
 def each_vector(check: Callable[[dict[str, Any]], None]) -> Callable[[Document], Iterator[Case]]:
-    """One case for each item of `vectors`, by its name or its place."""
+    """One case for each item of `vectors`, named by its `name` or its index."""
 
     def cases(document: Document) -> Iterator[Case]:
         for at, vector in enumerate(document["vectors"]):
@@ -55,7 +55,7 @@ def each_vector(check: Callable[[dict[str, Any]], None]) -> Callable[[Document],
 
 
 def same(what: str, found: object, stated: object) -> None:
-    """Raises `Mismatch` unless the two are equal."""
+    """Raise `Mismatch` unless the two are equal."""
     if found != stated:
         raise Mismatch(f"{what} is {_shown(found)}, the vector states {_shown(stated)}")
 

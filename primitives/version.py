@@ -1,4 +1,4 @@
-"""The one place that says which version this is."""
+"""The version of this package."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Two-dimensional weight, as FRAME counts it."""
+"""FRAME's two-dimensional weight."""
 
 from typing import Final
 
@@ -33,11 +33,11 @@ class Weight:
         return Weight(min(self.ref_time * factor, U64_MAX), min(self.proof_size * factor, U64_MAX))
 
     def all_lte(self, other: "Weight") -> bool:
-        """True when this weight fits into `other` in both dimensions."""
+        """Whether this weight is at most `other` in both dimensions."""
         return self.ref_time <= other.ref_time and self.proof_size <= other.proof_size
 
     def any_gt(self, other: "Weight") -> bool:
-        """True when this weight exceeds `other` in at least one dimension."""
+        """Whether this weight exceeds `other` in at least one dimension."""
         return self.ref_time > other.ref_time or self.proof_size > other.proof_size
 
 

@@ -1,1 +1,1 @@
-"""The chains' own logic: storage, calls, blocks, and the pallets of relay chain and parachains."""
+"""The logic of the chains: storage, calls, blocks, and the pallets of relay chain and parachains."""

@@ -1,7 +1,7 @@
-"""Substrate state tries: roots, proofs and their readers, to the byte.
+"""Substrate state tries: roots, proofs and their readers, byte for byte as in sp-trie.
 
-`Trie` holds a state, `state_root` hashes one, `read_proof` opens a proof, `encode_compact` and `decode_compact`
-convert its compact form, and `walk.step` takes one step through one node for those who meter every step themselves.
+`Trie` holds a state, `state_root` computes the root of one, `read_proof` reads a proof, `encode_compact` and
+`decode_compact` convert it to and from its compact form. Readers that meter what they read use `descent.Descent`.
 """
 
 from pubsub_emulator.trie.bulk import ordered_root, state_root

@@ -22,7 +22,7 @@ def write(
     Returns the new root and by how much the entry count changed. Everything below the new root is encoded. The root is
     encoded too, unless it is a new leaf.
     """
-    # Above the root stands a node with the root for its only child, so that the root is a child like any other.
+    # The node above the root has the root as its only child, so the root is a child like any other.
     above = Node(owner, "", None)
     if root is not None:
         above.set_child(0, root)
@@ -107,7 +107,7 @@ def _leave(parent: Node, nibble: int, node: Node, max_inline: int) -> None:
     """Encode `node`, child `nibble` of `parent`. Nothing below it changes any more."""
     bitmap = node.bitmap
     if node.value is None and not bitmap & (bitmap - 1):
-        # No branch: without children it is nothing, and one child takes its place.
+        # Not a branch any more: without children it is dropped; an only child takes its place.
         if not bitmap or node.children is None or parent.children is None:
             parent.drop_child(nibble)
             return

@@ -1,4 +1,4 @@
-"""The bytes of a trie node, as sp-trie's `NodeCodec` has them.
+"""The encoding of a trie node, as in sp-trie's `NodeCodec`.
 
     00                                       empty trie
     01nnnnnn  partial  Compact len, value            leaf

@@ -61,7 +61,7 @@ def decode_compact(root: bytes, items: Iterable[bytes], limit: int = DEFAULT_LIM
     top = _decode_trie(waiting, found)
     if top != root:
         raise RootMismatch(root, top)
-    # The proof may hold no node of a child trie whose root it shows: a trie waits for the root that names it.
+    # The proof may hold no node of a child trie whose root it shows, so a trie waits for the root that names it.
     pending: bytes | None = None
     for child_root in _child_roots(found, root, limit):
         if pending is None and waiting:
@@ -128,7 +128,7 @@ def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], lim
 
 
 class _Open:
-    """A branch whose omitted children are being read: everything before them, references, and which are omitted."""
+    """A branch whose omitted children are being read: the bytes before the references, the references, the omitted."""
 
     __slots__ = ("head", "omitted", "refs")
 
@@ -185,13 +185,13 @@ def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
 def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[bytes]:
     """The roots of the child tries that the top trie shows, in the order of their keys.
 
-    What the proof does not hold is passed over. Raises `BadNode` for a root that is not 32 bytes.
+    Nodes that the proof does not hold are skipped. Raises `BadNode` for a root that is not 32 bytes long.
     """
     prefix = CHILD_STORAGE_PREFIX.hex()
     out: list[bytes] = []
     names = [root]
     inlines: list[bytes | None] = [None]
-    # Of a path only what the prefix has is kept, and its length: copying long paths would cost the square of the proof.
+    # Only a path's length and its part within the prefix are kept: copying long paths would take quadratic time.
     paths = [""]
     depths = [0]
     visits = 0

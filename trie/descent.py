@@ -1,7 +1,7 @@
-"""The descent: from a trie's root towards one key after another, over the bytes of nodes.
+"""The descent: from a trie's root towards one key after another, over encoded nodes.
 
-Every reader of encoded tries is a policy on this class: it says where a child node comes from, what having it costs,
-and when the way need not be followed any further. `Descent` knows the rest:
+Every reader of encoded tries is a policy on this class: it says where a child node comes from, what reading it costs,
+and when to stop on the way to a key. `Descent` knows the rest:
 
 the trail    Nodes on the way to the last key that are on the way to the next key too. The next key starts at the
              deepest of them, so sorted keys read each node once.
@@ -36,7 +36,7 @@ from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, branch_of
 
 
 class Descent:
-    """A way down below `root` towards `keys`, which are sorted; `at` is the index of the key last asked for.
+    """A descent below `root` towards the sorted `keys`; `at` is the index of the key last asked for.
 
     `shared_with_next` has the number of nibbles that each key shares with the one after it. A child node that is in
     `nodes` is used without asking the policy.

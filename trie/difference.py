@@ -65,12 +65,12 @@ def _past(side: _Side | None, shared: str) -> _Side | None:
 
 
 def _value(side: _Side | None) -> bytes | None:
-    """The value right here: a node's own where nothing of its partial key is left."""
+    """The value at this place: the node's own if nothing of its partial key is left."""
     return None if side is None or side.rest else side.node.value
 
 
 def _children(side: _Side | None) -> Sequence[Node | _Side | None]:
-    """What goes on from here, by nibble: the children, or the node itself where some of its partial key is left."""
+    """The next nodes by nibble: the children, or the node itself if some of its partial key is left."""
     if side is None:
         return _NONE
     if side.rest:

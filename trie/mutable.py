@@ -1,4 +1,4 @@
-"""The trie that a state lives in: ordered map, incremental root, cheap snapshots, read proofs.
+"""The trie of a whole state: an ordered map with an incremental root, cheap snapshots and read proofs.
 
 Keys are walked as hex digits, whose order is the order of the bytes. Every path is a loop: a key may be thousands of
 nibbles long, and so may the chain of nodes that leads to it.
@@ -139,10 +139,10 @@ class Trie:
             node = child
 
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Apply many changes at once (`None` deletes a key), and encode what changes.
+        """Apply many changes at once (`None` deletes a key), and encode the changed nodes.
 
-        Worth it where keys have long ways in common, as those of a state, and for removals. Keys that share little are
-        inserted as quickly one by one.
+        Faster than `insert` for keys with long common prefixes, such as those of a state. Keys that share little are
+        inserted as fast one by one.
         """
         self.root()
         self._root, grown = write(self._root, changes, self._owner, self._max_inline)
@@ -198,9 +198,9 @@ class Trie:
         return known
 
     def merkle_value(self, key: bytes) -> bytes | None:
-        """The Merkle value of the node at `key`, or of the first one below it; `None` where there is neither.
+        """The Merkle value of the node at `key` or of the first one below it; `None` if there is neither.
 
-        A node of under 32 bytes is its own Merkle value, unless it is the root; any other one's is its hash.
+        The Merkle value is the node itself if it has less than 32 bytes and is not the root, else its hash.
         """
         root_hash = self.root()
         node = self._root
@@ -220,7 +220,7 @@ class Trie:
         return None
 
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
-        """Add to `into` every node and detached value that reading `keys` touches, those that prove absence included.
+        """Add to `into` every node and detached value that reading `keys` touches, including those that prove absence.
 
         Inline nodes are part of their parent. An empty trie adds its node 0x00 if there is a key.
         """
@@ -239,7 +239,7 @@ class Trie:
         starts: list[int] = [0]
         previous = ""
         for digits in wanted:
-            # back to the deepest node that starts within what the two keys share
+            # Go back to the deepest node that starts within the common prefix of the two keys.
             depth = starts[-1]
             while depth and digits[:depth] != previous[:depth]:
                 trail.pop()
@@ -274,7 +274,7 @@ class Trie:
                 starts.append(depth)
 
     def _split(self, node: Node, digits: str, value: bytes) -> Node:
-        """A branch over the owned `node` and a new key that leaves it within its partial key, `digits` being left."""
+        """A branch above the owned `node` and a new key that diverge within its partial key; `digits` is its rest."""
         partial = node.partial
         shared = shared_digits(partial, digits, 0)
         branch = Node(self._owner, partial[:shared], None)
@@ -297,7 +297,7 @@ def _ordered(root: Node | None, prefix: str, after: str | None) -> Iterator[tupl
     while stack:
         node = stack.pop()
         path = paths.pop() + node.partial
-        # Whole subtries that cannot hold a wanted key are dropped here, so a seek costs one path.
+        # Subtries that cannot hold a wanted key are dropped here, so a seek costs one path.
         if not path.startswith(prefix) and not prefix.startswith(path):
             continue
         seeking = after is not None and path <= after

@@ -1,4 +1,4 @@
-"""The nodes of a trie in memory, and how those that changed become bytes.
+"""The nodes of a trie in memory, and the encoding of those that changed.
 
 A node belongs to the trie whose token it carries; any other trie that shares it copies it before writing. What a node
 caches (`tail` and `encoded`) follows from its content alone, so a trie may fill in the caches of a node that it does
@@ -38,17 +38,17 @@ class Owner:
 
 
 class Node:
-    """A leaf (`children` is none) or a branch.
+    """A leaf (`children` is `None`) or a branch.
 
     partial   nibbles as hex digits
-    value     none only in a branch
-    tail      the value as it stands in the encoding: length and bytes, or its hash; empty until needed
+    value     `None` only in a branch
+    tail      the encoded value: length and bytes, or its hash; empty until needed
     children  by nibble; `bitmap` has their bits
     dirty     bits of the children whose reference in `encoded` is missing or old
     stale     whether anything at or below this node changed since `encoded` was made
-    encoded   as it was last: of a branch, with the references of the children `shape`; of a leaf, with another value
-    refs_at   where in it those begin, or a leaf's value; not positive where a reference is inline, or where something
-              before them is different now
+    encoded   the last encoding: a branch's has references of the children in `shape`, a leaf's may have an old value
+    refs_at   where in `encoded` the references (a leaf: the value) begin; zero or negative if a reference is inline or
+              if something before them has changed
     """
 
     __slots__ = (

@@ -1,9 +1,9 @@
-"""A state trie of which only some nodes are at hand: reads, writes and its new root, as far as those nodes reach.
+"""A state trie of which only some nodes are known: reads, writes and the new root, as far as those nodes reach.
 
-`Trie` holds a whole state; this holds a storage proof. It asks for every node and detached value by its hash when it
-first needs it, and raises `MissingNode` for one that is not there. Whoever notes what was asked for has the smallest
-proof on which the same reads and writes can be done again. Nodes are never changed, only replaced: a fork is a copy of
-one reference. The code is written to be obviously right; whole states have the quick trie.
+`Trie` holds a whole state; `PartialTrie` holds a storage proof. It asks for every node and detached value by its hash
+when it first needs it, and raises `MissingNode` if there is none. The nodes asked for are the smallest proof on which
+the same reads and writes can be done again. Nodes are never changed, only replaced, so a fork copies one reference. The
+code prefers to be obviously right; `Trie` is the fast one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,28 +29,28 @@ from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.nibbles import shared_digits
 
 Fetch = Callable[[bytes], bytes | None]
-"""The node or detached value with a hash, none when it is not there. What is handed back must have that hash."""
+"""Returns the node or detached value with a hash, which must have that hash, or `None` if it is not known."""
 
 _MAX_INLINE: Final = MAX_INLINE_VALUE[1]
 
 
 @dataclass(frozen=True, slots=True)
 class _Far:
-    """A node or a value that is known by its hash."""
+    """A node or a value of which only the hash is known."""
 
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A node that was looked into; `partial` in hex digits, `children` by nibble."""
+    """A decoded node; `partial` in hex digits, `children` by nibble."""
 
     partial: str
     value: bytes | _Far | None
     children: dict[int, "_Node | _Far"]
 
     def with_child(self, nibble: int, child: "_Node | _Far | None") -> "_Node":
-        """The same node with another child at `nibble`, or none."""
+        """The same node with another child at `nibble`, or `None` for no child."""
         kept = {at: each for at, each in self.children.items() if at != nibble}
         return replace(self, children=kept if child is None else {**kept, nibble: child})
 
@@ -59,7 +59,7 @@ _Reference = _Node | _Far
 
 
 class PartialTrie:
-    """The part of `trie.Trie`, layout version 1, that a block needs. Everything may raise `MissingNode`, `BadNode`."""
+    """The methods of `trie.Trie`, layout version 1, that a block needs. Each may raise `MissingNode` or `BadNode`."""
 
     __slots__ = ("_fetch", "_first", "_root", "_seen")
 
@@ -70,19 +70,19 @@ class PartialTrie:
         self._root: _Reference | None = None if root == EMPTY_TRIE_ROOT else _Far(root)
 
     def fork(self) -> "PartialTrie":
-        """A trie that is written apart from this one."""
+        """A snapshot in constant time. Neither trie sees later writes to the other."""
         out = PartialTrie(self._first, self._fetch)
         out._root, out._seen = self._root, self._seen
         return out
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or none."""
+        """The value under `key`, or `None`."""
         digits = key.hex()
         node, _, rest = self._descend(digits)
         return None if node is None or rest is not None else self._value(node, digits)
 
     def update(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """Write many keys, in the order given; none removes a key."""
+        """Apply many changes in the order given; `None` deletes a key."""
         for key, value in changes.items():
             if value is None:
                 self.remove(key)
@@ -100,7 +100,7 @@ class PartialTrie:
             self._ascend(path, _split(node, rest or "", value))
 
     def remove(self, key: bytes) -> bool:
-        """Remove `key`; whether it was there."""
+        """Remove `key`. Returns whether it was there."""
         node, path, rest = self._descend(key.hex())
         if node is None or rest is not None or node.value is None:
             return False
@@ -108,7 +108,7 @@ class PartialTrie:
         return True
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Entries whose keys start with `prefix`, ascending, strictly after `after`, as they stand now."""
+        """Entries whose keys start with `prefix`, ascending, strictly after `after`. Writes do not change them."""
         return self._items(self._root, prefix.hex(), None if after is None else after.hex())
 
     def root(self) -> Hash:
@@ -144,7 +144,7 @@ class PartialTrie:
         waiting: list[tuple[_Reference, str]] = [] if root is None else [(root, "")]
         while waiting:
             reference, path = waiting.pop()
-            # What cannot hold a wanted key is not looked into: it need not be at hand.
+            # A subtree that cannot hold a wanted key is not read: its node may be unknown.
             if not _overlap(path, prefix) or _behind(path, after):
                 continue
             node = self._load(reference, path, len(path))
@@ -158,10 +158,10 @@ class PartialTrie:
                     yield bytes.fromhex(path), value
 
     def _descend(self, digits: str) -> tuple[_Node | None, list[tuple[_Node, int]], str | None]:
-        """As far down towards a key as the trie goes: the last node, those above it with the nibbles taken, the rest.
+        """Descend towards a key: the last node, the nodes above it with the nibbles taken, and the rest of the key.
 
-        No rest: the node is the key's own. A node and a rest, from where the node starts: it diverges from the key. A
-        rest alone: nothing stands there yet.
+        The rest is `None` if the node is the key's own. If there is a node and a rest, which begins where the node
+        starts, the two diverge. If there is a rest and no node, the place is empty.
         """
         path: list[tuple[_Node, int]] = []
         reference, depth = self._root, 0
@@ -179,14 +179,14 @@ class PartialTrie:
         return None, path, digits[depth:]
 
     def _ascend(self, path: list[tuple[_Node, int]], reference: _Reference | None) -> None:
-        """Put `reference` where `path` leads to."""
+        """Put `reference` at the end of `path`."""
         for node, nibble in reversed(path):
             changed = node.with_child(nibble, reference)
             reference = self._settled(changed) if reference is None else changed
         self._root = reference
 
     def _settled(self, node: _Node) -> _Node | None:
-        """A node that lost something: gone when it is empty, merged with its child when that is all it has."""
+        """What replaces a node that lost its value or a child: nothing if it is empty, an only child merged with it."""
         if node.value is not None or len(node.children) > 1:
             return node
         if not node.children:
@@ -219,7 +219,7 @@ class PartialTrie:
 
 
 def _split(node: _Node, rest: str, value: bytes) -> _Node:
-    """A branch over a node and a new key that leaves it within its partial key; `rest` is left of the key."""
+    """A branch above a node and a new key that diverge within the node's partial key; `rest` is the rest of the key."""
     partial = node.partial
     shared = shared_digits(partial, rest, 0)
     below: dict[int, _Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
@@ -248,7 +248,7 @@ def _decode(encoded: bytes) -> _Node:
         value = _Far(encoded[parts.value_at : parts.value_end])
     children: dict[int, _Reference] = {}
     for nibble, reference in parts.references:
-        if len(reference) > 32:  # only a forger's: nested, it would take no end of them
+        if len(reference) > 32:  # no honest trie has one; nested, they would be decoded without bound
             raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
         children[nibble] = _Far(reference) if len(reference) == 32 else _decode(reference)
     return _Node(parts.partial, value, children)

@@ -1,7 +1,6 @@
 """Reading a proof: what a set of nodes says about some keys under a root.
 
-A node is parsed only after its parent has asked for its hash, so bytes that the root does not commit to are never
-looked into.
+A node is parsed only if its parent names its hash, so bytes that the root does not commit to are never parsed.
 """
 
 from collections.abc import Iterable
@@ -54,7 +53,7 @@ def read_child_proof(
 
 
 def _by_hash(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes], dict[Hash, None] | None]:
-    """The nodes by hash, the empty trie's among them; and where to note the ones used, `None` unless `exact`."""
+    """The nodes by hash, with the empty trie's; and a mapping for the hashes of the used ones if `exact`."""
     found: dict[Hash, bytes] = {}
     fresh, update, digest = new_hasher, feed, digest_of
     repeated: dict[Hash, None] = {}

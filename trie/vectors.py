@@ -37,7 +37,7 @@ def _reads(reads: list[Vector]) -> dict[bytes, bytes | None]:
 
 
 def check_roots(vector: Vector) -> None:
-    """Roots of listed entries in both layouts, made at once and grown."""
+    """Roots of the listed entries in both layouts, computed in bulk and by insertion."""
     entries = _pairs(vector["entries"])
     for version in (0, 1):
         stated = unhex(vector[f"root_v{version}"])
@@ -49,7 +49,7 @@ def check_roots(vector: Vector) -> None:
 
 
 def check_writes(vector: Vector) -> None:
-    """The root after each batch of writes, and what is left."""
+    """The root after each batch of writes, and the entries left."""
     for version in (0, 1):
         trie = Trie(version)
         roots = vector[f"roots_after_batch_v{version}"]
@@ -64,7 +64,7 @@ def check_writes(vector: Vector) -> None:
 
 
 def check_proof(vector: Vector) -> None:
-    """A read proof made and read, and its compact form."""
+    """A read proof is made and read, and converted to and from its compact form."""
     trie = Trie.from_entries(_pairs(vector["entries"]), vector["version"])
     root = Hash(unhex(vector["root"]))
     same("the root", bytes(trie.root()), bytes(root))
@@ -135,7 +135,7 @@ def _children(vector: Vector, version: int) -> dict[bytes, Trie]:
 
 
 def check_tampered(vector: Vector) -> None:
-    """What a reader gets from a tampered proof: the value, its absence, or which error."""
+    """The result of reading a tampered proof: the value, absence, or which error."""
     root = Hash(unhex(vector["root"]))
     if "compact_proof" in vector:
         wanted = _ERRORS[vector["expect"]["error"]]
@@ -153,7 +153,7 @@ def check_tampered(vector: Vector) -> None:
 
 
 def check_foreign(vector: Vector) -> None:
-    """What others read from a proof that came from elsewhere; a vector without a root has only nodes."""
+    """What other implementations read from a proof; a vector without a root has nodes only."""
     if "oracle" not in vector:
         return
     root, nodes, oracle = Hash(unhex(vector["root"])), _all(vector["nodes"]), vector["oracle"]
@@ -168,7 +168,7 @@ def check_foreign(vector: Vector) -> None:
 
 
 def check_prefix(vector: Vector) -> None:
-    """Keys under a prefix of a proof in parts are there; values may be left out."""
+    """The keys under a prefix are in a proof given in parts; values may be omitted."""
     nodes = list({node: None for proof in vector["proofs"] for node in _all(proof)})
     root = Hash(unhex(vector["root"]))
     for key in vector["expected_keys_under_prefix"]:

@@ -1,4 +1,4 @@
-"""One step through one trie node, on its raw bytes. Every reader of proofs is made of such steps.
+"""One step through one encoded trie node. Every reader of proofs is made of such steps.
 
 `step` accepts exactly the byte strings that sp-trie's `NodeCodec` decodes, because a verifier that is stricter or laxer
 than the relay chain would fork from it. Refused, whatever the key (`BadNode`):
@@ -32,13 +32,13 @@ INLINE: Final = 4
 
 
 def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
-    """What `node` says of `key`, when it starts at nibble `depth` of it: `(kind, payload, depth)`.
+    """What `node`, which starts at nibble `depth` of `key`, says of `key`: `(kind, payload, depth)`.
 
     VALUE     the value's bytes; the key's length in nibbles
     DETACHED  the value's hash, 32 bytes; the same
     CHILD     the next node's hash, 32 bytes; the nibble at which it starts
     INLINE    the next node's bytes; the same
-    ABSENT    b""; the nibble at which the node's partial key stops matching, or the one after the partial key where the
+    ABSENT    b""; the nibble at which the node's partial key stops matching, or the one after the partial key if the
               branch has no value or no such child. The key is not in the trie.
 
     Raises `BadNode`, without hash and root, for the reasons listed in the module.
@@ -165,9 +165,9 @@ def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
 
 
 def follow(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> tuple[int, bytes, int]:
-    """Step from the root node down to what the trie says of `key`: as `step`, never `CHILD` or `INLINE`.
+    """Step from the root node to the end of the way to `key`: returns as `step`, but never `CHILD` or `INLINE`.
 
-    `node_of(hash, key, depth)` gives the node of a hash, which starts at nibble `depth` of `key`. Raises `BadNode` as
+    `node_of(hash, key, depth)` returns the node of a hash, which starts at nibble `depth` of `key`. Raises `BadNode` as
     `step` does. `Descent` does the same for many keys at once.
     """
     node, depth = node_of(root, key, 0), 0
@@ -196,7 +196,7 @@ def branch_of_hashes(node: bytes) -> int:
 
 
 def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool:
-    """Whether `key` goes on at `depth` with the partial key at `at`. The key must be long enough."""
+    """Whether the nibbles of `key` from `depth` on are the partial key at `at`. The key must be long enough."""
     if not nibbles:
         return True
     end = depth + nibbles
@@ -213,7 +213,7 @@ def _matches(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> bool
 
 
 def _divergence(node: bytes, at: int, nibbles: int, key: bytes, depth: int) -> int:
-    """The first nibble of `key` that is not the partial key's, at most the end of the shorter of the two."""
+    """The first nibble at which `key` and the partial key differ, at most the end of the shorter of the two."""
     shared = min(nibbles, 2 * len(key) - depth)
     mine = node[at : at + ((nibbles + 1) >> 1)].hex()
     mine = mine[1:] if nibbles & 1 else mine

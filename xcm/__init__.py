@@ -1,7 +1,7 @@
 """XCM v5 with `Publish`: types, codec, weigher, barriers, executor, and the processor that a message queue drives.
 
-The types stand in modules that keep Rust's enums apart (`location`, `assets`, `response`, `instructions`, `outcome`);
-here is what most callers need.
+The types are in modules that keep Rust's enums apart (`location`, `assets`, `response`, `instructions`, `outcome`).
+This package exports what most callers need.
 """
 
 from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains

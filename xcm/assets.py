@@ -1,4 +1,4 @@
-"""What is moved: `Asset`, `Assets` and the filters over them, as XCM v5 has them."""
+"""`Asset`, `Assets` and the filters over them, as in XCM v5."""
 
 from collections.abc import Iterable
 from enum import IntEnum
@@ -28,7 +28,7 @@ from pubsub_emulator.xcm.schema import (
 MAX_ITEMS_IN_ASSETS: Final = 20
 
 AssetId = Location
-"""An asset class is named by a location, and encoded as that."""
+"""An asset class is identified by a location and encoded as one."""
 
 
 class AssetInstance(Variants):
@@ -131,7 +131,7 @@ def _rank(value: object) -> Any:
     if value is None:
         return (0,)
     if isinstance(value, tuple):
-        return (len(value), *(_rank(item) for item in value))  # `Junctions`: X1 before X2, whatever is in them
+        return (len(value), *(_rank(item) for item in value))  # `Junctions`: X1 before X2, then by content
     if isinstance(value, Variants):
         return (1, value.INDEX, *(_rank(getattr(value, name)) for name, _ in value.FIELDS))
     if isinstance(value, Struct):
@@ -140,10 +140,9 @@ def _rank(value: object) -> Any:
 
 
 def _in_order(first: Asset, second: Asset) -> bool:
-    """Whether `second` may follow `first`: as `Assets::from_sorted_and_deduplicated` has it.
+    """Whether `second` may follow `first` in `Assets`, as in `Assets::from_sorted_and_deduplicated`.
 
-    A larger class may follow. Within a class fungibles stand before instances, instances ascend, and there is one
-    amount.
+    Classes ascend. Within a class there is at most one amount, which comes before the instances; instances ascend.
     """
     if _rank(first.id) < _rank(second.id):
         return True
@@ -172,13 +171,13 @@ def _read_assets(reader: Reader) -> tuple[Asset, ...]:
 
 
 ASSETS: Final[XcmCodec[tuple[Asset, ...]]] = XcmCodec("Assets", _encode_assets, _read_assets, _ASSETS.shape)
-"""`Assets`: sorted, without duplicates, at most 20; other orders are refused in both directions."""
+"""`Assets`: sorted, without duplicates, at most 20. Encoding and decoding refuse any other list."""
 
 Assets = Annotated[tuple[Asset, ...], ASSETS]
 
 
 def sorted_assets(assets: Iterable[Asset]) -> tuple[Asset, ...]:
-    """The assets in the order that `Assets` wants; duplicates stay and make encoding fail."""
+    """The assets in the order that `Assets` requires. Duplicates are kept; encoding refuses them."""
     return tuple(sorted(assets, key=lambda asset: (asset.fun.INDEX, _rank(asset.id), _rank(asset.fun))))
 
 

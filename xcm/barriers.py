@@ -1,7 +1,7 @@
-"""Which messages are let through to the executor (PS-22).
+"""Barriers: they decide which messages may run (PS-22).
 
-A barrier looks at origin, message and weight and says nothing, or why not. It never changes the message: what upstream
-does by shortening a mutable slice is done here with an index.
+A barrier looks at origin, message and weight and returns `None`, or why the message may not run. It never changes the
+message: upstream shortens a mutable slice where this uses an index.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from pubsub_emulator.xcm.location import Location, as_parachain, parachain
 from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
 
 Filter = Callable[[Location], bool]
-"""Which origins are meant."""
+"""A predicate on origins."""
 
 
 @dataclass(slots=True)
 class Properties:
-    """What a barrier may settle about a message besides letting it through."""
+    """What a barrier may determine about a message in addition."""
 
     message_id: bytes
 
@@ -31,37 +31,37 @@ class Barrier(Protocol):
     def should_execute(
         self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
     ) -> ProcessMessageError | None:
-        """None lets the message through; otherwise why not."""
+        """Returns `None` if the message may run, otherwise why not."""
         ...
 
 
 def everything(_origin: Location) -> bool:
-    """Any origin at all."""
+    """Accepts any origin."""
     return True
 
 
 def only_parachains(origin: Location) -> bool:
-    """Exactly a parachain of this relay chain: `(0, [Parachain(_)])`."""
+    """Accepts exactly the parachains of this relay chain: `(0, [Parachain(_)])`."""
     return as_parachain(origin) is not None
 
 
 def only(*paras: ParaId) -> Filter:
-    """Exactly one of these parachains."""
+    """A filter that accepts exactly these parachains."""
     allowed = frozenset(parachain(para) for para in paras)
     return lambda origin: origin in allowed
 
 
 @dataclass(frozen=True, slots=True)
 class AllowPublishFrom:
-    """Lets messages through that only publish (PS-22).
+    """Admits messages that consist of `Publish` instructions only (PS-22).
 
-    Checked in this order: an origin that `allowed` does not name is `Unsupported`; no `Publish` at all is `BadFormat`;
-    more than `max_instructions` is `StackLimitReached`, whatever they are; any instruction but `Publish` is
+    Checked in this order: an origin that `allowed` rejects is `Unsupported`; no `Publish` at all is `BadFormat`; more
+    than `max_instructions` instructions of any kind are `StackLimitReached`; any instruction but `Publish` is
     `BadFormat`.
 
-    `tolerate_set_topic` takes one trailing `SetTopic` as the message's id, as `TrailingSetTopicAsId` does; it is not
-    counted. Without it such a message is `BadFormat`. Publishing still needs a parachain as origin: a filter that is
-    too wide lets a message reach the executor, and `Publish` fails there with `BadOrigin` (PS-21).
+    With `tolerate_set_topic`, one trailing `SetTopic` sets the message's id, as `TrailingSetTopicAsId` does, and is not
+    counted; otherwise such a message is `BadFormat`. Publishing still requires a parachain as origin: if the filter is
+    too wide, the message reaches the executor, where `Publish` fails with `BadOrigin` (PS-21).
     """
 
     allowed: Filter
@@ -71,7 +71,7 @@ class AllowPublishFrom:
     def should_execute(
         self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
     ) -> ProcessMessageError | None:
-        """See the class. The weight was held against its limit before any barrier is asked."""
+        """See the class. The caller has compared the weight with its limit already."""
         del max_weight
         if not self.allowed(origin):
             return Unsupported()
@@ -93,7 +93,7 @@ class AllowPublishFrom:
 
 @dataclass(frozen=True, slots=True)
 class AllowUnpaidExecutionFrom:
-    """Lets everything through from the origins named; others are `Unsupported`."""
+    """Admits every message from the origins that the filter accepts; others are `Unsupported`."""
 
     allowed: Filter
 
@@ -106,9 +106,9 @@ class AllowUnpaidExecutionFrom:
 
 
 class AnyOf:
-    """Lets through what one of its barriers lets through, asked in turn; otherwise `Unsupported`, as a Rust tuple does.
+    """Admits what one of its barriers admits, asked in turn; otherwise `Unsupported`, as a Rust tuple of barriers does.
 
-    Why each of them refused is lost, as it is upstream: to keep it, use the one barrier alone.
+    The reasons of the barriers are lost, as upstream. To keep a reason, use one barrier alone.
     """
 
     __slots__ = ("barriers",)

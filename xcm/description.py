@@ -1,4 +1,4 @@
-"""What metadata says of XCM types: made from the shapes that their codecs carry, under the paths of Rust's crates."""
+"""Descriptions of XCM types for metadata, derived from the shapes of their codecs, with the paths of Rust's crates."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -136,7 +136,7 @@ def _versioned(name: str, inner: TypeInfo) -> TypeInfo:
 
 @lru_cache(maxsize=1)
 def type_names() -> dict[str, TypeInfo]:
-    """What the names mean that descriptions of XCM use, and those of versioned messages and locations."""
+    """The types behind the names that descriptions of XCM use, and versioned messages and locations."""
     message = Composite(path(f"{_V5}::Xcm"), (Field(SequenceOf(_instruction()), type_name="Vec<Instruction>"),))
     return {
         "Xcm": message,

@@ -1,12 +1,12 @@
-"""What this room raises: bytes that are no XCM, and a publish that the pallet refused."""
+"""The errors of this package: bytes that are not XCM, and a publish that the pallet refused."""
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 
 
 class XcmDecodeError(ScaleError):
-    """Bytes that are not the encoding of an XCM v5 message or of one of its parts (PS-20).
+    """The bytes are not the encoding of an XCM v5 message or of one of its parts (PS-20).
 
-    `offset` is where reading stopped, counted in bytes from the start of the input.
+    `offset` is where reading stopped, in bytes from the start of the input.
     """
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -19,7 +19,7 @@ class XcmDecodeError(ScaleError):
 
 
 class UnsupportedXcmVersion(XcmDecodeError):
-    """A `VersionedXcm` of a version that exists but is not spoken here: V3 or V4."""
+    """A `VersionedXcm` of a version that exists but is not supported here: V3 or V4."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"XCM version {version} is not supported", 0)
@@ -27,7 +27,7 @@ class UnsupportedXcmVersion(XcmDecodeError):
 
 
 class PublishFailure(PubsubError):
-    """The pallet refused a `Publish`; `error` is its own error, kept as it was (PS-21)."""
+    """The pallet refused a `Publish`; `error` is the pallet's own error (PS-21)."""
 
     def __init__(self, error: PubsubError) -> None:
         super().__init__(error)

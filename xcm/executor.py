@@ -1,9 +1,9 @@
-"""The machine that runs a message: registers for origin, error, handler, appendix and topic; no holding (PS-20, PS-21).
+"""Runs messages. It has registers for origin, error, handler, appendix and topic, and no holding (PS-20, PS-21).
 
     weigh > barrier > run main > (error handler) > appendix > what was used
 
-An error stops a list of instructions; what is left of it is given back, the failing instruction is not. Then the error
-handler runs, if one is set, and then the appendix, in any case. A handler that was not needed is given back. Each list
+An error stops a list of instructions. The weight of the instructions after the failing one is refunded. Then the error
+handler runs, if one is set, and then the appendix, in any case. The weight of an unused handler is refunded. Each list
 has its own indices: the outcome's is that of the last error, within its own list, as in `xcm-executor`.
 
 Executed here: `Publish`, `ClearOrigin`, `DescendOrigin`, `ExpectOrigin`, `UnpaidExecution`, `SetTopic`, `ClearTopic`,
@@ -49,7 +49,7 @@ from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
 class Chain(Protocol):
-    """What the executor needs of the chain that it runs on."""
+    """What the executor requires of the chain that it runs on."""
 
     def transaction(self) -> AbstractContextManager[object]:
         """A storage layer: kept when its body ends, rolled back when it raises (PS-10)."""
@@ -62,10 +62,10 @@ class Chain(Protocol):
 
 @value_type
 class Execution:
-    """How a message ended, with what the encoded outcome cannot say.
+    """How a message ended, with details that the encoded outcome does not have.
 
-    `failures` are all errors met, in order, also those that a handler dealt with or `ClearError` cleared; `rejected` is
-    the barrier's reason; `message_id` is what the barrier settled on; `topic` is the topic register at the end.
+    `failures` are all errors in order, including those that a handler or `ClearError` cleared; `rejected` is the
+    barrier's reason; `message_id` is the id that the barrier determined; `topic` is the topic register at the end.
     """
 
     outcome: Outcome
@@ -89,7 +89,7 @@ def _fail(kind: XcmErrorKind) -> _Failed:
 
 
 class XcmExecutor:
-    """Runs weighed messages that a barrier lets through."""
+    """Runs weighed messages that a barrier admits."""
 
     __slots__ = ("barrier", "weigher")
 
@@ -98,9 +98,9 @@ class XcmExecutor:
         self.barrier = barrier
 
     def execute(self, chain: Chain, origin: Location, message: Xcm, weight: Weight, message_id: bytes) -> Execution:
-        """Run `message` from `origin` on `chain`; `weight` is what the weigher said of it.
+        """Run `message` from `origin` on `chain`; `weight` is the weigher's result.
 
-        Never raises for what a message does. A barrier's refusal is `Error{0, Barrier}` and nothing ran.
+        Never raises for anything that a message does. If the barrier refuses, nothing runs: `Error{0, Barrier}`.
         """
         properties = Properties(message_id)
         rejected = self.barrier.should_execute(origin, message, weight, properties)
@@ -163,7 +163,7 @@ class _Machine:
         return self._take_appendix() if self.appendix else ()
 
     def finish(self, weight: Weight, message_id: bytes) -> Execution:
-        """The outcome: what was charged less what was given back."""
+        """The outcome. The weight used is what was charged less what was refunded."""
         used = weight if self.surplus is WEIGHT_ZERO else weight - self.surplus
         outcome = Complete(used) if self.error is None else Incomplete(used, self.error)
         return Execution(outcome, message_id, tuple(self.failures), topic=self.topic)
@@ -185,7 +185,7 @@ class _Machine:
         return weight
 
     def _execute(self, instruction: Instruction) -> None:
-        """One instruction, not `Publish`. It raises before it writes a register: a failing one changes none (PS-21)."""
+        """Execute one instruction other than `Publish`. A failing one raises before it writes a register (PS-21)."""
         match instruction:
             case ClearOrigin():
                 self.origin = None
@@ -221,7 +221,7 @@ class _Machine:
                 raise _fail(XcmErrorKind.Unimplemented)
 
     def _publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Publish as the parachain that the origin exactly is; accounts on one, siblings and nobody may not (PS-21)."""
+        """Publish as the parachain that the origin is. Accounts on parachains, siblings and no origin fail (PS-21)."""
         para = None if self.origin is None else as_parachain(self.origin)
         if para is None:
             raise _fail(XcmErrorKind.BadOrigin)

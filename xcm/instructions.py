@@ -73,10 +73,10 @@ def join_instructions(encoded: Iterable[bytes]) -> bytes:
 
 
 def read_instructions(plain: Reader) -> "tuple[Instruction, ...]":
-    """`Vec<Instruction>`, one level deeper, its length added to the message's count. Raises `ScaleError`.
+    """`Vec<Instruction>`, one level deeper, with its length added to the message's count. Raises `ScaleError`.
 
-    `Publish` is read by hand: it is what the relay chain's queue is full of. Its value has no bound of its own here;
-    the bytes sent bound it, and the pallet answers `ValueTooLong`.
+    `Publish` has a fast path, since nearly every instruction is one. Its value is bounded by the input only; the pallet
+    answers `ValueTooLong`.
     """
     reader = plain if isinstance(plain, XcmReader) else as_xcm_reader(plain)
     start = reader.pos

@@ -1,4 +1,4 @@
-"""Where things are: `Location`, its junctions, networks and bodies, as XCM v5 has them."""
+"""`Location`, its junctions, networks and bodies, as in XCM v5."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -293,7 +293,7 @@ InteriorLocation = Annotated[tuple[Junction, ...], JUNCTIONS]
 
 @struct
 class Location(Struct):
-    """A relative path: so many levels up, then down the junctions.
+    """A relative path: `parents` levels up, then down the junctions.
 
     u8         parents
     Junctions  interior
@@ -307,7 +307,7 @@ HERE: Final = Location(0, ())
 PARENT: Final = Location(1, ())
 
 
-@lru_cache(maxsize=4096)  # every message that a parachain sends comes from here
+@lru_cache(maxsize=4096)  # called for every message of a parachain
 def parachain(para: ParaId) -> Location:
     """A parachain as its relay chain sees it: `(0, [Parachain(para)])`."""
     return Location(0, (Parachain(para),))

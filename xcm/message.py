@@ -25,10 +25,10 @@ from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECOD
 VERSION: Final = 5
 _V5: Final = bytes((VERSION,))
 OTHER_VERSIONS: Final = (3, 4)
-"""Versions that a `VersionedXcm` of the relay runtime can have, and that are not spoken here."""
+"""Versions that a `VersionedXcm` of the relay runtime can have but that are not supported here."""
 
 _LEVELS_BELOW_A_MESSAGE: Final = 3
-"""What nests deepest inside one instruction: filters > assets > junctions."""
+"""The deepest nesting inside one instruction: filters > assets > junctions."""
 
 
 def decode(data: bytes) -> Xcm:
@@ -50,7 +50,7 @@ def encode(message: Sequence[Instruction]) -> bytes:
         raise ScaleError(f"a message of {count} instructions, {depth} levels deep")
     data = _V5 + encode_instructions(message)
     if depth + _LEVELS_BELOW_A_MESSAGE > MAX_XCM_DECODE_DEPTH:
-        decode(data)  # so deep that what stands inside the innermost instructions decides
+        decode(data)  # at this depth, the contents of the innermost instructions decide
     return data
 
 
@@ -63,15 +63,15 @@ _INNER: Final = {kind: name for kind in Instruction.VARIANTS.values() for name, 
 
 
 def nested(instruction: Instruction) -> Xcm | None:
-    """The message inside an instruction, if it has one."""
+    """The message inside an instruction, or `None`."""
     name = _INNER.get(type(instruction))
     return None if name is None else getattr(instruction, name)
 
 
 def extent(message: Sequence[Instruction]) -> tuple[int, int]:
-    """How many levels of messages there are, and how many instructions in all; without recursion.
+    """The number of levels of messages and the number of instructions in all, counted without recursion.
 
-    A count beyond the limit ends the walk early: what was counted so far is returned.
+    Counting stops beyond the limit and returns the counts so far.
     """
     depth = count = 0
     waiting: list[tuple[int, Sequence[Instruction]]] = [(1, message)]

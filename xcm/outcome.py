@@ -1,4 +1,4 @@
-"""How a message ended: `xcm::v5::Error`, `Outcome`, and what a queue learns (`ProcessMessageError`).
+"""How a message ended: `xcm::v5::Error`, `Outcome`, and `ProcessMessageError`, the result for a queue.
 
 `Error` is one byte, followed by a u64 for `Trap` and by a weight for `WeightLimitReached`. Upstream fixes discriminants
 0 to 35; 36 to 40 are what the relay runtime's metadata gives. `PublishFailed` takes 41, the next free one, so that
@@ -81,7 +81,7 @@ class XcmErrorKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class XcmError:
-    """`xcm::v5::Error`; `detail` is the code of a `Trap`, the weight of a `WeightLimitReached`, and none otherwise."""
+    """`xcm::v5::Error`; `detail` is the code of a `Trap`, the weight of a `WeightLimitReached`, otherwise `None`."""
 
     kind: XcmErrorKind
     detail: int | Weight | None = None
@@ -120,11 +120,11 @@ XcmErrorField = Annotated[XcmError, XCM_ERROR]
 class InstructionError(Struct):
     """Which instruction of its list failed, and how.
 
-    u8     index   255 stands for every later one
+    u8     index   255 for instruction 255 and all later ones
     Error  error
 
-    `cause` is the pallet's own error behind a `PublishFailed` (PS-21). It is not encoded and does not take part in
-    comparison: Rust clients know no such field.
+    `cause` is the pallet's own error behind a `PublishFailed` (PS-21). It is neither encoded nor compared, since the
+    Rust type has no such field.
     """
 
     index: U8
@@ -147,7 +147,7 @@ class Complete(Outcome):
 
 @variant(1)
 class Incomplete(Outcome):
-    """An instruction failed; those before it stay done."""
+    """An instruction failed; the effects of those before it remain."""
 
     used: WeightField
     error: InstructionError
@@ -168,7 +168,7 @@ class ProcessMessageError(Variants):
 
 @variant(0)
 class BadFormat(ProcessMessageError):
-    """The message is not of the form that is let through."""
+    """The message does not have the form that the barrier admits."""
 
 
 @variant(1)
@@ -178,19 +178,19 @@ class Corrupt(ProcessMessageError):
 
 @variant(2)
 class Unsupported(ProcessMessageError):
-    """The message decodes, and is not for this chain or not from this origin."""
+    """The message decodes, but this chain does not support it or its origin may not send it."""
 
 
 @variant(3)
 class Overweight(ProcessMessageError):
-    """The message may take more than what is left; it takes up to this weight."""
+    """The message does not fit into the weight that is left; it takes up to this weight."""
 
     inner: WeightField
 
 
 @variant(4)
 class Yield(ProcessMessageError):
-    """The queue gives up its turn."""
+    """The queue yields its turn."""
 
 
 @variant(5)

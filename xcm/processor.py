@@ -1,7 +1,7 @@
-"""What a message queue hands its bytes to: decode, weigh, execute, and say what became of them (PS-20 to PS-23).
+"""Processes the messages of a message queue: decode, weigh, execute, report the result (PS-20 to PS-23).
 
-It is `ProcessXcmMessage` with one difference: a barrier's reason reaches the queue (PS-22), where upstream turns each
-into `Unsupported`.
+It is `ProcessXcmMessage` with one difference: the queue learns the barrier's reason (PS-22), where upstream always
+reports `Unsupported`.
 
     Corrupt            the bytes do not decode
     Unsupported        XCM V3 or V4; a weight beyond u64; the barrier says so
@@ -36,7 +36,7 @@ from pubsub_emulator.xcm.weigher import FixedWeightBounds
 
 @value_type
 class Prepared:
-    """A message, decoded and weighed: `weight` is the most that it takes, whoever sent it."""
+    """A decoded and weighed message; `weight` is the most that it takes."""
 
     message: Xcm
     weight: Weight
@@ -44,7 +44,7 @@ class Prepared:
 
 @value_type
 class Processed:
-    """The message ran; `success` says whether to its end. `used` is what it took, given-back weight left out."""
+    """The message ran; `success` says whether to its end. `used` is the weight charged less what was refunded."""
 
     success: bool
     used: Weight
@@ -53,7 +53,7 @@ class Processed:
 
 @value_type
 class Rejected:
-    """The message did not run. `used` is to be charged all the same: a barrier's refusal costs what was weighed."""
+    """The message did not run. `used` is charged nevertheless: a barrier's refusal costs the whole weight."""
 
     error: ProcessMessageError
     used: Weight = WEIGHT_ZERO
@@ -69,7 +69,7 @@ class XcmProcessor:
         self.executor = XcmExecutor(weigher, barrier)
 
     def prepare(self, data: bytes) -> Prepared | ProcessMessageError:
-        """Decode and weigh a message; or why it will never run."""
+        """Decode and weigh a message. Returns why it will never run if it cannot be decoded or weighed."""
         try:
             message = decode(data)
         except UnsupportedXcmVersion:

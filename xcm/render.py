@@ -1,4 +1,4 @@
-"""Messages as plain data for people and JSON, in the form that polkadot-js gives them.
+"""Messages as plain data for people and JSON, in the form of polkadot-js.
 
 Names in lower camel case; enums with data as `{"variant": value}`; bytes as 0x hex; integers as numbers up to 52 bits
 and as 0x hex of their type's full width above, so that no JSON reader loses digits.

@@ -1,4 +1,4 @@
-"""What a query answers, and the smaller types that instructions use, as XCM v5 has them."""
+"""Responses to queries, and the smaller types that instructions use, as in XCM v5."""
 
 from enum import IntEnum
 from typing import Annotated, Final
@@ -38,7 +38,7 @@ IndexedError = Annotated[tuple[int, XcmError] | None, optional(pair(uint(32), XC
 
 
 class MaybeErrorCode(Variants):
-    """What a dispatched call ended with."""
+    """The result of a dispatched call."""
 
     __slots__ = ()
 
@@ -50,14 +50,14 @@ class Success(MaybeErrorCode):
 
 @variant(1)
 class Error(MaybeErrorCode):
-    """It failed; the whole encoded error."""
+    """It failed, with the whole encoded error."""
 
     inner: ErrorCode
 
 
 @variant(2)
 class TruncatedError(MaybeErrorCode):
-    """It failed; the beginning of the encoded error."""
+    """It failed, with the beginning of the encoded error."""
 
     inner: ErrorCode
 
@@ -94,7 +94,7 @@ class Assets(Response):
 
 @variant(2)
 class ExecutionResult(Response):
-    """How instructions ended: the error and its index, or none."""
+    """How instructions ended: the error and its index, or `None`."""
 
     inner: IndexedError
 
@@ -122,7 +122,7 @@ class DispatchResult(Response):
 
 @struct
 class QueryResponseInfo(Struct):
-    """Where an answer goes."""
+    """The destination of a response."""
 
     destination: Location
     query_id: CompactU64
@@ -161,13 +161,13 @@ OriginKindField = Annotated[OriginKind, names(OriginKind)]
 
 @struct
 class DoubleEncoded(Struct):
-    """A call, still encoded; it is never decoded here."""
+    """An encoded call, which is never decoded here."""
 
     encoded: ByteVec
 
 
 class Hint(Variants):
-    """Something the executor may heed."""
+    """A hint for the executor."""
 
     __slots__ = ()
 

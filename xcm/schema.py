@@ -1,16 +1,16 @@
-"""How XCM types are declared: once, as annotated fields, from which their codecs follow.
+"""Declares XCM types: once, as annotated fields, from which the codecs are derived.
 
-A field's annotation names its Python type and its SCALE codec together (`U32 = Annotated[int, uint(32)]`); a class that
-is itself declared here, or an optional one, stands for itself. `struct` makes a class of such fields a frozen dataclass
-with a codec. A Rust enum is a class below `Variants`; `variant(n)` makes one of its subclasses the variant with
-discriminant n. The one field of a tuple variant, which has no name in Rust, is called `inner`.
+A field's annotation names its Python type and its SCALE codec together (`U32 = Annotated[int, uint(32)]`). A class that
+is declared with this module, or an optional one, needs no annotation. `struct` makes a class of such fields a frozen
+dataclass with a codec. A Rust enum is a subclass of `Variants`; `variant(n)` makes one of its subclasses the variant
+with discriminant n. The field of a tuple variant, which has no name in Rust, is called `inner`.
 
-Every codec carries a `Shape`, so that what walks values by type (rendering, generators of test data, the index tables)
-needs no second declaration.
+Every codec carries a `Shape`, so that code that walks values by type (rendering, generators of test data, the index
+tables) needs no second declaration.
 
-Hostile input. A reader counts how deep vectors and boxed junctions nest, and how many instructions the message holds in
-all, as `parity-scale-codec` and the `xcm` crate do: at most `MAX_XCM_DECODE_DEPTH` and `MAX_INSTRUCTIONS_TO_DECODE`. An
-attacker who nests deeper, or announces more than the input can hold, meets an error before any work is done for it.
+Hostile input: a reader counts how deep vectors and boxed junctions nest, and how many instructions the message holds in
+all, as `parity-scale-codec` and the `xcm` crate do: at most `MAX_XCM_DECODE_DEPTH` and `MAX_INSTRUCTIONS_TO_DECODE`. It
+refuses input that nests deeper, or announces more than it can hold, before it allocates anything for it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -47,16 +47,16 @@ E = TypeVar("E", bound=IntEnum)
 
 
 class Kind(Enum):
-    """What sort of value a codec stands for."""
+    """The kind of value that a codec encodes."""
 
     UINT = auto()  # size: bits
     COMPACT = auto()  # size: bits
     BOOL = auto()
     FIXED = auto()  # size: bytes
-    BYTES = auto()  # size: greatest length, or none
+    BYTES = auto()  # size: greatest length, or None
     NAMES = auto()  # an IntEnum, one byte
     OPTION = auto()  # parts: the value
-    SEQUENCE = auto()  # size: greatest count, or none; parts: the element
+    SEQUENCE = auto()  # size: greatest count, or None; parts: the element
     JUNCTIONS = auto()  # size: greatest count; parts: the element
     TUPLE = auto()  # parts: the members
     STRUCT = auto()  # of: the class
@@ -64,7 +64,7 @@ class Kind(Enum):
 
 
 class Shape(NamedTuple):
-    """A codec's type, for whoever walks values by type."""
+    """The type of a codec's values, for code that walks values by type."""
 
     kind: Kind
     size: int | None = None
@@ -73,7 +73,7 @@ class Shape(NamedTuple):
 
 
 class XcmReader(Reader):
-    """A `Reader` that knows how deep it stands and how many instructions it has met."""
+    """A `Reader` that counts the levels it is in and the instructions it has read."""
 
     __slots__ = ("depth", "instructions")
 
@@ -105,7 +105,7 @@ class XcmReader(Reader):
 
 
 def as_xcm_reader(reader: Reader) -> XcmReader:
-    """The reader, which must be one of ours: only a bounded reader may enter anything that nests."""
+    """The reader, which must be an `XcmReader`: only a bounded reader may read types that nest."""
     if isinstance(reader, XcmReader):
         return reader
     raise DefensiveFailure("an XCM type was read without an XcmReader")
@@ -121,13 +121,13 @@ class XcmCodec(Codec[T]):
         self.shape = shape
 
     def decode(self, data: bytes) -> T:
-        """The value that `data`, all of it, encodes. Raises `XcmDecodeError`."""
+        """The value that all of `data` encodes. Raises `XcmDecodeError`."""
         reader = XcmReader(data)
         return read_to_end(reader, self.read)
 
 
 def read_to_end(reader: XcmReader, read: Callable[[Reader], T]) -> T:
-    """What `read` takes, which must be all that is left. Raises `XcmDecodeError` with the offset."""
+    """The value that `read` reads, which must use up the input. Raises `XcmDecodeError` with the offset."""
     try:
         value = read(reader)
         reader.end()
@@ -199,7 +199,7 @@ def optional(item: XcmCodec[T]) -> XcmCodec[T | None]:
 
 
 def sequence(item: XcmCodec[T], limit: int | None = None) -> XcmCodec[tuple[T, ...]]:
-    """`Vec<T>`, or `BoundedVec<T, limit>`, one level deeper than what holds it."""
+    """`Vec<T>`, or `BoundedVec<T, limit>`; its elements are one level deeper."""
     name = f"Vec<{item.name}>"
 
     def encode(values: Sequence[T]) -> bytes:
@@ -233,7 +233,7 @@ BOOL: Final = _leaf(scale.boolean, Shape(Kind.BOOL))
 
 
 def _codec_of(annotation: object) -> XcmCodec[Any] | None:
-    """The codec of a field, or none when it is skipped."""
+    """The codec of a field, or `None` if the field is skipped."""
     if get_origin(annotation) is Annotated:
         mark = get_args(annotation)[1]
         return None if mark is SKIP else cast("XcmCodec[Any]", mark)
@@ -331,7 +331,7 @@ def struct(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def variant(index: int) -> Callable[[type[T]], type[T]]:
-    """Declare the variant with this discriminant of the enum that the class stands below."""
+    """Declare the class as the variant with this discriminant of its base enum."""
 
     def declare(cls: type[T]) -> type[T]:
         made: Any

@@ -1,4 +1,4 @@
-"""What a message may take at most, known before it runs (PS-21), as `FixedWeightBounds` works it out."""
+"""The most that a message may take, known before it runs (PS-21), as computed by `FixedWeightBounds`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from pubsub_emulator.xcm.outcome import InstructionError, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
 
 MAX_INDEX: Final = 255
-"""`InstructionIndex` is a u8; later instructions share its greatest value."""
+"""The greatest `InstructionIndex` (u8), which all later instructions share."""
 
 
 @dataclass(frozen=True, slots=True)
 class XcmWeights:
-    """What executing costs.
+    """The weights of instructions.
 
-    `instruction` is charged for every instruction, `publish` for each `Publish` on top of it, `publish_byte` for each
-    byte of its value.
+    `instruction` is charged for every instruction, `publish` in addition for each `Publish`, and `publish_byte` for
+    each byte of its value.
     """
 
     instruction: Weight
@@ -30,7 +30,7 @@ class XcmWeights:
 class FixedWeightBounds:
     """Weighs messages: every instruction, and those it may run here (handlers, appendices, `ExecuteWithOrigin`).
 
-    Messages for other chains, carried by an instruction, are data and weigh nothing of their own.
+    Messages for other chains inside an instruction are data and weigh nothing.
     """
 
     __slots__ = ("_publish_byte", "_publish_proof", "_publish_time", "max_instructions", "weights")
@@ -43,7 +43,7 @@ class FixedWeightBounds:
         self._publish_byte = weights.publish_byte
 
     def weight(self, message: Sequence[Instruction]) -> Weight | InstructionError:
-        """The most that executing `message` takes, or which top-level instruction made that not computable.
+        """The most that executing `message` takes, or the top-level instruction for which it cannot be computed.
 
         More than `max_instructions`, inner ones included, is `ExceedsStackLimit`; beyond u64 it is `Overflow`.
         """
@@ -61,13 +61,13 @@ class FixedWeightBounds:
         return Weight(ref_time, proof_size)
 
     def instr_weight(self, instruction: Instruction) -> Weight:
-        """The most that one instruction takes; saturates, for giving back what was charged."""
+        """The most that one instruction takes. Saturates. Used to refund what was charged."""
         _, ref_time, proof_size = self._bounds(instruction, U64_MAX)
         return Weight(min(ref_time, U64_MAX), min(proof_size, U64_MAX))
 
     def _bounds(self, top: Instruction, left: int) -> tuple[int, int, int]:
         """Count, ref_time and proof_size of one instruction with what it may run; stops counting beyond `left`."""
-        if isinstance(top, Publish):  # nearly every instruction there is
+        if isinstance(top, Publish):  # the fast path: nearly every instruction is one
             size = len(top.value)
             byte = self._publish_byte
             return 1, self._publish_time + byte.ref_time * size, self._publish_proof + byte.proof_size * size

@@ -1,5 +1,5 @@
-"""The profile `accounts`: what a chain gains that takes extrinsics from clients.
+"""The profile `accounts`: pallets and checks of a chain that accepts signed extrinsics from clients.
 
-Pallets: `system_calls`, `timestamp`, `utility`, `transaction_payment`, `sudo`, `publisher`. Extrinsics: `extrinsic` is
-their bytes, `validity` why one is refused, `apply` runs one in a block.
+Pallets: `system_calls`, `timestamp`, `utility`, `transaction_payment`, `sudo`, `publisher`. Extrinsics: `extrinsic`
+decodes them, `validity` has the reasons for refusing one, `apply` runs one in a block.
 """

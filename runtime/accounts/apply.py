@@ -1,9 +1,9 @@
-"""Whether a signed extrinsic can be part of a block, and what it does there; the first check that fails counts.
+"""Checks and runs signed extrinsics. The first check that fails decides.
 
     decode ► address ► birth block ► metadata mode ► signature ► signer ► nonce ► room in the block ► fee ► call
 
-One that is refused changes nothing. One whose call fails is part of the block: it pays and its nonce counts. A call
-that raises anything but a `DispatchError` makes its extrinsic invalid, as a panic does in Rust.
+A refused extrinsic changes nothing. One whose call fails is part of the block: it pays, and the nonce increases. A
+call that raises anything but a `DispatchError` makes its extrinsic invalid, as a panic does in Rust.
 """
 
 from dataclasses import dataclass
@@ -33,32 +33,32 @@ from pubsub_emulator.runtime.framework.system import DispatchEventInfo, Extrinsi
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
 
 BASE_WEIGHT: Final = Weight(100_000_000, 0)
-"""What every extrinsic takes beside its call."""
+"""The weight of every extrinsic in addition to its call."""
 TRANSACTION_VERSION: Final = 1
 _NOBODY: Final = AccountId(bytes(32))
 
 
 @dataclass(frozen=True, slots=True)
 class Signing:
-    """What a chain checks extrinsics by."""
+    """The parameters of a chain for checking extrinsics."""
 
     calls: CallTable
     balances: Balances
     spec_version: int
     transaction_version: int = TRANSACTION_VERSION
     signatures: bool = True
-    """Whether signatures are checked: trying out what nobody has signed yet does without."""
+    """Whether signatures are checked; not needed for a dry run of an unsigned extrinsic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An extrinsic that may be part of a block, later if its nonce is ahead of `account_nonce`."""
+    """An extrinsic that may be part of a block, of a later one if its nonce is ahead of `account_nonce`."""
 
     extrinsic: SignedExtrinsic
     who: AccountId
     account_nonce: int
     weight: Weight
-    """Of the call, before it runs."""
+    """The weight of the call before it runs."""
     fee: int
 
 
@@ -105,7 +105,7 @@ def _check_signature(signing: Signing, storage: Storage, extrinsic: SignedExtrin
 
 
 def validate(signing: Signing, storage: Storage, raw: bytes, room: Room) -> ValidTransaction:
-    """What a pool has to know of an extrinsic, on top of a block that has begun in `storage`. Raises as `check`."""
+    """The validity of an extrinsic for a pool, on top of a block begun in `storage`. Raises as `check`."""
     checked = check(signing, storage, raw, room)
     extra, who = checked.extrinsic.extra, checked.who
     now = system.block_number(storage)
@@ -125,7 +125,7 @@ def apply_signed(signing: Signing, storage: Storage, index: int, raw: bytes, roo
     """Run an extrinsic as number `index` of the block that has begun in `storage`.
 
     Raises `InvalidTransaction`, also for bytes that do not decode, with nothing changed; and `MissingLibrary`. Emits
-    `Withdraw`, what the call emits, `Deposit` of what was too much, `TransactionFeePaid`, and `ExtrinsicSuccess` or
+    `Withdraw`, the events of the call, `Deposit` of a refund, `TransactionFeePaid`, and `ExtrinsicSuccess` or
     `ExtrinsicFailed`.
     """
     try:

@@ -1,4 +1,4 @@
-"""A chain that takes extrinsics, relay chain or parachain: what clients are told, what its next block takes."""
+"""Chains that accept signed extrinsics, relay chain or parachain: the runtime, and trials on top of a block."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,29 +21,29 @@ class ChainRuntime(Protocol):
 
     @property
     def definition(self) -> RuntimeDefinition:
-        """What clients are told."""
+        """The definition for metadata."""
 
     @property
     def calls(self) -> CallTable:
-        """All its calls."""
+        """All calls."""
 
     @property
     def signing(self) -> Signing:
-        """What extrinsics are checked by."""
+        """The parameters for checking extrinsics."""
 
     def room(self, storage: Storage) -> Room:
-        """What the block that has begun in `storage` has room for."""
+        """The room that is left in the block begun in `storage`."""
 
 
 def begin(state: State, header: Header, digest: Sequence[DigestItem] = ()) -> Storage:
-    """A block that begins after `header`, whose state is `state`; what happens in it is lost."""
+    """The storage of a block begun after `header`, whose state is `state`. The state itself is never changed."""
     storage = Storage(state.fork())
     system.initialize(storage, header.number + 1, header.hash(), digest)
     return storage
 
 
 class NextBlock:
-    """The block after `header`, whose state is `state`, for whoever asks what it could take."""
+    """The next block after `header`, whose state is `state`, for trying out extrinsics."""
 
     def __init__(self, runtime: ChainRuntime, state: State, header: Header, *, signatures: bool = True) -> None:
         self._signing = runtime.signing if signatures else replace(runtime.signing, signatures=False)
@@ -51,7 +51,7 @@ class NextBlock:
         self._room = runtime.room(self._storage)
 
     def validate(self, raw: bytes) -> ValidTransaction:
-        """What a pool has to know of an extrinsic, length included.
+        """The validity of an extrinsic, with its length prefix, for a pool.
 
         Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
         """
@@ -62,7 +62,7 @@ class NextBlock:
         return system.account(self._storage, who).nonce
 
     def apply(self, raw: bytes) -> DispatchOutcome:
-        """Run an extrinsic as the block's first; what it does stays in this block.
+        """Run an extrinsic as the first of this block, which nobody else sees.
 
         Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
         """
@@ -70,7 +70,7 @@ class NextBlock:
         return apply.apply_signed(self._signing, self._storage, 0, raw, self._room)
 
     def end(self) -> State:
-        """The state with what happened in this block, its events too; nothing else may be asked of it then."""
+        """End the block and return its state, events included. The object must not be used afterwards."""
         system.finalize(self._storage)
         self._storage.commit()
         return self._storage.state

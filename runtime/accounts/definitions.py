@@ -1,4 +1,4 @@
-"""The pallets that relay chain and parachains share, as clients see them."""
+"""Definitions, for metadata, of the pallets that relay chain and parachains share."""
 
 from typing import Final
 

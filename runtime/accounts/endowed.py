@@ -1,4 +1,4 @@
-"""Whom genesis endows: the development accounts that every Substrate tool knows, in each signature scheme.
+"""The accounts endowed at genesis: Substrate's development accounts in each signature scheme.
 
 Public keys of `//Alice` to `//Ferdie` below the development phrase; the account of an ECDSA key is its blake2b-256.
 """
@@ -12,7 +12,7 @@ NAMES: Final = ("Alice", "Bob", "Charlie", "Dave", "Eve", "Ferdie")
 UNIT: Final = 10**10
 """One token in plancks."""
 ENDOWMENT: Final = 10**6 * UNIT
-"""What each of these accounts owns at genesis, deposits on hold included."""
+"""The balance of each of these accounts at genesis, including deposits on hold."""
 
 SR25519: Final = tuple(
     bytes.fromhex(key)

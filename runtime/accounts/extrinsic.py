@@ -1,4 +1,4 @@
-"""Extrinsics as clients send them: signed, version 4; and what their signature is over.
+"""Signed extrinsics (version 4), as clients send them, and the payload of their signatures.
 
     Compact length
     84             signed, version 4
@@ -10,7 +10,7 @@
     payload   call ++ extra ++ u32 spec version, u32 transaction version, genesis hash, birth block's hash,
               Option<metadata hash>; its blake2b-256 where it is longer than 256 bytes
 
-Bare ones (04, 05) are inherents and the emulator's own calls; a client's are refused, as are general ones (45).
+Bare extrinsics (04, 05) are inherents and calls of the emulator. A client's are refused, as are general ones (45).
 """
 
 from dataclasses import dataclass
@@ -28,16 +28,16 @@ SIGNED: Final = 0x84
 BARE: Final = (0x04, 0x05)
 GENERAL: Final = 0x45
 MAX_PLAIN_PAYLOAD: Final = 256
-"""Bytes of the longest payload that is signed as it is."""
+"""The longest payload, in bytes, that is signed without hashing."""
 
 
 class UndecodableExtrinsic(PubsubError):
-    """Bytes that are no extrinsic of this chain."""
+    """The bytes are not an extrinsic of this chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """How long an extrinsic is valid: `period` blocks from one that is `phase` after a multiple of it; 0 for ever."""
+    """The validity of an extrinsic: `period` blocks from a block that is `phase` after a multiple; 0 means forever."""
 
     period: int = 0
     phase: int = 0
@@ -62,7 +62,7 @@ class Era:
 
     @staticmethod
     def read(reader: Reader) -> "Era":
-        """The era that stands next. Raises `ScaleError`."""
+        """The next era. Raises `ScaleError`."""
         at = reader.pos
         first = reader.u8()
         if first == 0:
@@ -77,7 +77,7 @@ class Era:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What stands beside the call and is signed with it: era, nonce, tip in plancks, metadata mode (0 or 1)."""
+    """The part next to the call that is signed with it: era, nonce, tip in plancks, metadata mode (0 or 1)."""
 
     era: Era
     nonce: int
@@ -91,7 +91,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class SignedExtrinsic:
-    """An extrinsic that names who pays; `length` in bytes with its prefix."""
+    """A signed extrinsic; `length` is in bytes and includes the prefix."""
 
     address: Address
     scheme: Scheme
@@ -108,7 +108,7 @@ class SignedExtrinsic:
 
 @dataclass(frozen=True, slots=True)
 class BareExtrinsic:
-    """An extrinsic that nobody signed: version 4 or 5, or a general one, whose call is not read."""
+    """An unsigned extrinsic: a bare one of version 4 or 5, or a general one, whose call is not read."""
 
     version: int
     body: bytes
@@ -116,7 +116,7 @@ class BareExtrinsic:
 
 @dataclass(frozen=True, slots=True)
 class Implicit:
-    """What is signed though it does not stand in the extrinsic."""
+    """The signed data that is not in the extrinsic."""
 
     spec_version: int
     transaction_version: int
@@ -130,7 +130,7 @@ class Implicit:
 
 
 def payload(call: bytes, extra: Extra, implicit: Implicit) -> bytes:
-    """The bytes that a signature is over."""
+    """The bytes that are signed."""
     data = call + extra.encode() + implicit.encode()
     return blake2_256(data) if len(data) > MAX_PLAIN_PAYLOAD else data
 

@@ -1,4 +1,4 @@
-"""What the profile writes to the genesis of a chain: who owns what, and who is sudo."""
+"""The genesis of the profile `accounts`: balances and the sudo key."""
 
 from pubsub_emulator.runtime.accounts import sudo
 from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ALICE, ENDOWMENT

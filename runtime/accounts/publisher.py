@@ -1,6 +1,6 @@
-"""The `Publisher` pallet of a parachain: whoever signs has the parachain publish.
+"""The `Publisher` pallet of a parachain: signed calls that make the parachain publish.
 
-What a call publishes is not state: the block reports it in its log, and whoever runs the parachain sends it upward.
+The entries are not state: the block reports them in its log, and the emulator sends them upward.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = "Publisher"
 MAX_ENTRIES: Final = 64
-"""Entries of one call: as many as one upward message may carry."""
+"""The most entries of one call, as many as one upward message may carry."""
 _BASE: Final = Weight(20_000_000, 0)
 _PER_ENTRY: Final = Weight(5_000_000, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """An entry of a block's log: one key that it publishes."""
+    """One published key, in a block's log."""
 
     key: PubsubKey
     value: bytes
@@ -34,7 +34,7 @@ class Published:
 
 @pallet_errors(PALLET)
 class Error(PalletError):
-    """Why nothing was published."""
+    """Errors of `Publisher`."""
 
     WrongCount = 0, "Not 1 to 64 entries."
     ValueTooLong = 1, "A value is longer than the relay chain takes."
@@ -45,7 +45,7 @@ def _weight(_pallet: object, entries: Sequence[object]) -> Weight:
 
 
 class Publisher(Hooks):
-    """The pallet; `max_value_length` in bytes, as on the relay chain."""
+    """The pallet; `max_value_length` is in bytes, as on the relay chain."""
 
     NAME = PALLET
 
@@ -67,5 +67,5 @@ class Publisher(Hooks):
 
 
 def published(storage: Storage) -> tuple[Published, ...]:
-    """What the block in `storage` publishes, in order."""
+    """The entries that the block in `storage` publishes, in order."""
     return tuple(entry for entry in storage.log if isinstance(entry, Published))

@@ -1,7 +1,7 @@
 """The calls of `System`: remarks, and root's writes to storage.
 
-What follows from other state is not written: child roots on any chain, and on the relay chain `:code`, which says which
-runtime this program is. Writing a parachain's `:code` is `set_code`.
+Derived keys cannot be written: child roots on any chain, and `:code` on the relay chain, whose runtime is this program.
+Writing a parachain's `:code` is `set_code`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from pubsub_emulator.runtime.framework.system import PALLET, account_id, hash_co
 _WRITE: Final = Weight(100_000_000, 0)
 _BASE: Final = Weight(10_000_000, 0)
 _PER_BYTE: Final = 500
-"""Picoseconds for a byte of a remark."""
+"""Picoseconds per byte of a remark."""
 
 
 @event(PALLET, 2)
@@ -63,7 +63,7 @@ def _writes_weight(_pallet: object, rows: Sequence[object]) -> Weight:
 
 
 class SystemCalls(Hooks):
-    """`System` as a pallet with calls; on a chain without `set_code`, `:code` is not written."""
+    """`System` as a pallet with calls. On a chain without `set_code`, `:code` cannot be written."""
 
     NAME = PALLET
 
@@ -126,5 +126,5 @@ def _ensure_free(key: bytes) -> None:
 
 
 def refused_code() -> ModuleError:
-    """What `set_code` raises for bytes that are no runtime."""
+    """The error of `set_code` for bytes that are not a runtime."""
     return ModuleError(PALLET, Error.FailedToExtractRuntimeVersion)

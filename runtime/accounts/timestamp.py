@@ -25,7 +25,7 @@ def set_now(storage: Storage, slot: Slot) -> None:
 
 
 class Timestamp(Hooks):
-    """The relay chain's: `current_slot` is the block's, read when it begins."""
+    """The relay chain's pallet; `current_slot` reads the slot of the block."""
 
     NAME = PALLET
 

@@ -1,4 +1,4 @@
-"""The `TransactionPayment` pallet: what a signed extrinsic costs.
+"""The `TransactionPayment` pallet: the fees of signed extrinsics.
 
 fee = 10^7 + 10^6 x length + ref_time of the call // 10 + tip        plancks, length in bytes with its prefix
 """
@@ -17,7 +17,7 @@ from pubsub_emulator.runtime.framework.system import account_id
 PALLET: Final = "TransactionPayment"
 BASE_FEE: Final = 10**7
 LENGTH_FEE: Final = 10**6
-"""For each byte."""
+"""Plancks per byte."""
 PICOSECONDS_PER_PLANCK: Final = 10
 MULTIPLIER_ONE: Final = 10**18
 """A `FixedU128` of one."""
@@ -55,16 +55,16 @@ class Fee:
 
 
 def weight_fee(weight: Weight) -> int:
-    """What a weight costs; proof size is free."""
+    """The fee of a weight; proof size is free."""
     return weight.ref_time // PICOSECONDS_PER_PLANCK
 
 
 def fee_of(length: int, weight: Weight, tip: int = 0) -> Fee:
-    """What an extrinsic of `length` bytes, prefix included, with a call of this weight costs."""
+    """The fee of an extrinsic of `length` bytes, prefix included, with a call of this weight."""
     return Fee(BASE_FEE, LENGTH_FEE * length, weight_fee(weight), tip)
 
 
 class TransactionPayment(Hooks):
-    """The pallet, which has neither calls nor hooks."""
+    """The pallet. It has neither calls nor hooks."""
 
     NAME = PALLET

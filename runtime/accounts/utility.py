@@ -1,4 +1,4 @@
-"""The `Utility` pallet: several calls as one, and root's calls in the name of others."""
+"""The `Utility` pallet: batches of calls, and calls that root makes with another origin."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -35,7 +35,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = "Utility"
 BATCHED_CALLS_LIMIT: Final = 10_922
-"""How many calls a batch may hold, as on Polkadot."""
+"""The most calls of a batch, as on Polkadot."""
 _BASE: Final = Weight(5_000_000, 0)
 _PER_CALL: Final = Weight(3_000_000, 0)
 

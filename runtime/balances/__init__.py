@@ -1,8 +1,8 @@
-"""The `Balances` pallet: free and held balances in `System` accounts, with holds as `fungible` really stores them.
+"""The `Balances` pallet: free and held balances in `System` accounts, with holds stored as by `fungible`.
 
-What is on hold is named by its reason under `Balances::Holds` and summed in the account's `reserved`; it is not part of
-`free`. An account exists while its free balance is at least the existential deposit or something is on hold; a
-rest below that is dust, burnt with the account. A hold is a consumer: it keeps the account alive, and needs it to be.
+Amounts on hold are stored by reason under `Balances::Holds` and summed in the account's `reserved`; they are not part
+of `free`. An account exists while its free balance is at least the existential deposit or something is on hold. A
+smaller free balance is dust, burnt with the account. A hold is a consumer: it requires the account and keeps it.
 
     Holds  Blake2_128Concat AccountId -> BoundedVec<IdAmount { RuntimeHoldReason id, u128 amount }>
     RuntimeHoldReason  u8 pallet index, u8 variant

@@ -1,7 +1,7 @@
 """Events of the `Balances` pallet, with the variant indices of `pallet_balances`.
 
-No variant there has an index of its own, so the order decides. It is that of the releases that tell of holds, 30
-variants, as Polkadot runs them since specification 2,003,002: `MintedCredit` and `BurnedDebt` moved what follows.
+The variants there have no explicit indices, so their order decides. It is that of releases with 30 variants, which
+Polkadot runs since specification 2,003,002: `MintedCredit` and `BurnedDebt` shifted the later variants.
 """
 
 from pubsub_emulator.primitives import scale

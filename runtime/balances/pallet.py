@@ -1,7 +1,7 @@
 """Free and held balances, with the semantics of `fungible` in `pallet_balances`.
 
-Every method leaves the reference counters of `System` true. A method that raises may have written already: calls run in
-a storage layer, and whoever works outside of one opens it.
+Every method keeps the reference counters of `System` right. A method that raises may have written already, so it must
+run in a storage layer, as calls do.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,14 +54,14 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import AccountData, account_id
 
 TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
-"""About what a transfer takes on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""
+"""The approximate weight of a transfer on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""
 
 TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", scale.u128, 0)
 HOLDS: Final = StorageMap(PALLET, "Holds", Blake2_128Concat, account_id, holds_codec, [])
 
 
 class Balances(Hooks):
-    """`pallet_balances`; `existential_deposit` in plancks, `max_holds` reasons an account may hold for at once."""
+    """`pallet_balances`; `existential_deposit` is in plancks, `max_holds` the most hold reasons of an account."""
 
     NAME = PALLET
 
@@ -72,7 +72,7 @@ class Balances(Hooks):
     # Reading
 
     def free_balance(self, storage: Storage, who: AccountId) -> Balance:
-        """The free balance, what is on hold left out."""
+        """The free balance, without the amounts on hold."""
         return Balance(system.account(storage, who).data.free)
 
     def total_balance(self, storage: Storage, who: AccountId) -> Balance:
@@ -85,13 +85,13 @@ class Balances(Hooks):
         return Balance(TOTAL_ISSUANCE.get(storage))
 
     def balance_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId) -> Balance:
-        """What is on hold for this reason."""
+        """The amount on hold for this reason."""
         return Balance(next((hold.amount for hold in HOLDS.get(storage, who) if hold.id == reason), 0))
 
     def reducible_balance(
         self, storage: Storage, who: AccountId, preservation: Preservation, force: Fortitude
     ) -> Balance:
-        """How much of the free balance can be taken."""
+        """The amount of the free balance that can be withdrawn."""
         info = system.account(storage, who)
         data = info.data
         untouchable = max(data.frozen - data.reserved, 0) if force is Fortitude.POLITE else 0
@@ -141,7 +141,7 @@ class Balances(Hooks):
         """Move free balance.
 
         Raises `Token(FundsUnavailable)`, `Token(Frozen)`, `Token(OnlyProvider)`, `Token(NotExpendable)`,
-        `Token(BelowMinimum)`, `Arithmetic(Overflow)`. Emits `Transfer`, and what becomes of the accounts.
+        `Token(BelowMinimum)`, `Arithmetic(Overflow)`. Emits `Transfer`, and events of created or removed accounts.
         """
         self._check_withdraw(storage, source, amount, keep=preservation is not Preservation.EXPENDABLE)
         self._check_deposit(storage, dest, amount)
@@ -151,13 +151,13 @@ class Balances(Hooks):
         deposit(storage, Transfer(source, dest, amount))
 
     def withdraw_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
-        """Burn a fee; the account outlives it. Raises `Token(FundsUnavailable)`. Emits `Withdraw`."""
+        """Burn a fee and keep the account alive. Raises `Token(FundsUnavailable)`. Emits `Withdraw`."""
         self._decrease(storage, who, amount, Precision.EXACT, Preservation.PRESERVE, Fortitude.POLITE)
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - amount)
         deposit(storage, Withdraw(who, amount))
 
     def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> bool:
-        """Give back a part of a burnt fee; nothing happens for zero or when the account is gone. Emits `Deposit`."""
+        """Refund a part of a burnt fee; does nothing for zero or if the account is gone. Emits `Deposit`."""
         if not amount or not self.total_balance(storage, who):
             return False
         self._increase(storage, who, amount, Precision.BEST_EFFORT)
@@ -168,10 +168,10 @@ class Balances(Hooks):
     # Holds
 
     def hold(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> None:
-        """Put `amount` of the free balance on hold; nothing happens for zero.
+        """Put `amount` of the free balance on hold; does nothing for zero.
 
-        The existential deposit stays free while the account needs it to live. Raises `Token(CannotCreateHold)` when
-        there is no account or no room for another reason, `Token(FundsUnavailable)`. Emits `Held`.
+        The existential deposit stays free while the account needs it. Raises `Token(CannotCreateHold)` if there is no
+        account or no room for another reason, `Token(FundsUnavailable)`. Emits `Held`.
         """
         if amount == 0:
             return
@@ -189,11 +189,11 @@ class Balances(Hooks):
         amount: int,
         precision: Precision = Precision.EXACT,
     ) -> Balance:
-        """Give back what is on hold; returns how much. Nothing happens for zero.
+        """Release an amount on hold. Returns the amount released. Does nothing for zero.
 
-        Raises `Token(FundsUnavailable)` when less is on hold and it must be exact, `Token(CannotCreate)` when the free
-        balance cannot take it: below the existential deposit, or beyond a u128. Rust adds the amount to the total, in
-        which it is counted already. Emits `Released`.
+        Raises `Token(FundsUnavailable)` if less is on hold and `precision` is exact, `Token(CannotCreate)` if the free
+        balance would be below the existential deposit or beyond a u128. Rust adds the amount to the total, which
+        includes it already. Emits `Released`.
         """
         if amount == 0:
             return Balance(0)
@@ -206,7 +206,7 @@ class Balances(Hooks):
         return Balance(taken)
 
     def slash_held(self, storage: Storage, reason: HoldReason, who: AccountId, amount: int) -> Balance:
-        """Burn of what is on hold, as much as there is; returns how much. Emits `Slashed`."""
+        """Burn up to `amount` of an amount on hold. Returns the amount burnt. Emits `Slashed`."""
         taken = self._decrease_on_hold(storage, reason, who, amount, Precision.BEST_EFFORT)
         if taken:
             TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - taken)
@@ -297,12 +297,12 @@ class Balances(Hooks):
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` without an existential deposit: accounts could be made for nothing."""
+        """Raise `IntegrityError` for an existential deposit of zero, with which accounts would be free."""
         if self.existential_deposit <= 0:
             raise IntegrityError("the existential deposit must be greater than zero")
 
     def try_state(self, storage: Storage) -> None:
-        """Holds sum up to `reserved`, accounts to the issuance, and reference counters say what they stand for."""
+        """Raise `StateError` unless holds add up to `reserved`, accounts to the issuance, and counters are right."""
         issuance = 0
         for who, info in system.ACCOUNT.items(storage):
             data = info.data
@@ -320,7 +320,7 @@ class Balances(Hooks):
     # Implementation
 
     def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> AccountData:
-        """Change an account's data, keep its reference counters true and burn dust; returns the data before."""
+        """Change an account's data, update its reference counters and burn dust. Returns the previous data."""
         info = system.account(storage, who)
         before = info.data
         after = change(before)

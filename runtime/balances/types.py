@@ -1,4 +1,4 @@
-"""What balances are made of: hold reasons, how strictly an operation is meant, errors; and their bytes.
+"""Types of balances: hold reasons, options of operations, errors, and their encoding.
 
 IdAmount           RuntimeHoldReason id, u128 amount
 RuntimeHoldReason  u8 pallet index, u8 variant
@@ -19,7 +19,7 @@ PALLET: Final = "Balances"
 
 @dataclass(frozen=True, slots=True)
 class HoldReason:
-    """Why something is on hold: `RuntimeHoldReason::Pallet(variant)`."""
+    """The reason of a hold: `RuntimeHoldReason::Pallet(variant)`."""
 
     pallet: str
     variant: int
@@ -39,14 +39,14 @@ def _read_reason(reader: Reader) -> HoldReason:
 
 @dataclass(frozen=True, slots=True)
 class IdAmount:
-    """How much is on hold for one reason."""
+    """The amount on hold for one reason."""
 
     id: HoldReason
     amount: int
 
 
 class Preservation(Enum):
-    """May an operation on the free balance end the account."""
+    """Whether an operation on the free balance may remove the account."""
 
     EXPENDABLE = "expendable"
     PROTECT = "protect"
@@ -54,14 +54,14 @@ class Preservation(Enum):
 
 
 class Precision(Enum):
-    """Must an operation do all it was asked for, or what it can."""
+    """Whether an operation must handle the exact amount, or as much as possible."""
 
     EXACT = "exact"
     BEST_EFFORT = "best effort"
 
 
 class Fortitude(Enum):
-    """Do freezes stand in the way."""
+    """Whether freezes are respected."""
 
     POLITE = "polite"
     FORCE = "force"

@@ -1,1 +1,1 @@
-"""What every runtime is made of: storage, typed items, events, origins, dispatch, hooks, and the executive."""
+"""The framework of every runtime: storage, typed items, events, origins, dispatch, hooks, and the executive."""

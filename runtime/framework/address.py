@@ -28,7 +28,7 @@ MULTI_ADDRESS: Final = type_info.Variants(
 
 @dataclass(frozen=True, slots=True)
 class OtherAddress:
-    """An address that names no account here: `variant` 1 to 4 and what is in it."""
+    """An address that is never looked up here: `variant` 1 to 4 and its contents."""
 
     variant: int
     data: bytes

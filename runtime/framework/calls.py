@@ -1,7 +1,7 @@
-"""All calls of a runtime: bytes to calls, their weight before dispatch, and running them.
+"""All calls of a runtime: decoding them, their weight before dispatch, and running them.
 
-A call that carries calls (`Utility::batch`, `Sudo::sudo`) declares them as `runtime_call`, which is read by a
-`CallReader` alone: it brings the runtime's table and counts how deep calls nest.
+A call that carries calls (`Utility::batch`, `Sudo::sudo`) declares them as `runtime_call`. Only a `CallReader` can read
+these: it has the runtime's table of calls and counts how deep calls nest.
 """
 
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ class CallTable:
     """The calls that a runtime has, by their indices."""
 
     def __init__(self, pallets: Iterable[tuple[PalletDefinition, object]]) -> None:
-        """Each pallet as it is defined, and the object that runs its calls."""
+        """`pallets` are pairs of a definition and the object that runs its calls."""
         self._by_index: dict[tuple[int, int], tuple[PalletDefinition, CallInfo]] = {}
         self._pallets: dict[str, object] = {}
         for definition, pallet in pallets:
@@ -72,7 +72,7 @@ class CallTable:
                 self._pallets[definition.name] = pallet
 
     def read(self, reader: CallReader) -> EncodedCall:
-        """The call that stands next. Raises `ScaleError`."""
+        """The next call. Raises `ScaleError`."""
         start = reader.pos
         pallet, index = reader.u8(), reader.u8()
         found = self._by_index.get((pallet, index))
@@ -90,7 +90,7 @@ class CallTable:
         return call
 
     def encode(self, pallet: str, name: str, *args: object) -> EncodedCall:
-        """A call with its bytes. Raises `ScaleError` for arguments that it cannot carry or a call that is not there."""
+        """A call with its bytes. Raises `ScaleError` for an unknown call or arguments that do not fit its types."""
         owner = self._pallets.get(pallet)
         if owner is None or not any(
             definition.name == pallet and info.name == name for definition, info in self._by_index.values()
@@ -99,11 +99,11 @@ class CallTable:
         return EncodedCall(pallet, name, args, encode_call(owner, Call(pallet, name, args)))
 
     def weight(self, call: Call) -> Weight:
-        """What a call is charged for before it runs."""
+        """The weight that a call is charged before it runs."""
         pallet = self._pallets[call.pallet]
         info: CallInfo = getattr(type(pallet), call.name).call_info
         return info.weight(pallet, *call.args)
 
     def dispatch(self, storage: Storage, origin: Origin, call: Call) -> DispatchOutcome:
-        """Run a call; only a `DispatchError` counts as its failure, and what it wrote is rolled back."""
+        """Run a call. A `DispatchError` is its failure, and rolls back what it wrote; other exceptions pass through."""
         return dispatch(self._pallets[call.pallet], storage, origin, call)

@@ -1,7 +1,7 @@
-"""What a runtime tells clients of its pallets: the items, calls, events, errors and constants that they declare.
+"""Definitions of pallets for metadata: their storage items, calls, events, errors and constants.
 
-Nothing is declared twice. A `PalletDefinition` points at the storage items and the class whose methods are the calls;
-events and errors are those that the pallet registered. Names, codecs and docs are read from these.
+Nothing is declared twice. A `PalletDefinition` points at the storage items and at the class whose methods are the
+calls. Events and errors are those that the pallet registered. Names, codecs and docs are read from these.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ AnyItem = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant of a pallet: its value in SCALE and what it means."""
+    """A constant of a pallet: its SCALE value and its meaning."""
 
     name: str
     info: TypeInfo
@@ -32,7 +32,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A storage item and what it means; `info` describes the value where its codec does not."""
+    """A storage item and its meaning; `info` describes the value if the codec does not."""
 
     item: AnyItem
     docs: str = ""
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class PalletDefinition:
-    """One pallet as clients see it; `crate` is the Rust module that its types are named after."""
+    """One pallet as clients see it; `crate` is the Rust module in the paths of its types."""
 
     name: str
     crate: str
@@ -49,7 +49,7 @@ class PalletDefinition:
     calls: type[Any] | None = None
     constants: tuple[Constant, ...] = ()
     hidden_calls: tuple[str, ...] = ()
-    """Calls of the class that this chain does not have."""
+    """Calls of the class that this chain does not offer."""
     docs: str = ""
 
     @property
@@ -78,7 +78,7 @@ class PalletDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ApiMethod:
-    """A method of a runtime API: its arguments by name, and what it answers."""
+    """A method of a runtime API: its arguments by name, and its result."""
 
     name: str
     inputs: tuple[tuple[str, TypeInfo], ...]
@@ -142,7 +142,7 @@ RUNTIME_VERSION: Final = type_info.struct(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuntimeDefinition:
-    """A whole runtime; `crate` names its outer types. Equal to itself alone, for it is what caches are kept by."""
+    """A whole runtime; `crate` is in the paths of its outer types. Compared by identity: it is a key of caches."""
 
     crate: str
     version: RuntimeVersion
@@ -151,7 +151,7 @@ class RuntimeDefinition:
     parachain_origins: bool
     """Whether calls may come from parachains (`ParachainsOrigin`)."""
     hold_reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """By pallet, the reasons for which it holds balances."""
+    """The reasons for holding balances, by pallet."""
 
     def pallet(self, name: str) -> PalletDefinition | None:
         """A pallet by name."""
@@ -159,7 +159,7 @@ class RuntimeDefinition:
 
 
 def described(codec: Codec[Any]) -> TypeInfo:
-    """The description of a codec. Raises `DefensiveFailure` when it has none: it must not become bytes unseen."""
+    """The description of a codec. Raises `DefensiveFailure` if it has none."""
     if codec.info is None:
         raise DefensiveFailure(f"{codec.name} has no type description")
     return codec.info

@@ -1,4 +1,4 @@
-"""Why a call failed, and how a call runs: in a storage layer that a failure rolls back (PS-10).
+"""Dispatch: a call runs in a storage layer that a failure rolls back (PS-10), and the reasons for failures.
 
 `sp_runtime::DispatchError`, one byte and what follows it:
 
@@ -25,7 +25,7 @@ MAX_LAYERS: Final = 255
 
 
 class DispatchError(PubsubError):
-    """A call failed and what it wrote was rolled back. Two are equal when their SCALE bytes are."""
+    """A call failed and what it wrote was rolled back. Compared by SCALE bytes."""
 
     DISCRIMINANT: ClassVar[int]
 
@@ -222,7 +222,7 @@ class PalletError(IntEnum):
     doc: str
 
     def __new__(cls, index: int, doc: str = "") -> Self:
-        """A member: the number that it is, with the words."""
+        """A member with the value `index` and the description `doc`."""
         member = int.__new__(cls, index)
         member._value_ = index
         member.doc = doc
@@ -234,7 +234,7 @@ _PALLET_ERRORS: Final[dict[str, type[IntEnum]]] = {}
 
 
 def pallet_errors(pallet: str) -> Callable[[type[Errors]], type[Errors]]:
-    """Class decorator: makes an enum the errors of `pallet`, so that encoded failures read back as its members."""
+    """Class decorator: register an enum as the errors of `pallet`, so that encoded failures decode to its members."""
 
     def register(errors: type[Errors]) -> type[Errors]:
         _PALLET_ERRORS[pallet] = errors
@@ -315,7 +315,7 @@ O = TypeVar("O")  # noqa: E741  # the origin
 
 @dataclass(frozen=True, slots=True)
 class CallInfo:
-    """What a runtime knows of a call: its index, its arguments' types and names, weight before dispatch, docs."""
+    """The declaration of a call: index, argument types and names, weight before dispatch, docs."""
 
     name: str
     index: int
@@ -332,9 +332,9 @@ def dispatchable(
 ]:
     """Make a pallet's method `(self, storage, origin, *args)` a call.
 
-    It runs in a storage layer of its own: a `DispatchError`, as any other exception, rolls back what it wrote and
-    deposited and goes on to the caller. It returns its actual weight, or none when `weight` stands. `weight` is a
-    constant or a function `(pallet, *args)`; `codecs` are the SCALE types of `args`.
+    It runs in a storage layer of its own: any exception rolls back what it wrote and deposited, and reaches the caller.
+    It returns its actual weight, or `None` if that is `weight`. `weight` is a constant or a function `(pallet, *args)`;
+    `codecs` are the SCALE types of `args`.
     """
 
     def make(
@@ -365,7 +365,7 @@ def dispatchable(
 def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
     """Run `action` in a storage layer that any exception rolls back.
 
-    Raises what `action` raises, and `Transactional(LimitReached)` when `MAX_LAYERS` are open already.
+    Raises what `action` raises, and `Transactional(LimitReached)` if `MAX_LAYERS` are open already.
     """
     if storage.depth >= MAX_LAYERS:
         raise Transactional(TransactionalError.LimitReached)
@@ -384,14 +384,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class PostDispatchInfo:
-    """What a call took: its actual weight, never more than was charged before dispatch."""
+    """The actual weight of a call, never more than was charged before dispatch."""
 
     weight: Weight
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchOutcome:
-    """What became of a call: `error` is none when it succeeded."""
+    """The result of a call; `error` is `None` if it succeeded."""
 
     info: PostDispatchInfo
     error: DispatchError | None = None
@@ -403,7 +403,7 @@ class DispatchOutcome:
 
 
 def call_info(pallet: object, name: str) -> CallInfo:
-    """The `CallInfo` of a pallet's call. Raises `DefensiveFailure` when it has no call of that name."""
+    """The `CallInfo` of a pallet's call. Raises `DefensiveFailure` if it has no call of that name."""
     info = getattr(getattr(type(pallet), name, None), "call_info", None)
     if not isinstance(info, CallInfo):
         raise DefensiveFailure(f"{type(pallet).__name__} has no call {name!r}")
@@ -420,7 +420,7 @@ def encode_call(pallet: object, call: Call) -> bytes:
 
 
 def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> DispatchOutcome:
-    """Run a call and say what became of it; only a `DispatchError` counts as its failure."""
+    """Run a call. A `DispatchError` is part of the result; other exceptions pass through."""
     info = call_info(pallet, call.name)
     charged = info.weight(pallet, *call.args)
     try:

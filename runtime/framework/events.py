@@ -4,8 +4,8 @@
     Phase       = 00 ApplyExtrinsic(u32) | 01 Finalization | 02 Initialization
     RuntimeEvent = u8 pallet index ++ u8 variant ++ fields
 
-A block's events lie in `Storage.log` while it runs, which rolls back with the layers (PS-10); `System` writes them
-under `System::Events` when it finalizes, so the state root commits to them.
+While a block runs, its events are in `Storage.log`, which rolls back with the layers (PS-10). `System` writes them to
+`System::Events` at the end of the block, so the state root commits to them.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,9 +48,9 @@ _EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
 
 @dataclass_transform(frozen_default=True)
 def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]], type[E]]:
-    """Class decorator: makes a subclass of `Event` a value type, `codecs` being the types of its fields in order.
+    """Class decorator: register a subclass of `Event` as a value type; `codecs` are those of its fields in order.
 
-    Raises `DefensiveFailure` when the variant is taken or codecs and fields differ in number.
+    Raises `DefensiveFailure` if the variant is taken or codecs and fields differ in number.
     """
 
     def make(cls: type[E]) -> type[E]:
@@ -151,12 +151,12 @@ phase_codec: Codec[Phase] = Codec(
 INITIALIZATION: Final = Initialization()
 
 EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
-"""`System::ExecutionPhase`: set while a block runs, gone when it is final."""
+"""`System::ExecutionPhase`: stored while a block runs, removed at its end."""
 
 
 @value_type
 class EventRecord:
-    """One event with when it came and what it is indexed by."""
+    """One event with its phase and topics."""
 
     phase: Phase
     event: Event
@@ -202,27 +202,27 @@ def decode_records(data: bytes) -> list[EventRecord]:
 
 
 def begin_phase(storage: Storage, phase: Phase) -> None:
-    """From now on events belong to this phase; outside of any layer, for it does not roll back."""
+    """Events deposited from now on belong to this phase. Call it outside of layers: it does not roll back."""
     EXECUTION_PHASE.put(storage, phase)
     storage.phase = phase
 
 
 def end_phases(storage: Storage) -> None:
-    """The block is final."""
+    """End the last phase: the block is complete."""
     EXECUTION_PHASE.kill(storage)
     storage.phase = None
 
 
 def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:
-    """Deposit an event in the current phase (initialization when no block is running); it goes with its layer.
+    """Deposit an event in the current phase (initialization if no block runs). It rolls back with its layer.
 
-    Unlike FRAME this also keeps events of block 0.
+    Unlike FRAME, this also keeps events of block 0.
     """
     storage.log.append(EventRecord(storage.phase or INITIALIZATION, what, topics))
 
 
 def records(storage: Storage) -> list[EventRecord]:
-    """What was deposited in this block so far, in order."""
+    """The records deposited in this block so far, in order."""
     return [entry for entry in storage.log if isinstance(entry, EventRecord)]
 
 

@@ -1,13 +1,13 @@
-"""Building a block: hooks in pallet order, extrinsics in storage layers, one header that commits to all of it.
+"""Builds blocks: hooks in pallet order, extrinsics in storage layers, a header that commits to the result.
 
     initialize  System; then on_initialize of every pallet, in order
-    inherents   mandatory: one that fails makes the block impossible
-    extrinsics  each charged before it runs; one that fails is part of the block, one that does not fit is left out
-    idle        on_idle of every pallet with what weight is left, starting with another pallet each block
-    finalize    on_finalize of every pallet; System writes the events; the overlay goes into the tries
+    inherents   mandatory: if one fails, there is no block
+    extrinsics  each is charged before it runs; one that fails is part of the block, one that does not fit is left out
+    idle        on_idle of every pallet with the weight that is left, starting with another pallet each block
+    finalize    on_finalize of every pallet; System writes the events; the overlay is written to the tries
 
-The extrinsics root is `blake2_256_ordered_root` in trie layout V0: that is what runtimes with `system_version` 1, as
-Polkadot's, use for it, while their state is in layout V1.
+The extrinsics root is `blake2_256_ordered_root` in trie layout V0, as in runtimes with `system_version` 1 such as
+Polkadot's, whose state is in layout V1.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from pubsub_emulator.runtime.framework.validity import InvalidTransaction, Room
 from pubsub_emulator.trie import ordered_root
 
 _DISPATCH_AS: Final = b"\x1a\x03"
-"""`Utility::dispatch_as`, by which calls that no account signs stand in a block."""
+"""`Utility::dispatch_as`, which encodes calls that no account signs."""
 _TWO_SECONDS: Final = Weight(2_000_000_000_000, U64_MAX)
 _THREE_QUARTERS: Final = Weight(1_500_000_000_000, U64_MAX)
 _PARACHAIN_ORIGIN: Final = 50
@@ -42,11 +42,11 @@ _PARACHAIN_ORIGIN: Final = 50
 
 
 class ExhaustsResources(PubsubError):
-    """The extrinsic does not fit into what weight the block has left; nothing happened."""
+    """The extrinsic does not fit into the weight that the block has left. It did not run."""
 
 
 class InherentFailed(PubsubError):
-    """A mandatory extrinsic failed, so there can be no such block; `outcome` says why."""
+    """A mandatory extrinsic failed, so there is no block; `outcome` says why."""
 
     def __init__(self, call: Call, outcome: DispatchOutcome) -> None:
         super().__init__(f"{call.pallet}::{call.name}: {outcome.error!r}")
@@ -55,7 +55,7 @@ class InherentFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class BlockWeights:
-    """What a block may take: `max_block` in all, `normal` for extrinsics that are not mandatory."""
+    """The weight limits of a block: `max_block` in all, `normal` for extrinsics that are not mandatory."""
 
     max_block: Weight = _TWO_SECONDS
     normal: Weight = _THREE_QUARTERS
@@ -63,7 +63,7 @@ class BlockWeights:
 
 @dataclass(frozen=True, slots=True)
 class Extrinsic:
-    """A call and who it comes from. There are no signatures here: an emulator knows who acts."""
+    """A call and its origin, without a signature: the emulator itself knows the origin."""
 
     origin: Origin
     call: Call
@@ -71,7 +71,7 @@ class Extrinsic:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block that was built: the header, its encoded extrinsics, what became of each, and the events."""
+    """A built block: the header, the encoded extrinsics, the outcome of each, and the events."""
 
     header: Header
     extrinsics: tuple[bytes, ...]
@@ -79,7 +79,7 @@ class Block:
     events: tuple[EventRecord, ...]
     left_out: tuple[Extrinsic, ...] = ()
     refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
-    """Signed extrinsics that were offered and could not be part of this block, each with the reason."""
+    """Signed extrinsics that could not be part of this block, each with the reason."""
 
 
 def encode_origin(origin: Origin) -> bytes:
@@ -96,14 +96,14 @@ def encode_origin(origin: Origin) -> bytes:
 
 
 class SignedExtrinsics(Protocol):
-    """What accounts sign, as a chain runs it."""
+    """Runs signed extrinsics of a chain."""
 
     def apply(self, storage: Storage, index: int, raw: bytes, room: Room) -> DispatchOutcome:
         """Run an extrinsic as number `index` of the block. Raises `InvalidTransaction` with nothing changed."""
 
 
 class NormalRoom:
-    """`Room` for extrinsics that are not mandatory: by `System::BlockWeight`, and by their bytes."""
+    """`Room` for extrinsics that are not mandatory, by `System::BlockWeight` and by length in bytes."""
 
     def __init__(self, storage: Storage, weights: BlockWeights, length: int) -> None:
         self._storage = storage
@@ -119,7 +119,7 @@ class NormalRoom:
         return length <= self._length and not heavy
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:
-        """Take what an extrinsic used."""
+        """Count the weight and the bytes that an extrinsic used."""
         self._length -= length
         used = system.BLOCK_WEIGHT.get(storage)
         system.BLOCK_WEIGHT.put(storage, replace(used, normal=used.normal + weight))
@@ -135,9 +135,9 @@ class Executive:
         signed: SignedExtrinsics | None = None,
         normal_length: int = 0,
     ) -> None:
-        """`signed` runs what accounts sign, at most `normal_length` bytes of it in a block.
+        """`signed` runs signed extrinsics, at most `normal_length` bytes of them in a block.
 
-        Raises `DefensiveFailure` when two pallets have one name.
+        Raises `DefensiveFailure` if two pallets have the same name.
         """
         self._signed = signed
         self._normal_length = normal_length
@@ -159,7 +159,7 @@ class Executive:
     ) -> Block:
         """Build one block and commit it to the storage's state; `signed` extrinsics come last.
 
-        Raises `InherentFailed`, with nothing committed: the storage is to be thrown away then.
+        Raises `InherentFailed`. Nothing is committed then, and the caller must discard the storage.
         """
         self.initialize_block(storage, number, parent_hash, digest)
         encoded: list[bytes] = []
@@ -184,7 +184,7 @@ class Executive:
     def _apply_signed(
         self, storage: Storage, signed: Iterable[bytes], encoded: list[bytes], outcomes: list[DispatchOutcome]
     ) -> tuple[tuple[bytes, InvalidTransaction], ...]:
-        """Run signed extrinsics and add those that are part of the block; the others are returned."""
+        """Run signed extrinsics, add those that are part of the block, and return the others with reasons."""
         refused = []
         room = self.room(storage)
         for raw in signed:
@@ -199,7 +199,7 @@ class Executive:
         return tuple(refused)
 
     def room(self, storage: Storage) -> "NormalRoom":
-        """What the block that is being built in `storage` has room for."""
+        """The room that is left in the block that is being built in `storage`."""
         return NormalRoom(storage, self.weights, self._normal_length)
 
     def initialize_block(
@@ -213,7 +213,7 @@ class Executive:
                 self._use(storage, mandatory=used)
 
     def apply_inherent(self, storage: Storage, index: int, call: Call) -> DispatchOutcome:
-        """Run a mandatory call that the block's author put in, as extrinsic `index`. Raises `InherentFailed`."""
+        """Run a mandatory call of the block's author as extrinsic `index`. Raises `InherentFailed`."""
         system.note_extrinsic(storage, index)
         outcome = dispatch(self.pallets[call.pallet], storage, Unsigned(), call)
         self._use(storage, mandatory=outcome.info.weight)
@@ -223,9 +223,9 @@ class Executive:
         return outcome
 
     def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
-        """Run a call as extrinsic `index`; its failure is part of the block, events say so.
+        """Run a call as extrinsic `index`. A call that fails is part of the block.
 
-        Raises `ExhaustsResources` when its weight before dispatch does not fit. Emits `ExtrinsicSuccess` or
+        Raises `ExhaustsResources` if its weight before dispatch does not fit. Emits `ExtrinsicSuccess` or
         `ExtrinsicFailed`.
         """
         call, origin = extrinsic.call, extrinsic.origin
@@ -237,7 +237,7 @@ class Executive:
         ):
             raise ExhaustsResources(f"{call.pallet}::{call.name} does not fit into this block")
         system.note_extrinsic(storage, index)
-        if isinstance(origin, Signed) and self._signed is None:  # with signatures, only what is signed counts
+        if isinstance(origin, Signed) and self._signed is None:  # with signatures, only signed extrinsics count
             system.inc_nonce(storage, origin.account)
         outcome = dispatch(pallet, storage, origin, call)
         self._use(storage, normal=outcome.info.weight)
@@ -259,7 +259,7 @@ class Executive:
         return Header(parent, number, storage.commit(), ordered_root(extrinsics), digest)
 
     def integrity_test(self) -> None:
-        """Ask every pallet whether it can work as configured. Raises `IntegrityError` with all refusals in it."""
+        """Run the integrity test of every pallet. Raises one `IntegrityError` with all failures."""
         refusals = []
         for name, pallet in self.pallets.items():
             try:
@@ -270,7 +270,7 @@ class Executive:
             raise IntegrityError("; ".join(refusals))
 
     def try_state(self, storage: Storage) -> None:
-        """Ask every pallet whether its state holds. Raises `StateError` with all complaints in it."""
+        """Check the invariants of every pallet's state. Raises one `StateError` with all failures."""
         complaints = []
         for pallet in self.pallets.values():
             try:
@@ -281,14 +281,14 @@ class Executive:
             raise StateError("; ".join(complaints))
 
     def encode_extrinsic(self, extrinsic: Extrinsic) -> bytes:
-        """SCALE bytes of an extrinsic: the bare call for nobody's, else `Utility::dispatch_as(origin, call)`."""
+        """SCALE bytes of an extrinsic: the bare call of an unsigned one, else `Utility::dispatch_as(origin, call)`."""
         call = encode_call(self.pallets[extrinsic.call.pallet], extrinsic.call)
         if not isinstance(extrinsic.origin, Unsigned):
             call = _DISPATCH_AS + encode_origin(extrinsic.origin) + call
         return system.encode_extrinsic(call)
 
     def _idle(self, storage: Storage, number: int) -> None:
-        """Share what weight is left; who comes first rotates with the block number, so that no pallet starves."""
+        """Share the weight that is left. The first pallet rotates with the block number, so that none starves."""
         remaining = self.weights.max_block - system.BLOCK_WEIGHT.get(storage).total()
         if not remaining.ref_time or not remaining.proof_size:
             return

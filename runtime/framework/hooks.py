@@ -1,4 +1,4 @@
-"""What a pallet does at fixed points of every block, called by the executive in pallet order.
+"""The hooks of a pallet, which the executive calls at fixed points of every block, in pallet order.
 
 on_initialize  before anything else of a block; may use weight, which counts before calls do
 on_idle        after the last call, within the weight that is left; may do nothing
@@ -13,15 +13,15 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 
 class IntegrityError(PubsubError):
-    """A configuration that no chain may start with; the message says which value and why."""
+    """The configuration of a pallet cannot work; the message says which value and why."""
 
 
 class StateError(PubsubError):
-    """State that breaks an invariant of the pallet named in the message."""
+    """The state breaks an invariant of the pallet named in the message."""
 
 
 class Hooks:
-    """A pallet that does nothing of its own; `NAME` is its name in the runtime and in storage prefixes."""
+    """Base of all pallets, with hooks that do nothing; `NAME` is used in the runtime and in storage prefixes."""
 
     NAME: ClassVar[str]
 
@@ -37,7 +37,7 @@ class Hooks:
         """End block `now`."""
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` when the configuration cannot work."""
+        """Raise `IntegrityError` if the configuration cannot work."""
 
     def try_state(self, storage: Storage) -> None:
-        """Raises `StateError` when the pallet's state breaks an invariant."""
+        """Raise `StateError` if the pallet's state breaks an invariant."""

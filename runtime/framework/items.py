@@ -1,10 +1,10 @@
-"""Typed storage items with FRAME's prefixes and hashers; each call names the `Storage` it works on.
+"""Typed storage items with FRAME's prefixes and hashers. Each method takes the `Storage` it works on.
 
 value       twox_128(pallet) ++ twox_128(item)
 map         the same ++ hasher(SCALE(key))
 double map  the same ++ hasher1(SCALE(key1)) ++ hasher2(SCALE(key2))
 
-An item without a default reads as none where nothing is stored (`OptionQuery`), one with a default as a fresh copy of
+If nothing is stored, an item without a default reads as `None` (`OptionQuery`), one with a default as a fresh copy of
 the default (`ValueQuery`).
 """
 
@@ -22,11 +22,11 @@ K = TypeVar("K")
 K1 = TypeVar("K1")
 K2 = TypeVar("K2")
 D = TypeVar("D")
-"""The default: the type of the value, or none."""
+"""The type of the default: that of the value, or `None`."""
 
 
 class Hasher:
-    """How a map key stands in a storage key; `skip` is the length of the hash before the key, none if it is lost."""
+    """A storage hasher. `skip` is the length of the hash before the key, `None` if the key cannot be read back."""
 
     __slots__ = ("hash", "name", "skip")
 
@@ -36,7 +36,7 @@ class Hasher:
         self.skip = skip
 
     def read(self, reader: Reader, codec: Codec[K]) -> K:
-        """The key behind its hash. Raises `DefensiveFailure` when this hasher does not keep it."""
+        """The key after its hash. Raises `DefensiveFailure` if this hasher does not keep it."""
         if self.skip is None:
             raise DefensiveFailure(f"{self.name} does not keep its keys")
         reader.take(self.skip)
@@ -54,14 +54,14 @@ Blake2_256: Final = Hasher("Blake2_256", blake2_256, None)
 
 
 class _Unset:
-    """The type of the mark that an item has no default."""
+    """The type of the marker of an item without default."""
 
 
 _UNSET: Final = _Unset()
 
 
 class _Item(Generic[T, D]):
-    """What values and maps share: a prefix, and how a stored value reads."""
+    """Base of values and maps: the prefix, and reading a stored value."""
 
     __slots__ = ("_default", "codec", "item", "pallet", "prefix")
 
@@ -74,7 +74,7 @@ class _Item(Generic[T, D]):
 
     @property
     def default(self) -> bytes | None:
-        """The encoded default, `None` for an item that has none."""
+        """The encoded default, or `None`."""
         return self._default
 
     def _read(self, storage: Storage, key: bytes) -> T | D:
@@ -224,7 +224,7 @@ class StorageMap(_Item[T, D], Generic[K, T, D]):
 
 
 class StorageDoubleMap(_Item[T, D], Generic[K1, K2, T, D]):
-    """Values by two keys; all values of one first key stand together."""
+    """Values by two keys. The values of one first key share a prefix."""
 
     __slots__ = ("hasher1", "hasher2", "key1_codec", "key2_codec")
 

@@ -1,6 +1,6 @@
-"""What downward and horizontal messages have in common: hash chains over queues, and what a message weighs.
+"""Downward and horizontal messages: the hash chains over their queues, and the bytes that messages weigh.
 
-A parachain proves that it was given every message in order by hashing them one after another:
+A parachain proves that it received every message in order by hashing them one after another:
 
     head' = blake2_256( [u8; 32] head ++ u32 sent_at ++ blake2_256(message) )      from 32 zero bytes on
 """
@@ -32,7 +32,7 @@ class InboundDownwardMessage:
 
 @dataclass(frozen=True, slots=True)
 class InboundHrmpMessage:
-    """A message from another parachain, with the relay block that took it."""
+    """A message from another parachain, with the relay block that accepted it."""
 
     sent_at: RelayBlockNumber
     data: bytes
@@ -56,12 +56,12 @@ _downward: Final = scale.vec(downward_message)
 _horizontal: Final = scale.sorted_map(para_id, scale.vec(hrmp_message))
 
 MAX_MESSAGES: Final = 262_144
-"""A relay chain never lets more messages, or senders, wait for a parachain: each takes five bytes at least."""
+"""The most messages, or senders, that may wait for a parachain."""
 
 
 @dataclass(frozen=True)
 class InboundMessages:
-    """The messages that a block brings in: downward ones in queue order, horizontal ones by sender.
+    """The messages that a block takes in: downward ones in queue order, horizontal ones by sender.
 
     Vec<(u32, Vec<u8>)>                      downward: (sent_at, msg)
     BTreeMap<u32, Vec<(u32, Vec<u8>)>>       horizontal: (sent_at, data) by sender
@@ -83,7 +83,7 @@ class InboundMessages:
 
     @staticmethod
     def read(reader: Reader) -> "InboundMessages":
-        """The messages at the reader's place. Raises `ScaleError`, also for more than `MAX_MESSAGES`."""
+        """The next messages in `reader`. Raises `ScaleError`, also for more than `MAX_MESSAGES`."""
         _ensure_few(reader)
         downward = tuple(_downward.read(reader))
         _ensure_few(reader)
@@ -91,11 +91,11 @@ class InboundMessages:
         return InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
 
     def tidy(self) -> "InboundMessages":
-        """The same messages as a block must list them: senders ascending, none without messages."""
+        """The same messages in the order of a block: senders ascending, without those that have no messages."""
         return InboundMessages(self.downward, tuple(sorted((e for e in self.horizontal if e[1]), key=itemgetter(0))))
 
     def until(self, number: int) -> "InboundMessages":
-        """The messages that the relay chain had sent by its block `number`."""
+        """The messages that the relay chain sent up to its block `number`."""
         horizontal = ((sender, tuple(m for m in sent if m.sent_at <= number)) for sender, sent in self.horizontal)
         return InboundMessages(tuple(m for m in self.downward if m.sent_at <= number), tuple(horizontal)).tidy()
 
@@ -120,7 +120,7 @@ class OutboundHrmpMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:
-    """How many bytes may wait for one parachain, as they weigh in its block: it has to take them all at once.
+    """How many bytes of messages may wait for one parachain, counted as in its block, which must take them all.
 
     `downward` bounds the downward queue, `horizontal` the sum over all channels to the parachain.
     """
@@ -129,7 +129,7 @@ class MessageBounds:
     horizontal: int = 6_291_456
 
     def total(self) -> int:
-        """The most that the message fields of a block can weigh, with the lengths of both collections."""
+        """The most bytes of the message fields of a block, including the lengths of both collections."""
         return self.downward + self.horizontal + 8
 
 
@@ -146,5 +146,5 @@ def message_chain(head: Hash, messages: Iterable[tuple[RelayBlockNumber, bytes]]
 
 
 def message_weight(length: int) -> int:
-    """Bytes that a message of this length takes in a block: sent_at, length, itself."""
+    """The bytes that a message of this length takes in a block: sent_at, length, message."""
     return 4 + compact_len(length) + length

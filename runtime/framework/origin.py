@@ -1,4 +1,4 @@
-"""Who a call comes from."""
+"""Origins of calls, and the checks of them."""
 
 from dataclasses import dataclass
 
@@ -27,14 +27,14 @@ class Parachain:
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """Nobody: an inherent that the block's author put in (`RawOrigin::None`)."""
+    """No origin, as of inherents (`RawOrigin::None`)."""
 
 
 Origin = Root | Signed | Parachain | Unsigned
 
 
 def ensure_root(origin: Origin) -> None:
-    """Raises `BadOrigin` unless the origin is root."""
+    """Raise `BadOrigin` unless the origin is root."""
     if not isinstance(origin, Root):
         raise BadOrigin
 
@@ -47,7 +47,7 @@ def ensure_signed(origin: Origin) -> AccountId:
 
 
 def ensure_signed_or_root(origin: Origin) -> None:
-    """Raises `BadOrigin` for an origin that is neither an account nor root."""
+    """Raise `BadOrigin` unless the origin is an account or root."""
     if not isinstance(origin, Signed | Root):
         raise BadOrigin
 
@@ -60,6 +60,6 @@ def ensure_parachain(origin: Origin) -> ParaId:
 
 
 def ensure_unsigned(origin: Origin) -> None:
-    """Raises `BadOrigin` unless nobody signed, as for an inherent."""
+    """Raise `BadOrigin` unless the origin is `Unsigned`."""
     if not isinstance(origin, Unsigned):
         raise BadOrigin

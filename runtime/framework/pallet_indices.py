@@ -1,7 +1,7 @@
-"""Where pallets stand in the runtimes here: one table of indices, since events, errors and calls are encoded with them.
+"""The indices of pallets in the runtimes here. Events, errors and calls are encoded with them.
 
-Indices are those of the Polkadot relay chain and of parachain templates where a pallet exists there. Relay chain and
-parachain share the table without a clash, so that one decoder reads the events of both.
+Pallets that exist on the Polkadot relay chain or in parachain templates have the index that they have there. Relay
+chain and parachains share the table without a clash, so that one decoder reads the events of both.
 """
 
 from functools import cache
@@ -65,6 +65,6 @@ DECLARED_IN: Final[dict[str, tuple[str, ...]]] = {
 
 @cache
 def declare(pallet: str) -> None:
-    """Import what declares a pallet's events and errors: they decode the same, whatever a program imported before."""
+    """Import the modules of a pallet's events and errors, so that decoding does not depend on earlier imports."""
     for module in DECLARED_IN.get(pallet, ()):
         import_module(f"pubsub_emulator.{module}")

@@ -1,4 +1,4 @@
-"""The relay keys that every parachain proves in every block, and what a parachain needs to know from them (PS-44)."""
+"""The relay keys that every parachain proves in every block, and the values that it needs from them (PS-44)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _AFTER_MQC_HEAD: Final = 2 * 16
 
 @dataclass(slots=True)
 class StaticValues:
-    """What stands under the static keys, none where proven absent, and the heads that messages must hash to."""
+    """The values of the static keys, `None` if proven absent, and the heads that the messages must hash to."""
 
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     dmq_head: Hash = ZERO_HEAD
@@ -44,7 +44,7 @@ def fixed_keys(para: ParaId) -> tuple[bytes, ...]:
 def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> StaticValues:
     """Read all static keys in their one order: the fixed ones, then each ingress and each egress channel.
 
-    Values that do not decode count as absent: the relay root vouches for them, so no collator is at fault.
+    Values that do not decode count as absent: the relay root commits to them, so the collator is not at fault.
     """
     out = StaticValues()
     for key in fixed_keys(para):

@@ -1,8 +1,8 @@
-"""Chain state and the overlay that a block writes to before any trie is touched.
+"""Chain state, and the overlay to which a block writes before any trie changes.
 
-`State` is what a state root commits to: one top trie and the child tries whose roots stand in it. `Storage` lays the
-changes of one block over a `State`. Its layers nest: what a layer wrote is undone from a journal when it fails, so a
-failing call leaves the state byte-identical to before, the log of events included (PS-10).
+`State` is what a state root commits to: one top trie, and the child tries whose roots it stores. `Storage` holds the
+changes of one block over a `State`. Its layers nest. A layer that fails is undone from a journal, so a failing call
+leaves the state and the log of events as they were (PS-10).
 
     get ──► changes (dict) ──► trie          put ──► changes, and the journal while a layer is open
     commit: changes ──► tries ──► child roots into the top trie ──► root
@@ -20,20 +20,20 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import Trie
 
 STATE_VERSION: Final = 1
-"""Values over 32 bytes are detached from their nodes."""
+"""State version 1: nodes name values of more than 32 bytes by hash."""
 
 Entries = Iterable[tuple[bytes, bytes]]
 
 
 class ProtectedKey(PubsubError):
-    """A write where only child roots stand; `sp_io` refuses it too, silently. A handler's own fault if it tries."""
+    """A write to a key of a child root. `sp_io` ignores such a write."""
 
 
 class State:
-    """The tries behind one state root; written by `Storage.commit` only.
+    """The tries of one state root. Only `Storage.commit` writes to them.
 
-    `children` maps a child storage key (without its prefix) to its trie, never an empty one: the root of a child trie
-    stands in `top` and vanishes with the last key (PS-2). Forks share tries until one of them is written.
+    `children` maps a child storage key (without its prefix) to its trie, which is never empty: the root of a child trie
+    is stored in `top` and removed with the last key (PS-2). Forks share tries until one of them is written.
     """
 
     __slots__ = ("_borrowed", "_owned", "children", "top")
@@ -51,7 +51,7 @@ class State:
     def from_entries(cls, top: Entries, children: Mapping[bytes, Entries] | None = None) -> "State":
         """A state built in bulk from plain entries; child roots are added to the top trie here.
 
-        Raises `DefensiveFailure` when `top` already speaks of child tries.
+        Raises `DefensiveFailure` if `top` has roots of child tries.
         """
         entries = list(top)
         if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
@@ -69,13 +69,13 @@ class State:
         return self.top.root()
 
     def fork(self) -> "State":
-        """An independent copy in O(1): what either writes afterwards, the other never sees."""
+        """An independent copy in O(1). Neither copy sees later writes to the other."""
         self._owned = {}
         self._borrowed = True
         return State(self.top.fork(), self.children, borrowed=True)
 
     def child_root(self, child_key: bytes) -> Hash | None:
-        """The root of a child trie, none when it has no keys."""
+        """The root of a child trie, `None` if it has no keys."""
         trie = self.children.get(child_key)
         return None if trie is None else trie.root()
 
@@ -84,14 +84,14 @@ class State:
         return self.top.items()
 
     def child_entries(self, child_key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries of a child trie, ascending; none when there is no such trie."""
+        """The entries of a child trie, ascending. Yields nothing if there is no such trie."""
         trie = self.children.get(child_key)
         return iter(()) if trie is None else trie.items()
 
     def prove(
         self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
     ) -> None:
-        """Add to `into` every node that reading these keys touches, absences and paths to child roots included."""
+        """Add to `into` every node that reading these keys touches, including absences and paths to child roots."""
         self.top.prove([*top_keys, *map(child_root_key, child_keys)], into)
         for child_key, keys in child_keys.items():
             trie = self.children.get(child_key)
@@ -99,7 +99,7 @@ class State:
                 trie.prove(keys, into)
 
     def apply(self, top: Mapping[bytes, bytes | None], children: Mapping[bytes, Mapping[bytes, bytes | None]]) -> None:
-        """Write changes (none removes a key) and set the roots of the child tries that they touch."""
+        """Apply changes (`None` deletes a key) and set the roots of the child tries that they touch."""
         if not children:
             self.top.update(top)
             return
@@ -110,7 +110,7 @@ class State:
         self.top.update(roots)
 
     def _apply_child(self, child_key: bytes, changes: Mapping[bytes, bytes | None]) -> Hash | None:
-        """Write to one child trie; its new root, none when nothing is left of it."""
+        """Apply changes to one child trie. Returns its new root, `None` if it has no keys left."""
         trie = self.children.get(child_key)
         if trie is None:
             trie = Trie(STATE_VERSION)
@@ -130,7 +130,7 @@ class State:
 
 
 def _write(trie: Trie, changes: Mapping[bytes, bytes | None]) -> None:
-    """Write to a child trie, whose keys are hashes and share little of their ways."""
+    """Apply changes to a child trie, whose keys are hashes with short common prefixes."""
     removals: dict[bytes, bytes | None] = {}
     for key, value in changes.items():
         if value is None:
@@ -142,17 +142,17 @@ def _write(trie: Trie, changes: Mapping[bytes, bytes | None]) -> None:
 
 
 class _Unwritten:
-    """The type of the mark that a key had no entry in the overlay before it was written."""
+    """The type of the marker that a key had no entry in the overlay before it was written."""
 
 
 _UNWRITTEN: Final = _Unwritten()
 
 
 class _Changes:
-    """What a block changed in one trie: newest values by key (none: removed), and the keys in order when asked for.
+    """The changes of a block to one trie: newest values by key (`None`: removed), and the keys in order.
 
-    Most blocks never iterate, so a new key is only noted in `fresh`, and sorted into `order` by the first seek that it
-    could concern. `passed` is the prefix sought last, and how many fresh keys are known not to start with it.
+    Most blocks never iterate, so a new key is only appended to `fresh`. The first seek that it could concern sorts it
+    into `order`. `passed` is the last prefix sought, and how many fresh keys are known not to start with it.
     """
 
     __slots__ = ("fresh", "order", "passed", "values")
@@ -164,7 +164,7 @@ class _Changes:
         self.passed = (b"", 0)
 
     def forget(self, key: bytes) -> None:
-        """Undo the first write of `key`. Undoing runs backwards, so a key still fresh is the last one noted."""
+        """Undo the first write of `key`. Undoing runs backwards, so a key that is still fresh is the last one there."""
         del self.values[key]
         if self.fresh and self.fresh[-1] == key:
             self.fresh.pop()
@@ -195,10 +195,10 @@ class _Changes:
 
 
 class Layer:
-    """A layer of a `Storage`, as a context manager; a class, for a generator costs each publish twice as much.
+    """A layer of a `Storage`, as a context manager. A class, since a generator takes twice as long per publish.
 
-    One object can be entered again once it was left. `journal` and `log` are how long those of the storage were when
-    it was entered, `depth` is how many layers were open.
+    An object can be entered again after it was left. `journal` and `log` are their lengths in the storage on entry,
+    `depth` is how many layers were open.
     """
 
     __slots__ = ("_depth", "_journal", "_log", "_storage")
@@ -218,7 +218,7 @@ class Layer:
         storage = self._storage
         if error is not None:
             storage.undo(self._journal, self._log)
-        storage.depth = self._depth  # with it end the layers that were left open in it
+        storage.depth = self._depth  # this also ends layers that were left open inside
         if not self._depth:
             storage.journal.clear()  # there is nothing left to undo
 
@@ -226,9 +226,9 @@ class Layer:
 class Storage:
     """The changes of one block over a `State`, with nested layers, child storage and ordered iteration.
 
-    `log` holds what a block reports beside its state (its events); it rolls back with the layers. `phase` is the part
-    of the block that is running, as its events carry it. `journal` has what open layers wrote over. `recorded`, when
-    recording, holds the top keys read from the state below with what was read, in the order of their first read.
+    `log` holds the events of a block; it rolls back with the layers. `phase` is the phase of the events that are
+    deposited now. `journal` has the values that open layers replaced. While recording, `recorded` holds the top keys
+    read from the state below and their values, in the order of the first reads.
     """
 
     __slots__ = ("_children", "_top", "depth", "journal", "log", "phase", "recorded", "state")
@@ -246,9 +246,9 @@ class Storage:
     # Top storage
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, none when absent.
+        """The value under `key`, or `None`.
 
-        A child root is what the last commit made it; `child_root` knows of later changes.
+        A child root is that of the last commit; `child_root` includes later changes.
         """
         values = self._top.values
         if key in values:
@@ -263,13 +263,13 @@ class Storage:
         return self.get(key) is not None
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Set a value. Raises `ProtectedKey` under the prefix of child roots, which follow from child storage."""
+        """Set a value. Raises `ProtectedKey` for keys of child roots, which follow from child storage."""
         if key.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey(f"a child root cannot be written: {key.hex()}")
         self._set(self._top, key, value)
 
     def kill(self, key: bytes) -> None:
-        """Remove a value if there is one. Raises `ProtectedKey` as `put` does."""
+        """Remove the value, if there is one. Raises `ProtectedKey` as `put` does."""
         if key.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey(f"a child root cannot be removed: {key.hex()}")
         self._set(self._top, key, None)
@@ -277,8 +277,8 @@ class Storage:
     def iter_prefix(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose key starts with `prefix` and is greater than `after`, bytewise ascending.
 
-        Storage may be written while iterating: each step goes to the next key as storage stands then. An iterator does
-        not outlive a commit.
+        Storage may be written while iterating: each step finds the next key in the storage of that moment. An iterator
+        must not be used after a commit.
         """
         return self._merge(self.state.top, self._top, prefix, after, top=True)
 
@@ -290,8 +290,8 @@ class Storage:
     def clear_prefix(self, prefix: bytes, limit: int | None = None) -> int:
         """Remove at most `limit` entries under `prefix`, in key order; returns how many were removed.
 
-        Unlike `sp_io::storage::clear_prefix`, entries written in this block count against the limit as any other.
-        Raises `ProtectedKey` where child roots could be among them.
+        Unlike in `sp_io::storage::clear_prefix`, entries written in this block count against the limit too. Raises
+        `ProtectedKey` if child roots could be among them.
         """
         if CHILD_STORAGE_PREFIX.startswith(prefix) or prefix.startswith(CHILD_STORAGE_PREFIX):
             raise ProtectedKey("child roots cannot be removed by prefix")
@@ -300,7 +300,7 @@ class Storage:
     # Child storage
 
     def child_get(self, child_key: bytes, key: bytes) -> bytes | None:
-        """The value under `key` in a child trie, none when either is absent."""
+        """The value under `key` in a child trie, `None` if either does not exist."""
         changes = self._children.get(child_key)
         if changes is not None and key in changes.values:
             return changes.values[key]
@@ -308,11 +308,11 @@ class Storage:
         return None if trie is None else trie.get(key)
 
     def child_put(self, child_key: bytes, key: bytes, value: bytes) -> None:
-        """Set a value in a child trie, which comes to be with its first key."""
+        """Set a value in a child trie. The trie is created with its first key."""
         self._set(self._children.get(child_key) or self._child(child_key), key, value)
 
     def child_kill(self, child_key: bytes, key: bytes) -> None:
-        """Remove a value from a child trie if there is one; the trie vanishes with its last key."""
+        """Remove a value from a child trie, if there is one. The trie is removed with its last key."""
         self._set(self._child(child_key), key, None)
 
     def child_iter(
@@ -323,12 +323,12 @@ class Storage:
         return self._merge(trie, self._child(child_key), prefix, after, top=False)
 
     def child_clear(self, child_key: bytes, prefix: bytes = b"", limit: int | None = None) -> int:
-        """As `clear_prefix`, in a child trie; without a prefix or limit it removes the whole trie."""
+        """As `clear_prefix`, in a child trie. Without prefix and limit it removes the whole trie."""
         trie = self.state.children.get(child_key)
         return self._clear(trie, self._child(child_key), prefix, limit, top=False)
 
     def child_root(self, child_key: bytes) -> Hash | None:
-        """The root that a child trie has with the changes so far, none when it has no keys."""
+        """The root of a child trie with the changes so far, `None` if it has no keys."""
         changes = self._children.get(child_key)
         if changes is None or not changes.values:
             return self.state.child_root(child_key)
@@ -338,17 +338,17 @@ class Storage:
         return trie.root() if trie else None
 
     def written(self) -> dict[bytes, bytes | None]:
-        """The top keys written since the last commit, in no order, each with its newest value (none: removed)."""
+        """The top keys written since the last commit, in no order, with their newest values (`None`: removed)."""
         return dict(self._top.values)
 
     # Layers, commit, recording
 
     def transaction(self) -> "Layer":
-        """A nested layer: what is written in it is kept on normal exit and undone by any exception (PS-10)."""
+        """A nested layer: writes in it are kept on normal exit and undone by any exception (PS-10)."""
         return Layer(self)
 
     def undo(self, journal: int, log: int) -> None:
-        """What a `Layer` does when it fails: journal and log are again as long as they were."""
+        """Roll back to the given journal and log lengths."""
         entries = self.journal
         while len(entries) > journal:
             changes, key, before = entries.pop()
@@ -361,7 +361,7 @@ class Storage:
     def commit(self) -> Hash:
         """Write all changes into the tries and return the state root; the log stays.
 
-        Raises `DefensiveFailure` while a layer is open.
+        Raises `DefensiveFailure` if a layer is open.
         """
         if self.depth:
             raise DefensiveFailure("a layer is still open")
@@ -371,7 +371,7 @@ class Storage:
         return self.state.root()
 
     def start_recording(self) -> None:
-        """Begin a new record of the top keys that are read from the state below."""
+        """Start a new record of the top keys read from the state below."""
         self.recorded = {}
 
     # Shared by top and child storage
@@ -397,7 +397,7 @@ class Storage:
     ) -> Iterator[tuple[bytes, bytes]]:
         below = iter(()) if trie is None else trie.items(prefix, after)
         head: tuple[bytes, bytes] | None = None
-        pull = True  # whether `head` was used up; pulled late, so that nothing is read ahead of the caller
+        pull = True  # whether `head` is used up; the next is pulled late, so that nothing is read ahead of the caller
         while True:
             if pull:
                 head = next(below, None)

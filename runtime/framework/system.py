@@ -30,11 +30,11 @@ from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = "System"
 MAX_CONSUMERS: Final = 128
-"""How many reasons an account may have not to be removed (`ConsumerLimits`)."""
+"""The most consumers of an account (`ConsumerLimits`)."""
 BLOCK_HASH_COUNT: Final = 4096
 """How many block hashes are kept, as on Polkadot."""
 IS_NEW_LOGIC: Final = 1 << 127
-"""The flag that every account made by today's balances logic carries."""
+"""The flag that `pallet_balances` sets for every account since its current logic."""
 EXTRINSIC_INDEX: Final = b":extrinsic_index"
 """Well-known key of the index of the running extrinsic, u32."""
 
@@ -43,7 +43,7 @@ EXTRINSIC_INDEX: Final = b":extrinsic_index"
 
 @dataclass(frozen=True, slots=True)
 class AccountData:
-    """The balances of an account; what is on hold is `reserved`."""
+    """The balances of an account; `reserved` is on hold."""
 
     free: int = 0
     reserved: int = 0
@@ -76,7 +76,7 @@ def _read_account(reader: Reader) -> AccountInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedWeight:
-    """`PerDispatchClass<Weight>`: what a block used so far."""
+    """`PerDispatchClass<Weight>`: the weight that a block has used so far."""
 
     normal: Weight = WEIGHT_ZERO
     operational: Weight = WEIGHT_ZERO
@@ -89,7 +89,7 @@ class ConsumedWeight:
 
 @dataclass(frozen=True, slots=True)
 class DispatchEventInfo:
-    """What an extrinsic took: weight, class (0 normal, 1 operational, 2 mandatory), pays (0 yes, 1 no)."""
+    """An extrinsic's weight, class (0 normal, 1 operational, 2 mandatory) and fee (0 pays, 1 does not)."""
 
     weight: Weight
     class_: int = 0
@@ -222,7 +222,7 @@ class KilledAccount(Event):
 
 
 def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
-    """Begin block `number`: what the last block left of events, weight and digest is replaced."""
+    """Begin block `number`: replace events, weight and digest of the last block."""
     storage.log.clear()
     events.begin_phase(storage, events.INITIALIZATION)
     storage.put(EXTRINSIC_INDEX, bytes(4))
@@ -235,20 +235,20 @@ def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequenc
 
 
 def note_extrinsic(storage: Storage, index: int) -> None:
-    """From now on events belong to the extrinsic with this index."""
+    """Events deposited from now on belong to the extrinsic with this index."""
     events.begin_phase(storage, ApplyExtrinsic(index))
     storage.put(EXTRINSIC_INDEX, index.to_bytes(4, "little"))
 
 
 def note_applied(storage: Storage, count: int) -> None:
-    """All `count` extrinsics are applied: from now on events belong to finalization."""
+    """All `count` extrinsics are applied. Events deposited from now on belong to finalization."""
     events.begin_phase(storage, Finalization())
     storage.kill(EXTRINSIC_INDEX)
     EXTRINSIC_COUNT.put(storage, count)
 
 
 def finalize(storage: Storage) -> None:
-    """End the block: write its events, drop what lives for one block only, forget the oldest block hash."""
+    """End the block: write its events, remove values of this block only, remove the oldest block hash."""
     log = events.records(storage)
     storage.put(EVENTS, events.encode_records(log))
     EVENT_COUNT.put(storage, len(log))
@@ -260,7 +260,7 @@ def finalize(storage: Storage) -> None:
 
 
 def block_number(storage: Storage) -> int:
-    """`NUMBER`, which every publish asks for."""
+    """The number of the block."""
     raw = storage.get(NUMBER.key)
     return 0 if raw is None else int.from_bytes(raw, "little")
 
@@ -271,7 +271,7 @@ def encode_extrinsic(call: bytes) -> bytes:
 
 
 def stored_events(storage: Storage) -> list[events.EventRecord]:
-    """What the last final block wrote under `System::Events`."""
+    """The events under `System::Events`, written by the last complete block."""
     raw = storage.get(EVENTS)
     return [] if raw is None else events.decode_records(raw)
 
@@ -280,19 +280,19 @@ def stored_events(storage: Storage) -> list[events.EventRecord]:
 
 
 def account(storage: Storage, who: AccountId) -> AccountInfo:
-    """The account, all zero when there is none."""
+    """The account, all zero if it does not exist."""
     return ACCOUNT.get(storage, who)
 
 
 def inc_nonce(storage: Storage, who: AccountId) -> None:
-    """Count one signed extrinsic of an account that exists; an account that nothing provides for has no nonce."""
+    """Increment the nonce of an account that exists; one without providers has no nonce."""
     info = ACCOUNT.get(storage, who)
     if info.providers or info.sufficients:
         ACCOUNT.insert(storage, who, replace(info, nonce=info.nonce + 1))
 
 
 def inc_providers(storage: Storage, who: AccountId) -> None:
-    """One more reason for the account to exist. Emits `NewAccount` for the first."""
+    """Add a provider, a reason for the account to exist. Emits `NewAccount` for the first."""
     info = ACCOUNT.get(storage, who)
     ACCOUNT.insert(storage, who, replace(info, providers=info.providers + 1))
     if info.providers == 0 and info.sufficients == 0:
@@ -300,9 +300,9 @@ def inc_providers(storage: Storage, who: AccountId) -> None:
 
 
 def dec_providers(storage: Storage, who: AccountId) -> None:
-    """One reason fewer for the account to exist; it is removed with the last.
+    """Remove a provider. The account is removed with the last one.
 
-    Raises `ConsumerRemaining` when it was the last and something consumes the account. Emits `KilledAccount`.
+    Raises `ConsumerRemaining` if it is the last and the account has consumers. Emits `KilledAccount`.
     """
     info = ACCOUNT.get(storage, who)
     if info.providers <= 1 and info.sufficients == 0:
@@ -316,7 +316,7 @@ def dec_providers(storage: Storage, who: AccountId) -> None:
 
 
 def inc_consumers(storage: Storage, who: AccountId) -> None:
-    """One more reason for the account not to be removed. Raises `NoProviders` or `TooManyConsumers`."""
+    """Add a consumer, a reason for which the account cannot be removed. Raises `NoProviders`, `TooManyConsumers`."""
     info = ACCOUNT.get(storage, who)
     if not info.providers:
         raise NoProviders
@@ -326,7 +326,7 @@ def inc_consumers(storage: Storage, who: AccountId) -> None:
 
 
 def dec_consumers(storage: Storage, who: AccountId) -> None:
-    """One reason fewer for the account not to be removed."""
+    """Remove a consumer."""
     info = ACCOUNT.get(storage, who)
     if info.consumers:
         ACCOUNT.insert(storage, who, replace(info, consumers=info.consumers - 1))

@@ -32,12 +32,12 @@ class Invalidity(Enum):
 
     @property
     def unknown(self) -> bool:
-        """Whether it is an `UnknownTransaction`: one of which this chain cannot say that it is invalid."""
+        """Whether it is an `UnknownTransaction`: this chain cannot decide whether the extrinsic is valid."""
         return self.value[0] == 1
 
 
 class InvalidTransaction(PubsubError):
-    """An extrinsic that cannot be part of a block now; `why` says which check it does not pass."""
+    """The extrinsic cannot be part of a block now; `why` says which check it fails."""
 
     def __init__(self, why: Invalidity, detail: str = "") -> None:
         name = "".join(word.capitalize() for word in why.name.split("_"))
@@ -51,7 +51,7 @@ class InvalidTransaction(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class ValidTransaction:
-    """What a pool has to know of an extrinsic: what it provides and requires as tags, how long it stays valid."""
+    """The validity of an extrinsic for a pool: the tags that it provides and requires, and how long it stays valid."""
 
     priority: int
     requires: tuple[bytes, ...]
@@ -73,10 +73,10 @@ class ValidTransaction:
 
 
 class Room(Protocol):
-    """What a block still has room for."""
+    """The room that is left in a block."""
 
     def fits(self, weight: Weight, length: int) -> bool:
         """Whether an extrinsic of this weight and this many bytes fits."""
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:
-        """Take what an extrinsic used."""
+        """Count the weight and the bytes that an extrinsic used."""

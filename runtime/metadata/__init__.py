@@ -1,4 +1,4 @@
-"""Metadata V14, V15 and V16 of a runtime, made of its pallets' own definitions.
+"""Metadata V14, V15 and V16 of a runtime, made from the definitions of its pallets.
 
 Read `outer` (the types that depend on the runtime as a whole), `registry` (how types are numbered), then `versions`.
 """

@@ -60,7 +60,7 @@ def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
 def _field(info: TypeInfo, name: str) -> Field:
     """A field with its type as text, without which some clients build no call.
 
-    A call within a call is boxed: by that text subxt knows what would be infinitely large otherwise.
+    A call within a call is boxed: from that text subxt knows which type would be infinitely large otherwise.
     """
     return Field(info, name, _BOXED_CALL if info == CALL else type_info.rust_name(info))
 
@@ -102,7 +102,7 @@ def _outer(rust: str, pallets: tuple[PalletDefinition, ...], inner: dict[str, Ty
 
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
-    """What the `Named` types mean on this chain, those of XCM left out."""
+    """The types behind the `Named` types on this chain, except those of XCM."""
     crate, pallets = runtime.crate, runtime.pallets
     return {
         "RuntimeCall": _outer(f"{crate}::RuntimeCall", pallets, {p.name: call_enum(p) for p in pallets}),
@@ -189,7 +189,7 @@ EXTENSIONS: Final[tuple[tuple[str, TypeInfo, TypeInfo], ...]] = (
         type_info.option(ArrayOf(32, U8)),
     ),
 )
-"""Identifier, what stands in the extrinsic, and what is signed beside it; in order."""
+"""Identifier, the part in the extrinsic, and the part that is only signed; in order."""
 
 EXTRA: Final = type_info.TupleOf(tuple(info for _, info, _ in EXTENSIONS))
 UNCHECKED_EXTRINSIC: Final = Composite(

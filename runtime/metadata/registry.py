@@ -1,4 +1,4 @@
-"""The portable registry: every type that metadata speaks of, numbered in the order of its first visit.
+"""The portable registry: every type that metadata refers to, numbered in the order of its first use.
 
 PortableRegistry  Vec<(Compact id, Type)>
 Type              Vec<str> path, Vec<(str, Option<Compact>)> params, TypeDef, Vec<str> docs
@@ -35,19 +35,19 @@ _BIT_ORDER: Final = Composite(("bitvec", "order", "Lsb0"))
 
 
 class _Structures:
-    """Numbers what types are made of, so that equal types are found without comparing them whole."""
+    """Numbers the parts of types, so that equal types are found without comparing them as a whole."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], int] = {}
         self._seen: dict[int, tuple[TypeInfo, int]] = {}
 
     def of(self, info: TypeInfo) -> int:
-        """One number for all types that say the same."""
+        """One number for all equal types."""
         seen = self._seen.get(id(info))
         if seen is not None:
             return seen[1]
         number = self._known.setdefault(self._key(info), len(self._known))
-        self._seen[id(info)] = (info, number)  # the object is kept, so that its id stays its own
+        self._seen[id(info)] = (info, number)  # the object is kept, so that its id is not used again
         return number
 
     def _key(self, info: TypeInfo) -> tuple[object, ...]:
@@ -79,14 +79,14 @@ class Registry:
     """Numbers types; equal types have one number."""
 
     def __init__(self, names: Mapping[str, TypeInfo]) -> None:
-        """`names` says what `Named` types are."""
+        """`names` has the types behind `Named` types."""
         self._names = names
         self._structures = _Structures()
         self._ids: dict[int, int] = {}
         self._types: list[bytes] = []
 
     def id_of(self, info: TypeInfo) -> int:
-        """The number of a type, which is taken in if it is new. Raises `DefensiveFailure` for an unknown name."""
+        """The number of a type, which is added if it is new. Raises `DefensiveFailure` for an unknown name."""
         structure = self._structures.of(info)
         number = self._ids.get(structure)
         if number is not None:
@@ -114,7 +114,7 @@ class Registry:
         return b"".join(parts)
 
     def compact(self, info: TypeInfo) -> bytes:
-        """The number of a type as it stands in metadata."""
+        """The number of a type, encoded."""
         return encode_compact(self.id_of(info))
 
     def _encode(self, info: TypeInfo) -> bytes:
@@ -160,7 +160,7 @@ def _type(path: tuple[str, ...], params: bytes, definition: bytes, docs: tuple[s
 
 
 def vector(parts: Iterable[bytes]) -> bytes:
-    """`Vec` of what is encoded already."""
+    """`Vec` of encoded items."""
     listed = list(parts)
     return encode_compact(len(listed)) + b"".join(listed)
 

@@ -1,4 +1,4 @@
-"""Metadata in the versions that clients ask for, as `frame-metadata` encodes them.
+"""Metadata in the versions that clients request, as `frame-metadata` encodes them.
 
     "meta" u8 version, then
     V14  types, pallets, (ty, u8 version, [extension]), runtime type
@@ -7,7 +7,7 @@
     V16  types, pallets with associated types and deprecations, ([u8] versions, address, call, signature,
          {version: [extension]}, [extension]), apis with versions, outer enums, custom
 
-The extrinsic's types are numbered first in all versions, so that a type has one number whatever version is asked for.
+The extrinsic's types are numbered first, so that a type has the same number in all versions.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ from pubsub_emulator.runtime.metadata.registry import Registry, text, texts, vec
 
 VERSIONS: Final = (14, 15, 16)
 EXTRINSIC_VERSIONS: Final = (4, 5)
-"""Signed extrinsics are version 4; 5 is that of bare ones. The first is what some clients build."""
+"""Version 4 for signed extrinsics, 5 for bare ones. Some clients build extrinsics of the first version listed."""
 
 _MAGIC: Final = b"meta"
 _HASHERS: Final = {"Blake2_128Concat": 2, "Twox64Concat": 5, "Identity": 6, "Blake2_256": 1, "Twox64": None}
@@ -57,7 +57,7 @@ _NOTHING: Final = b"\x00"
 
 
 _KEPT: Final = 32
-"""Metadata of so many runtimes and versions is remembered."""
+"""How many results `metadata` caches."""
 
 
 @lru_cache(maxsize=_KEPT)
@@ -68,7 +68,7 @@ def _metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapp
 def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
     """The metadata of a runtime, prefix included; built once for each definition.
 
-    `names()` says what the named types of other rooms are, those of XCM. Raises `ValueError` for an unknown version.
+    `names()` returns the types behind named types of XCM. Raises `ValueError` for an unknown version.
     """
     if version not in VERSIONS:
         raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
@@ -76,7 +76,7 @@ def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mappi
 
 
 class _Writer:
-    """One version of one runtime's metadata, being made."""
+    """Writes one version of one runtime's metadata."""
 
     def __init__(self, runtime: RuntimeDefinition, version: int, names: Mapping[str, TypeInfo]) -> None:
         self.runtime = runtime
@@ -88,7 +88,7 @@ class _Writer:
         return self.registry.compact(info)
 
     def deprecation(self) -> bytes:
-        """That an item is not deprecated, from V16 on."""
+        """The mark of an item that is not deprecated; empty before V16."""
         return _NOT_DEPRECATED if self.version >= 16 else b""
 
     def extensions(self) -> bytes:
@@ -123,7 +123,7 @@ class _Writer:
         return b"\x01" + self.id(info) + (_NOTHING if self.version >= 16 else b"")  # no variant is deprecated
 
     def associated_types(self, pallet: PalletDefinition) -> bytes:
-        """What System tells of the chain: how it hashes."""
+        """The associated types of `System`: the chain's hasher."""
         if pallet.name != "System":
             return _NOTHING
         return vector((text("Hashing") + self.id(HASHING) + texts(("The hashing of blocks and extrinsics.",)),))

@@ -1,4 +1,4 @@
-"""From `dataLocation` to the global id of an event, or to the reason why there is none (ID-20, ID-21)."""
+"""The global id of an event from its `dataLocation`, or the reason why there is none (ID-20, ID-21)."""
 
 import re
 from functools import lru_cache
@@ -21,7 +21,7 @@ class NoGlobalIdError(PubsubError):
 
 
 def global_id(location: object) -> str:
-    """The value of the query parameter `hl`, decoded once; nothing is repaired or guessed.
+    """The value of the query parameter `hl`, decoded once and not repaired.
 
     Raises `NoGlobalIdError` with the first code of ID-21 that holds.
     """

@@ -1,4 +1,4 @@
-"""Pallet `DomeEvents`: one call that publishes an event, one event that tells of it (ID-50).
+"""Pallet `DomeEvents`: one call that publishes an event, one event that reports it (ID-50).
 
 Network    Vec<u8>                                  the network's name
 Unique     bool                                     whether an id is taken only once

@@ -1,6 +1,6 @@
-"""Pallet `Prism`: one call that anchors an object, one event that carries its bytes as they are (PR-1).
+"""Pallet `Prism`: one call that anchors an object, one event with its bytes (PR-1).
 
-It has no storage and reads no object: what one means, whoever follows the chain decides.
+It has no storage and does not interpret objects; readers of the chain do.
 """
 
 from enum import IntEnum
@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.framework.system import account_id
 
 PALLET: Final = "Prism"
 MOST_OBJECT: Final = 16_384
-"""Bytes of an object."""
+"""The most bytes of an object."""
 
 _BASE: Final = Weight(10_000_000, 1_024)
 _BYTE: Final = Weight(1_500, 1)
@@ -46,7 +46,7 @@ def _anchor_weight(_pallet: "Prism", object_: bytes) -> Weight:
 
 
 class Prism(Hooks):
-    """Anchors objects."""
+    """The pallet."""
 
     NAME = PALLET
 

@@ -1,4 +1,4 @@
-"""The relay-side pallet of pub-sub, `Broadcaster`: parachains publish entries, subscribers read them through proofs.
+"""`Broadcaster`, the relay-side pallet of pub-sub: parachains publish entries, subscribers read them through proofs.
 
 Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; then the logic that those call:
 `registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity`,

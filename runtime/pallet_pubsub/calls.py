@@ -21,7 +21,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, 
 
 
 class Calls:
-    """What accounts, parachains and root can ask for. A call that raises leaves neither state nor event (PS-10).
+    """The calls of accounts, parachains and root. A call that raises leaves neither state nor event (PS-10).
 
     Arguments that no encoded call can carry (an id beyond u32, a key that is not 32 bytes) raise `ScaleError`.
     """
@@ -134,7 +134,7 @@ class Calls:
         return None
 
     def _remove(self, storage: Storage, para: ParaId, keys: Iterable[PubsubKey]) -> int:
-        """Remove what is stored under `keys`; a duplicate finds nothing left. Raises `NoKeysToDelete`."""
+        """Remove the entries under `keys` and return how many there were. Raises `NoKeysToDelete` if none."""
         rows = rows_of(para)
         removed = sum(remove_key(self.config, storage, rows, key) for key in keys)
         if not removed:

@@ -1,4 +1,4 @@
-"""What a relay runtime decides about publishing, and what this pallet needs from the pallets beside it."""
+"""The constants that a relay runtime sets, and what this pallet requires of other pallets."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.storage import Storage
 
 PALLET: Final = "Broadcaster"
-"""The pallet's name in the relay runtime, and so the first half of every storage prefix."""
+"""The pallet's name in the relay runtime, from which the first half of every storage prefix is hashed."""
 
 
 class TtlPolicy(Enum):
@@ -20,7 +20,7 @@ class TtlPolicy(Enum):
 
 
 class ForcedDeposit(Enum):
-    """What `force_deregister_publisher` does with the deposit; leaving by any other door returns it."""
+    """What `force_deregister_publisher` does with the deposit; any other deregistration returns it."""
 
     RETURNED = "returned"
     SLASHED = "slashed"
@@ -29,15 +29,15 @@ class ForcedDeposit(Enum):
 _UNIT: Final = Balance(1_000_000_000_000)
 _FIRST_PUBLIC_PARA: Final = ParaId(2000)
 _NORMAL_BLOCK: Final = Weight(1_500_000_000_000, U64_MAX)
-"""75 % of two seconds; a relay chain has no proof to keep small."""
+"""75 % of two seconds; the proof size of a relay chain is unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The constants of the pallet; `integrity_test` says which combinations cannot work.
+    """The constants of the pallet; `integrity_test` refuses combinations that cannot work.
 
-    Lengths and sizes are in bytes, a key counting 32 and its value what it is long (PS-8). `max_block_weight` is what
-    one block may spend on calls: a publish or a deregistration that no block could hold is refused at genesis.
+    Lengths and sizes are in bytes; an entry counts 32 for its key plus its value's length (PS-8). `max_block_weight` is
+    the weight of calls in one block, which must allow for the largest publish and the largest deregistration.
     """
 
     max_value_length: int = 2048
@@ -57,7 +57,7 @@ class Config:
 
 
 class Registrar(Protocol):
-    """Who owns a para."""
+    """Knows the owners of paras."""
 
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
-        """The account that registered the para, none when nobody did."""
+        """The account that registered the para, or `None`."""

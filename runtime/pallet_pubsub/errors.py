@@ -1,4 +1,4 @@
-"""Why a call of this pallet, or a publish, was refused: `Error` in the order of its SCALE indices."""
+"""The errors of the pallet's calls and of publishing, in the order of their SCALE indices."""
 
 from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
@@ -20,5 +20,5 @@ class Error(PalletError):
 
 
 def failure(error: Error) -> ModuleError:
-    """`error` as what a call raises; a fresh object, since an exception carries its traceback."""
+    """The exception for `error`; a new object each time, since an exception carries its traceback."""
     return ModuleError(PALLET, error)

@@ -1,4 +1,4 @@
-"""What the pallet reports, in the order of the variants' SCALE indices."""
+"""The events of the pallet, in the order of their SCALE indices."""
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey

@@ -1,4 +1,4 @@
-"""The sweep: what `on_idle` does about entries whose time has come, under a limit of rows and of weight."""
+"""The sweep: `on_idle` removes expired entries, within limits of rows and weight."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import TtlRow, rows_of
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What one sweep did; `lag` is the most blocks that an entry removed here had outlived its time."""
+    """The result of one sweep; `lag` is the most blocks by which a removed entry had outlived its ttl."""
 
     examined: int = 0
     expired: int = 0
@@ -29,22 +29,22 @@ NOTHING: Final = Sweep()
 
 
 class Rows(Protocol):
-    """The rows of one sweep in the order of a policy."""
+    """The rows of one sweep, in the order of a policy."""
 
     def next(self) -> TtlRow | None:
-        """The next row to examine, none when there is no more."""
+        """The next row to examine, or `None` at the end."""
 
     def cost(self) -> Weight:
-        """What finding the rows so far has cost."""
+        """The weight of finding the rows so far."""
 
     def save(self) -> None:
-        """Keep what the next sweep needs to go on."""
+        """Store the position for the next sweep."""
 
 
 def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: Weight) -> Sweep:
     """Remove expired entries, examining at most `MaxTtlScansPerIdle` rows within `remaining` weight (PS-15).
 
-    A row is begun only if reading it and expiring it would fit; where not even one does, nothing is touched.
+    A row is examined only if reading and expiring it would fit. If not even one fits, nothing is read or written.
 
     Emits `KeyExpired` for each entry removed (PS-16).
     """
@@ -57,7 +57,7 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
     spent = base
     while sure := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
         row = None
-        for _ in range(sure):  # that many fit whatever they cost, so weight is counted once for all of them
+        for _ in range(sure):  # that many fit at their highest cost, so weight is counted once for all of them
             row = rows.next()
             if row is None:
                 break
@@ -75,14 +75,14 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
 
 
 def least_weight(config: Config) -> Weight:
-    """Below this a sweep does nothing: it could not be sure of expiring one row."""
+    """The least weight with which a sweep does anything: enough to expire one row."""
     base, _, step = _costs(config)
     return base + step
 
 
 @lru_cache(maxsize=64)  # asked for in every block
 def _costs(config: Config) -> tuple[Weight, Weight, Weight]:
-    """Of a sweep that examines nothing, of expiring a key, and the most that another row can cost with it."""
+    """The weights of a sweep that examines nothing, of expiring a key, and the most that one more row can cost."""
     found = expiry_index.worst_step() if config.ttl_policy is TtlPolicy.EXPIRY_INDEX else scan.worst_step()
     expire = weights.expire_key(config)
     return weights.on_idle_base(), expire, found + expire

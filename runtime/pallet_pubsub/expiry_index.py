@@ -1,4 +1,4 @@
-"""The `expiry_index` policy: rows also stand in order of expiry, so a sweep reads due rows only (PS-19).
+"""The `expiry_index` policy: rows are also stored by expiry block, so a sweep reads due rows only (PS-19).
 
 The first 8 bytes of a row's key are its expiry block, big endian: the order of storage keys is the order of time. The
 lag of a sweep then depends on how many rows are due and not on how many there are. It costs up to two more writes a
@@ -19,13 +19,13 @@ class Due:
     """The rows that are due at block `now`, in order of their expiry; within one block by publisher and key."""
 
     def __init__(self, storage: Storage, now: RelayBlockNumber) -> None:
-        """Start at the row that is due longest."""
+        """Start at the row with the oldest expiry."""
         self._rows = storage.next_keys(ExpiryIndex.prefix)
         self._now = now
         self._read = 0
 
     def next(self) -> TtlRow | None:
-        """The next row; none when no further row is due. Whoever takes a row removes it, so no cursor is needed."""
+        """The next row, or `None` if no further row is due. The caller removes it, so no cursor is needed."""
         full = next(self._rows, None)
         self._read += 1
         if full is None:
@@ -36,18 +36,18 @@ class Due:
         return TtlRow(ParaId(int.from_bytes(full[-36:-32], "little")), PubsubKey(full[-32:]), expiry)
 
     def cost(self) -> Weight:
-        """What finding the rows so far has cost."""
+        """The weight of finding the rows so far."""
         return weights.examine_row() * self._read
 
     def save(self) -> None:
-        """Nothing to keep: what is due stands first."""
+        """Does nothing: due rows come first."""
 
 
 def migrate(config: Config, storage: Storage) -> Weight:
-    """Bring the index in line with the policy: a runtime upgrade that changes the policy calls this once.
+    """Make the index match the policy. A runtime upgrade that changes the policy calls this once.
 
-    Without it, entries published under `scan` would have no index row and never expire. Returns what it took, which
-    grows with the rows of finite TTL: it is for one block, with nothing else in it.
+    Without it, entries published under `scan` would have no index row and never expire. Returns its weight, which
+    grows with the number of finite entries and may need a block of its own.
     """
     if config.ttl_policy is not TtlPolicy.EXPIRY_INDEX:
         removed = storage.clear_prefix(ExpiryIndex.prefix)
@@ -62,5 +62,5 @@ def migrate(config: Config, storage: Storage) -> Weight:
 
 
 def worst_step() -> Weight:
-    """The most that meeting one more row can cost."""
+    """The most weight of finding one more row."""
     return weights.examine_row()

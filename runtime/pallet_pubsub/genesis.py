@@ -1,6 +1,6 @@
-"""Publishers and their entries before the first block: the rows of many keys at once, for `State.from_entries`.
+"""Publishers and their entries at genesis: the rows of many keys at once, for `State.from_entries`.
 
-What this makes is what the same publishes would have made, one after the other.
+The rows are those that the same publishes would have written, one after the other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,16 +24,17 @@ Rows = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class GenesisPublisher:
-    """A publisher's entries, and its manager where it is registered: without a deposit, which only a call can hold."""
+    """A publisher's entries, and its manager if it is registered. There is no deposit: only a call can hold one."""
 
     entries: Iterable[tuple[PubsubKey, PublishedEntry]] = ()
     manager: AccountId | None = None
 
 
 def genesis_rows(config: Config, publishers: Mapping[ParaId, GenesisPublisher]) -> tuple[Rows, dict[bytes, Rows]]:
-    """Top entries and, by child storage key, child entries of a state in which all of this was published.
+    """The top entries, and the child entries by child storage key, of a state with these publishers.
 
-    Raises `IntegrityError` for what no call could have made: a limit exceeded, a key twice, data without a right to it.
+    Raises `IntegrityError` for what no call could have written: an exceeded limit, a duplicate key, an unregistered
+    publisher.
     """
     top: Rows = []
     children: dict[bytes, Rows] = {}

@@ -1,4 +1,4 @@
-"""The pallet as the relay runtime composes it: calls, the entry point of `Publish`, and what happens around blocks."""
+"""The pallet as a whole: calls, the entry point of `Publish`, and hooks."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -25,27 +25,27 @@ class Broadcaster(Calls, Hooks):
     # The entry point of the XCM instruction `Publish`
 
     def publish(self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Store one entry of a para in the current block; see `publish.publish` for what it raises and emits."""
+        """Store one entry of a para in the current block. Raises and emits as `publish.publish`."""
         publish(self.config, storage, RelayBlockNumber(system.block_number(storage)), para, key, value, ttl)
 
     def publish_weight(self, value_length: int) -> Weight:
-        """What the weigher charges for a `Publish` of a value of `value_length` bytes."""
+        """The weight of a `Publish` with a value of `value_length` bytes."""
         return weights.publish(self.config, value_length)
 
     # Hooks
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
-        """Remove entries whose time has come (PS-15); `expiry.sweep` says more of what it did."""
+        """Remove expired entries (PS-15), as `expiry.sweep`."""
         return expiry.sweep(self.config, storage, RelayBlockNumber(now), remaining).weight
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> Weight:
-        """Paras left the relay chain at a change of session: all that they published goes, deposits return (PS-11).
+        """Remove the data of paras that left the relay chain at a session change and release their deposits (PS-11).
 
-        The runtime lists the message queue's hook before this one. A `Publish` that ran after this would bring a
-        system para's data back, and nobody would be left to remove it. Nothing may keep a para that left: a deposit
-        that its manager's account cannot take back, which by itself is too little for an account to live, is burned.
+        The runtime lists the message queue's hook before this one: a `Publish` that ran afterwards would store data of
+        a system para that nobody could remove. Nothing may prevent the removal: a deposit that its manager's account
+        cannot take back, since it is below the existential deposit, is burnt.
 
-        Returns what it took. Emits `PublisherDeregistered` for each that was registered or had data.
+        Returns the weight used. Emits `PublisherDeregistered` for each para that was registered or had data.
         """
         used = WEIGHT_ZERO
         for para in outgoing:
@@ -60,13 +60,13 @@ class Broadcaster(Calls, Hooks):
             return registry.remove(self.config, self.balances, storage, para, slash=True)
 
     def on_runtime_upgrade(self, storage: Storage) -> Weight:
-        """Make state fit a configuration whose TTL policy has changed; see `expiry_index.migrate`."""
+        """Migrate the state to a changed TTL policy, as `expiry_index.migrate`."""
         return expiry_index.migrate(self.config, storage)
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` when the configuration cannot work, with the reason."""
+        """Raise `IntegrityError` with the reason if the configuration cannot work."""
         integrity_test(self.config)
 
     def try_state(self, storage: Storage) -> None:
-        """Raises `StateError` when counters, rows, child tries and holds do not agree."""
+        """Raise `StateError` if counters, rows, child tries and holds disagree."""
         try_state(self.config, storage)

@@ -1,4 +1,4 @@
-"""Which configurations cannot work: each is refused before the first block, with the reason."""
+"""The checks of the configuration before the first block."""
 
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 from pubsub_emulator.runtime.framework.hooks import IntegrityError
@@ -7,14 +7,14 @@ from pubsub_emulator.runtime.pallet_pubsub.config import Config
 
 
 def integrity_test(config: Config) -> None:
-    """Raises `IntegrityError` naming the value and what it makes impossible."""
+    """Raise `IntegrityError`, naming the value and its consequence, if the configuration cannot work."""
     _ensure_types(config)
     _ensure_room(config)
     _ensure_weights(config)
 
 
 def _ensure_types(config: Config) -> None:
-    """Every number fits its type, and no limit forbids everything."""
+    """Check that every number fits its type and that no limit forbids everything."""
     limits = {
         "MaxValueLength": config.max_value_length,
         "MaxStoredKeys": config.max_stored_keys,
@@ -39,7 +39,7 @@ def _ensure_types(config: Config) -> None:
 
 
 def _ensure_room(config: Config) -> None:
-    """Each limit can be reached within the one above it, alone."""
+    """Check that each limit can be reached within the limits above it."""
     largest = 32 + config.max_value_length
     if largest > config.max_total_storage_size:
         raise IntegrityError(
@@ -55,7 +55,7 @@ def _ensure_room(config: Config) -> None:
 
 
 def _ensure_weights(config: Config) -> None:
-    """One block can hold the largest publish, a whole deregistration, and the expiry of one row."""
+    """Check that one block can hold the largest publish, a whole deregistration, and the expiry of one row."""
     needs = {
         "a publish of MaxValueLength bytes could never be executed": weights.publish(config, config.max_value_length),
         "a publisher of MaxStoredKeys keys could never be deregistered": weights.deregister_publisher(config),

@@ -1,7 +1,7 @@
-"""Writing and removing one entry: the child trie and every row that counts it, in O(log n) (PS-6).
+"""Writing and removing one entry: the child trie and every row derived from it, in O(log n) (PS-6).
 
-What an update needs to know of the entry that it replaces stands in that entry: its value's length, and in its last
-8 bytes its TTL row. So `TtlData` is written here and never read.
+An update reads what it needs of the replaced entry from that entry: its value's length, and its TTL row in its last
+8 bytes. So `TtlData` is written here and never read.
 """
 
 from pubsub_emulator.primitives.errors import ScaleError
@@ -27,10 +27,10 @@ def value_length(entry: bytes) -> int:
 def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's own three
     config: Config, storage: Storage, now: RelayBlockNumber, para: ParaId, key: PubsubKey, value: bytes, ttl: int
 ) -> None:
-    """Store `value` under `key` for `ttl` blocks from `now` (0: for ever), as new or as an update.
+    """Store `value` under `key` for `ttl` blocks from `now` (0: forever).
 
-    All checks come before the first write, so a refusal leaves no trace even without a storage layer (PS-10). An
-    expired entry that was not swept yet is updated like any other (PS-17). At the size limit only growth is refused.
+    All checks precede the first write, so a refusal changes nothing even without a storage layer (PS-10). An expired
+    entry that is not swept yet is updated like any other (PS-17). At the size limit, only growth is refused.
 
     Raises `PublishNotAuthorized`, `ValueTooLong`, `TooManyStoredKeys`, `TotalStorageSizeExceeded`, in this order;
     `ScaleError` for arguments that no `Publish` instruction can carry.
@@ -71,7 +71,7 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 
 
 def remove_key(config: Config, storage: Storage, rows: PublisherRows, key: PubsubKey) -> bool:
-    """Remove the entry under `key` from everywhere it stands or is counted; whether there was one."""
+    """Remove the entry under `key` and update every row derived from it. Returns whether there was one."""
     old = storage.child_get(rows.child, key)
     if old is None:
         return False
@@ -97,9 +97,9 @@ def _counter(storage: Storage, key: bytes) -> int:
 def _set_lifetime(  # noqa: PLR0917  # one place's lifetime, before and after
     config: Config, storage: Storage, rows: PublisherRows, key: bytes, old: bytes | None, new: bytes
 ) -> None:
-    """Bring the TTL row, and the expiry index where it is kept, from `old` to `new`: last 8 bytes of an entry (PS-14).
+    """Change the TTL row, and the row of the expiry index if there is one, from `old` to `new` (PS-14).
 
-    An entry without end has no row, and neither has one that is not there (`old` none, `new` of ttl 0).
+    Both are the last 8 bytes of an entry. An entry with ttl 0 has no rows; `old` is `None` if there was no entry.
     """
     was_finite = old is not None and old[:4] != _INFINITE
     is_finite = new[:4] != _INFINITE

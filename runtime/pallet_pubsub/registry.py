@@ -1,7 +1,7 @@
-"""Who may publish: registrations, the deposits held for them, and what goes with a publisher that goes.
+"""Registrations of publishers, their deposits, and the removal of publishers.
 
-A deposit is a hold on the manager's balance (PS-12). Leaving releases what is still held of it, so that nothing another
-pallet did to that balance can keep a registration alive.
+A deposit is a hold on the manager's balance (PS-12). A removal releases what is still held, so that no change of that
+balance by another pallet can prevent it.
 """
 
 from typing import Final
@@ -32,12 +32,12 @@ PUBLISHER_DEPOSIT: Final = HoldReason(PALLET, 0)
 
 
 def sovereign_account(para: ParaId) -> AccountId:
-    """The account that a parachain has on its relay chain: `"para"`, the id, zeros."""
+    """The account of a parachain on its relay chain: `"para"`, the id, zeros."""
     return AccountId(b"para" + para.to_bytes(4, "little") + bytes(24))
 
 
 def caller_account(origin: Origin) -> AccountId:
-    """The account behind a call that an account or a parachain may make. Raises `BadOrigin` for any other origin."""
+    """The account of a caller, which is an account or a parachain. Raises `BadOrigin` for any other origin."""
     match origin:
         case Signed(account):
             return account
@@ -48,7 +48,7 @@ def caller_account(origin: Origin) -> AccountId:
 
 
 def register(balances: Balances, storage: Storage, para: ParaId, manager: AccountId, amount: Balance) -> None:
-    """Write a registration and hold its deposit. The caller has asked `ensure_vacant` and its storage layer is open.
+    """Store a registration and hold its deposit. Call it after `ensure_vacant` and in a storage layer.
 
     Raises what holding `amount` raises.
     Emits `PublisherRegistered`.
@@ -60,7 +60,7 @@ def register(balances: Balances, storage: Storage, para: ParaId, manager: Accoun
 
 
 def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
-    """Raises `AlreadyRegistered` or `TooManyPublishers` where `para` cannot be registered now."""
+    """Raise `AlreadyRegistered` or `TooManyPublishers` if `para` cannot be registered now."""
     if RegisteredPublishers.contains(storage, para):
         raise failure(Error.AlreadyRegistered)
     if CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
@@ -68,9 +68,9 @@ def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
 
 
 def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: ParaId) -> None:
-    """Raises `NotAuthorized` unless the origin is the para itself or the account that owns it.
+    """Raise `NotAuthorized` unless the origin is the para itself or the account that owns it.
 
-    Nobody else may register it: whoever manages a publisher can delete its data.
+    Nobody else may register a para, since the manager of a publisher can delete its data.
     """
     if origin == Parachain(para):
         return
@@ -80,9 +80,9 @@ def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: P
 
 
 def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> None:
-    """Raises `NotAuthorized` unless the origin is the para itself or the manager in `info`.
+    """Raise `NotAuthorized` unless the origin is the para itself or the manager in `info`.
 
-    A manager that is a parachain's account is that parachain.
+    A parachain acts as its sovereign account.
     """
     if origin == Parachain(para):
         return
@@ -91,14 +91,14 @@ def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> 
 
 
 def is_known(storage: Storage, para: ParaId) -> bool:
-    """Whether there is anything to deregister: a registration, or the data of a system para without one."""
+    """Whether there is anything to deregister: a registration, or data of a system para."""
     return RegisteredPublishers.contains(storage, para) or PublishedKeys.contains(storage, para)
 
 
 def remove(config: Config, balances: Balances, storage: Storage, para: ParaId, *, slash: bool = False) -> int:
-    """Everything of a publisher goes: data, TTL rows, counters, registration; its deposit is released, or slashed.
+    """Remove a publisher's data, TTL rows, counters and registration; release its deposit, or slash it.
 
-    Returns how many keys were removed.
+    Returns the number of keys removed.
     Emits `PublisherDeregistered`, also for a system para that only had data.
     """
     keys = _remove_data(config, storage, para)

@@ -1,13 +1,12 @@
-"""The `scan` policy: a sweep walks `TtlData` in storage-key order and takes up where the last one stopped (PS-19).
+"""The `scan` policy: a sweep walks `TtlData` in storage-key order and continues where the last one stopped (PS-19).
 
-A lap goes from the first row of the table to the last. It is cut into the sweeps of many blocks by `TtlScanCursor`,
-which names a position and not a row: what is inserted, deleted or renewed around it between blocks moves nothing
-(PS-18).
+A lap goes from the first row of the table to the last, over the sweeps of many blocks. `TtlScanCursor` names a position
+and not a row, so rows inserted, deleted or renewed between blocks do not move it (PS-18).
 
-A publisher chooses its keys, and so where its rows stand. One that deletes rows behind the cursor and inserts others
-just ahead of it would keep the cursor with itself for ever. So a lap visits at most `MaxStoredKeys` rows of one
-publisher and goes on to the next; `TtlLapMark` keeps where it left, and the next lap takes that publisher up there.
-Without the mark the rows behind the cut would be passed over in every lap, since the busy part comes first each time.
+A publisher chooses its keys, and so the positions of its rows. By deleting rows behind the cursor and inserting others
+just ahead of it, it could keep the cursor at its rows forever. So a lap visits at most `MaxStoredKeys` rows of one
+publisher. `TtlLapMark` stores where it left, and the next lap continues there. Without the mark, every lap would visit
+the same rows first and never reach those after the cut.
 
     rows    P1 P2 P3 … P1024 │ P1025 P1026   Q1 Q2 …
     lap 1   ───────────────▶ cut: mark = P1024 ─▶ Q1 …
@@ -33,20 +32,20 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
 )
 
 _PARA: Final = slice(len(TtlData.prefix) + 8, len(TtlData.prefix) + 12)
-"""Where a row's storage key names its publisher: behind the hash of it."""
+"""The publisher in a row's storage key, after its hash."""
 _PAST_ALL_ROWS: Final = b"\xff" * 41
 """Longer and greater than the hash and key that follow a publisher's prefix."""
 
 _Place = tuple[bytes, PubsubKey, int]
-"""A row that was met: its publisher encoded, its key, and how many of that publisher's rows this lap has visited."""
+"""A row: its encoded publisher, its key, and how many rows of that publisher this lap has visited."""
 _NOWHERE: Final[_Place] = (b"", PubsubKey(b""), 0)
 
 
 class Lap:
-    """The order in which one sweep meets the rows, from the cursor on and around once."""
+    """The rows in the order of one sweep: from the cursor to the end, then from the start to the cursor."""
 
     def __init__(self, storage: Storage, visits: int) -> None:
-        """Start behind the cursor; `visits` is the most that a lap sees of one publisher."""
+        """Start after the cursor; `visits` is the most rows of one publisher in a lap."""
         self._storage = storage
         self._visits = visits
         self._wrapped = False
@@ -64,7 +63,7 @@ class Lap:
             self._go_on(TtlData.key_for(cursor.para, cursor.key), place)
 
     def next(self) -> TtlRow | None:
-        """The next row; none when all rows were met, a row being met once in a sweep however the lap turns."""
+        """The next row, or `None` after all rows. A sweep visits a row once, even if a new lap begins in it."""
         while True:
             found = next(self._rows, None)
             if found is None:
@@ -91,7 +90,7 @@ class Lap:
             return TtlRow(ParaId(int.from_bytes(para, "little")), key, expiry)
 
     def cost(self) -> Weight:
-        """What finding the rows so far has cost, marks included; finding the end of the table is in `on_idle_base`."""
+        """The weight of finding the rows so far, with marks. Finding the end of the table is in `on_idle_base`."""
         return (
             weights.examine_row() * self._read
             + weights.enter_publisher() * self._entered
@@ -100,7 +99,7 @@ class Lap:
         )
 
     def save(self) -> None:
-        """Keep the position for the next sweep; one that found the table empty leaves no cursor behind."""
+        """Store the position for the next sweep, or remove the cursor if the table is empty."""
         if self._last is None:
             TtlScanCursor.kill(self._storage)
         else:
@@ -108,12 +107,12 @@ class Lap:
             TtlScanCursor.put(self._storage, ScanCursor(para_id.decode(para), key, visited))
 
     def _go_on(self, after: bytes | None, place: _Place) -> None:
-        """Go on with the rows behind the storage key `after`, as if `place` had been met last."""
+        """Continue with the rows after the storage key `after`, as if `place` had been visited last."""
         self._rows = self._storage.iter_prefix(TtlData.prefix, after)
         self._place = place
 
     def _enter(self, first: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-        """Where a lap begins with the publisher whose first row this is: there, or behind the mark."""
+        """The row at which a lap begins with a publisher, given its first row: that one, or the one after the mark."""
         self._entered += 1
         para = para_id.decode(first[0][_PARA])
         mark = TtlLapMark.get(self._storage, para)
@@ -127,7 +126,7 @@ class Lap:
         return row
 
     def _leave(self) -> None:
-        """Leave a publisher before its last row: the next lap takes it up behind the row met last."""
+        """Leave a publisher before its last row. The next lap continues after the row visited last."""
         self._left += 1
         para = para_id.decode(self._place[0])
         TtlLapMark.insert(self._storage, para, self._place[1])
@@ -135,7 +134,7 @@ class Lap:
 
 
 def worst_step() -> Weight:
-    """The most that meeting one more row can cost: leaving one publisher early and taking another up at its mark."""
+    """The most weight of finding one more row: leaving a publisher early and resuming another at its mark."""
     return (
         weights.examine_row() * 2 + weights.leave_publisher() + weights.enter_publisher() + weights.resume_publisher()
     )

@@ -1,4 +1,4 @@
-"""The pallet's storage items, and the full keys of one publisher's rows, which hot paths use as they are.
+"""The pallet's storage items, and the full storage keys of one publisher's rows, for hot paths.
 
     RegisteredPublishers            Twox64Concat ParaId -> (AccountId32 manager, u128 deposit)
     CounterForRegisteredPublishers  u32
@@ -9,8 +9,8 @@
     TtlLapMark                      Twox64Concat ParaId -> [u8; 32]
     ExpiryIndex                     Identity u64 big endian, Identity (ParaId, [u8; 32]) -> ()
 
-The entries themselves stand in the publisher's child trie (PS-1). Rows of zero are not stored, so a publisher that
-stores nothing leaves nothing behind.
+The entries themselves are in the publisher's child trie (PS-1). Zero counters are not stored, so a publisher without
+entries has no rows.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKe
 
 @dataclass(frozen=True, slots=True)
 class PublisherInfo:
-    """A registration: who manages the publisher, and what is held of that account's balance for it."""
+    """A registration: the manager, and the deposit held of that account's balance."""
 
     manager: AccountId
     deposit: Balance
@@ -43,7 +43,7 @@ class PublisherInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScanCursor:
-    """The row that a sweep examined last, and how many of its publisher's rows this lap has visited with it."""
+    """The row that a sweep examined last, and how many rows of its publisher this lap has visited, including it."""
 
     para: ParaId
     key: PubsubKey
@@ -51,7 +51,7 @@ class ScanCursor:
 
 
 class TtlRow(NamedTuple):
-    """An entry of finite TTL as a sweep meets it; expired from block `expiry` on, which may exceed u32 (PS-13)."""
+    """A finite entry in a sweep; expired from block `expiry` on, which may exceed u32 (PS-13)."""
 
     para: ParaId
     key: PubsubKey
@@ -86,7 +86,7 @@ ExpiryIndex: Final = StorageDoubleMap(
 
 @dataclass(frozen=True, slots=True)
 class PublisherRows:
-    """Where one publisher's rows stand: full storage keys, the child storage key, the prefix of its TTL rows."""
+    """The storage keys of one publisher's rows, its child storage key, and the prefix of its TTL rows."""
 
     para: ParaId
     encoded_para: bytes
@@ -109,7 +109,7 @@ class PublisherRows:
 
 @lru_cache(maxsize=4096)
 def rows_of(para: ParaId) -> PublisherRows:
-    """The rows of a publisher. Raises `ScaleError` when `para` is no u32."""
+    """The storage keys of a publisher's rows. Raises `ScaleError` if `para` is not a u32."""
     encoded = para_id.encode(para)
     return PublisherRows(
         para,
@@ -123,6 +123,6 @@ def rows_of(para: ParaId) -> PublisherRows:
 
 
 def ensure_key(key: bytes) -> None:
-    """Raises `ScaleError` unless `key` is 32 bytes (PS-4)."""
+    """Raise `ScaleError` unless `key` has 32 bytes (PS-4)."""
     if len(key) != 32:
         raise ScaleError(f"a published key has 32 bytes, not {len(key)}")

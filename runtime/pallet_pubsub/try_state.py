@@ -1,6 +1,6 @@
-"""What must hold between blocks: every place that counts an entry agrees with the child trie that holds it.
+"""The invariants between blocks: every row derived from an entry agrees with the child trie.
 
-Limits are not checked. They bind writes: a runtime may lower one below what a publisher already stores.
+Limits are not checked. They apply to writes only: a runtime may lower one below what a publisher already stores.
 """
 
 from pubsub_emulator.primitives.errors import ScaleError
@@ -26,7 +26,7 @@ Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
 
 
 def try_state(config: Config, storage: Storage) -> None:
-    """Raises `StateError` for the first disagreement found."""
+    """Raise `StateError` for the first disagreement."""
     _try_registrations(storage)
     finite: Lifetimes = {}
     for para, count in PublishedKeys.items(storage):
@@ -43,7 +43,7 @@ def _ensure(holds: bool, broken: str) -> None:
 
 
 def _try_registrations(storage: Storage) -> None:
-    """The counter counts registrations, and what is held of an account is the sum of the deposits it gave (PS-12)."""
+    """The counter is the number of registrations, and an account's hold is the sum of its deposits (PS-12)."""
     registered = 0
     deposits: dict[AccountId, int] = {}
     for _, info in RegisteredPublishers.items(storage):
@@ -59,7 +59,7 @@ def _try_registrations(storage: Storage) -> None:
 
 
 def _try_publisher(storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
-    """Count and size are those of the child trie; the lifetimes of its finite entries are added to `finite`."""
+    """Count and size are those of the child trie. Adds the lifetimes of its finite entries to `finite`."""
     keys = size = 0
     for key, raw in storage.child_iter(rows_of(para).child):
         _ensure(len(key) == KEY_LENGTH, f"publisher {para} stores a key of {len(key)} bytes")
@@ -77,7 +77,7 @@ def _try_publisher(storage: Storage, para: ParaId, count: int, finite: Lifetimes
 
 
 def _try_orphans(storage: Storage) -> None:
-    """No counter, mark or child trie of a publisher without keys. Child tries not yet committed are not seen."""
+    """Publishers without keys have no counter, mark or child trie. Uncommitted child tries are not checked."""
     for name, item in (("a size", TotalStorageSize), ("a lap mark", TtlLapMark)):
         for para in item.keys(storage):
             _ensure(PublishedKeys.contains(storage, para), f"publisher {para} has {name} and no keys")
@@ -88,7 +88,7 @@ def _try_orphans(storage: Storage) -> None:
 
 
 def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
-    """Exactly the finite entries have a TTL row, and an index row where the policy keeps the index."""
+    """Exactly the finite entries have a TTL row, and an index row if the policy keeps the index."""
     rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in TtlData.rows(storage)}
     for place in [*finite, *rows]:
         lives, told = finite.get(place), rows.get(place)

@@ -1,10 +1,10 @@
-"""What the pallet's work costs. The figures are the reference weights of a node on RocksDB, counted by access.
+"""The weights of the pallet, computed from accesses with the reference weights of a node on RocksDB.
 
 ref_time    25 µs a read, 100 µs a write, 15 µs of computing a call, 2 ns a value byte (copied, hashed, written)
-proof_size  a read adds at most one full branch and a leaf to a proof when the path above is shared: 700 bytes; an
-            entry that is read adds itself, and as its length is not known before, the largest one there can be
+proof_size  a read adds at most one full branch and a leaf to a proof if the path above is shared: 700 bytes; reading
+            an entry also adds the entry, counted as the largest possible one, since its length is not known before
 
-Every function names the accesses that it counts; the figures hold for either TTL policy.
+Every function names the accesses that it counts. The figures are for both TTL policies.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ def _index_writes(config: Config) -> int:
 
 
 def publish(config: Config, value_length: int) -> Weight:
-    """One `Publish` of a value of `value_length` bytes.
+    """A `Publish` of a value of `value_length` bytes.
 
     Reads registration, count, size and the old entry; writes entry, child root, count, size, the TTL row and, in
     the expiry index, the old row and the new one.
@@ -44,7 +44,7 @@ def remove_key(config: Config) -> Weight:
 
 
 def _remove_keys(config: Config, keys: int) -> Weight:
-    """Removing `keys` entries of one publisher: the two counters, the child root and the lap mark besides."""
+    """Removing `keys` entries of one publisher, with its two counters, its child root and its lap mark."""
     return READ * 2 + WRITE * 4 + remove_key(config) * keys
 
 
@@ -54,13 +54,13 @@ def register_publisher() -> Weight:
 
 
 def deregister_publisher(config: Config, keys: int | None = None) -> Weight:
-    """Either deregistration of a publisher that stores `keys` keys; charged for `MaxStoredKeys` before it is known."""
+    """Either deregistration of a publisher with `keys` keys; `MaxStoredKeys` if the number is not known yet."""
     keys = config.max_stored_keys if keys is None else keys
     return CALL + READ * 4 + WRITE * 5 + _remove_keys(config, keys)
 
 
 def delete_keys(config: Config, keys: int) -> Weight:
-    """Either deletion of `keys` named keys, absent ones included: they were looked for."""
+    """Either deletion of `keys` named keys, including absent ones, which are read too."""
     return CALL + READ + _remove_keys(config, keys)
 
 
@@ -75,7 +75,7 @@ def examine_row() -> Weight:
 
 
 def enter_publisher() -> Weight:
-    """A lap comes to another publisher: its mark is read."""
+    """A lap enters a publisher: its mark is read."""
     return READ
 
 
@@ -85,10 +85,10 @@ def leave_publisher() -> Weight:
 
 
 def resume_publisher() -> Weight:
-    """A lap takes a publisher up where the last one left it: one more seek, and the mark is removed."""
+    """A lap continues with a publisher at its mark: one more seek, and the mark is removed."""
     return READ + WRITE
 
 
 def expire_key(config: Config) -> Weight:
-    """One expired entry removed, as if it were the only one of its publisher."""
+    """Removing one expired entry, as if it were the only one of its publisher."""
     return _remove_keys(config, 1)

@@ -1,4 +1,4 @@
-"""What a walk changes: `plan` decided everything; here, and here alone, it is written (PS-60 to PS-68)."""
+"""Writes the result of a walk to the state (PS-60 to PS-68). `plan` decides everything and writes nothing."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, Publish
 
 @value_type
 class Delivery:
-    """One callback: `value` and `ttl_state` are none for a removal, `entry_hash` is then that of the entry removed."""
+    """One callback. For a removal `value` and `ttl_state` are `None` and `entry_hash` is that of the removed entry."""
 
     publisher: ParaId
     key: PubsubKey
@@ -43,7 +43,7 @@ class Delivery:
 def apply(
     storage: Storage, spec: RuntimeSpec, plan: Plan, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
 ) -> tuple[Delivery, ...]:
-    """Write what `plan` found and call the handler for every change, in the order of the walk.
+    """Write the result of `plan` and call the handler for every change, in the order of the walk.
 
     Emits `DataProcessed`, `DataRemoved`, `HandlerFailed`, `PublisherDisabled`.
     """
@@ -65,7 +65,7 @@ def apply(
 
 
 def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, roots: dict[ParaId, Hash]) -> None:
-    """A changed key set loses its cache and root, met or not (PS-63). Dropped keys went with the upgrade: `repack`."""
+    """Drop cache and root of every changed key set, visited or not (PS-63). `repack` has handled dropped keys."""
     if not plan.changed_key_sets:
         return
     for para in plan.changed_key_sets:
@@ -81,7 +81,7 @@ def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, ro
 
 
 def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash]) -> None:
-    """What becomes of a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
+    """Update a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
     para, root = publisher.para, publisher.root
     if publisher.disabled is not None:
         drop_cache(storage, para, publisher.keys)
@@ -97,7 +97,7 @@ def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash
 
 
 class _Deliverer:
-    """Records what is delivered, and calls the handler in a layer of its own for each (PS-64 to PS-66)."""
+    """Records deliveries, and calls the handler for each in a storage layer (PS-64 to PS-66)."""
 
     __slots__ = ("_handler", "_layer", "_limit", "_put", "_relay_parent", "_storage")
 
@@ -112,7 +112,7 @@ class _Deliverer:
         self._layer = storage.transaction()
 
     def deliver(self, change: Change) -> Delivery:
-        """Record one change, call the handler, and say so in an event."""
+        """Record one change, call the handler, and deposit the event."""
         para, key, entry_hash, entry = change
         value = state = None
         cell = NOTHING
@@ -140,7 +140,7 @@ class _Deliverer:
                     self._handler.on_data_updated(context, para, key, value, state)
                 context.ensure_within_limit()
         except KeyboardInterrupt:
-            raise  # it comes from outside, and is about the whole program
+            raise  # it concerns the whole program and not the handler
         except BaseException:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
             return False
         return True

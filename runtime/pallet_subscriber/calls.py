@@ -1,4 +1,4 @@
-"""The pallet's calls, all for governance only (PS-67). Each names the publisher it is about."""
+"""The pallet's calls, for governance only (PS-67). Each is about one publisher."""
 
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
@@ -23,7 +23,7 @@ _CALL_WEIGHT = Weight(50_000_000, 4096)
 
 
 class SubscriberCalls:
-    """`Subscriber` as a pallet of the runtime."""
+    """The calls of the pallet `Subscriber`."""
 
     @dispatchable(0, para_id, weight=_CALL_WEIGHT)
     def clear_publisher_cache(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
@@ -68,14 +68,14 @@ def _keys(storage: Storage, para: ParaId) -> tuple[PubsubKey, ...]:
 
 
 def look_up(storage: Storage, para: ParaId) -> bool:
-    """Read what any call about a publisher reads; whether anything is cached of it."""
+    """Read the rows that every call about a publisher reads. Returns whether anything is cached of it."""
     items.DISABLED_PUBLISHERS.contains(storage, para)
     cached = bool(items.CACHE_INFO.get(storage, para).nodes)
     return next(iter(items.CACHE_SLOTS.items(storage, para)), None) is not None or cached
 
 
 def forget(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> bool:
-    """Drop a publisher's processed root, and its cache, which was made for `keys`; whether there was a root."""
+    """Drop a publisher's processed root and its cache for `keys`. Returns whether there was a root."""
     roots = dict(items.PROCESSED_ROOTS.get(storage))
     known = roots.pop(para, None) is not None
     drop_cache(storage, para, keys)

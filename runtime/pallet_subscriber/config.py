@@ -1,7 +1,7 @@
-"""What a parachain's runtime fixes about its subscriptions, and the figures that follow from it.
+"""The configuration of a parachain's runtime, and the limits derived from it.
 
-The whole of it is SCALE-encoded under `:code`: a state alone says how blocks on top of it are executed, and a runtime
-upgrade between two blocks is a write to one key (PS-33).
+It is stored SCALE-encoded under `:code`, so a state alone says how blocks on it are executed, and a runtime upgrade
+between two blocks is a write to one key (PS-33).
 """
 
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 
 ROW_COST: Final = 160
-"""Bytes charged for a row of the parachain's own state: a stand-in for its path in the storage proof (PS-43, PS-45)."""
+"""Bytes charged for a row of the parachain's own state, in place of its path in the storage proof (PS-43, PS-45)."""
 
 MIN_BUDGET: Final = 1_048_576
-"""What pub-sub may always use, in bytes (PS-50)."""
+"""The bytes that pub-sub may always use (PS-50)."""
 
 MIN_ITEM_COST: Final = 600
-"""Covers the largest branch over 32-byte keys, 564 bytes (PS-51)."""
+"""Bytes; more than the largest branch over 32-byte keys, which has 564 (PS-51)."""
 
 
 PACKED_ROW: Final = 640
 """Sixteen packed `LastDelivered` entries: the largest row that policy `slots` reads at once."""
 
 DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
-"""What one callback may take: half a millisecond and 64 KiB."""
+"""The limit of one callback: half a millisecond and 64 KiB."""
 
 
 class CachePolicy(Enum):
@@ -45,7 +45,7 @@ class CachePolicy(Enum):
 
 
 class ImpossibleConfig(PubsubError):
-    """A configuration under which the rules cannot be kept; the message gives the figures."""
+    """The rules cannot be kept with this configuration; the message gives the figures."""
 
 
 Subscriptions = Mapping[ParaId, tuple[PubsubKey, ...]]
@@ -53,7 +53,7 @@ Subscriptions = Mapping[ParaId, tuple[PubsubKey, ...]]
 
 
 def merge_subscriptions(declared: list[tuple[ParaId, list[PubsubKey]]]) -> Subscriptions:
-    """What handlers declared, as the walk wants it: duplicates merged, empty lists dropped, all sorted (PS-30)."""
+    """The declared subscriptions in the form of a walk: duplicates merged, empty lists dropped, sorted (PS-30)."""
     flat = sorted({(para, key) for para, keys in declared for key in keys})
     return {para: tuple(key for _, key in items) for para, items in groupby(flat, key=lambda item: item[0])}
 
@@ -68,8 +68,8 @@ def key_set_hash(keys: tuple[PubsubKey, ...]) -> Hash:
 class RuntimeSpec:
     """A parachain's runtime, as data.
 
-    Units: sizes and costs in bytes, `handler_weight` in ps and bytes for one callback. `max_value_length` and
-    `max_stored_keys` repeat the relay chain's limits, which size the largest node and the largest cache.
+    Sizes and costs are in bytes; `handler_weight`, in ps and bytes, is for one callback. `max_value_length` and
+    `max_stored_keys` are the relay chain's limits, which determine the largest node and the largest cache.
     """
 
     para_id: ParaId
@@ -86,7 +86,7 @@ class RuntimeSpec:
     handler: str = "observe"
     handler_weight: Weight = DEFAULT_HANDLER_WEIGHT
     accounts: bool = False
-    """Whether the chain has accounts and takes signed extrinsics; no upgrade changes it."""
+    """Whether the chain has accounts and accepts signed extrinsics. No upgrade changes it."""
 
     @property
     def allowed_pov(self) -> int:
@@ -95,12 +95,12 @@ class RuntimeSpec:
         return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
 
     def budget(self, messages_used: int) -> int:
-        """Bytes that pub-sub may use beside messages of `messages_used` bytes, never under 1 MiB (PS-50)."""
+        """Bytes that pub-sub may use next to messages of `messages_used` bytes, at least 1 MiB (PS-50)."""
         return max(self.allowed_pov - messages_used, MIN_BUDGET)
 
     @property
     def max_item_cost(self) -> int:
-        """The most that one node, value or row costs while the relay chain's limits hold (PS-51)."""
+        """The highest cost of one node, value or row under the relay chain's limits (PS-51)."""
         packed = PACKED_ROW if self.cache is CachePolicy.SLOTS else 0
         return max(MIN_ITEM_COST, packed, node_cost(entry_length(self.max_value_length)))
 
@@ -110,14 +110,14 @@ class RuntimeSpec:
 
 
 MAX_EXTRINSICS: Final = 128 * 1024
-"""Bytes of signed extrinsics in one block of a chain with accounts, the proof sizes of their weights included."""
+"""Bytes of signed extrinsics in one block of a chain with accounts, including the proof sizes of their weights."""
 
 _MAX_STATIC_BYTES: Final = 64 * 1024
 """A generous bound on the paths of the static keys: the largest real proof carried under 42 KiB of them."""
 
 
 def integrity_test(spec: RuntimeSpec) -> None:
-    """Refuses at genesis what cannot work (PS-50, PS-62). Raises `ImpossibleConfig` with the figures."""
+    """Raise `ImpossibleConfig`, with the figures, for a runtime that cannot work (PS-50, PS-62)."""
     allowed = spec.max_pov_size * 85 // 100
     reserve = spec.max_pov_size - allowed
     extrinsics = MAX_EXTRINSICS if spec.accounts else 0
@@ -252,7 +252,7 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
 
 
 def _read_flag(reader: Reader) -> bool:
-    """Whether the flag `accounts`, which is written only when it is on, is what is left. Raises `ScaleError`."""
+    """Whether the flag `accounts`, which is written only if it is set, follows. Raises `ScaleError`."""
     if not reader.remaining():
         return False
     at = reader.pos
@@ -266,5 +266,5 @@ spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read
 
 @lru_cache(maxsize=64)
 def decode_spec(code: bytes) -> RuntimeSpec:
-    """The runtime that `code` describes; the last few are remembered. Raises `ScaleError`."""
+    """The runtime that `code` describes. The last ones are cached. Raises `ScaleError`."""
     return spec_codec.decode(code)

@@ -1,17 +1,16 @@
-"""What was last delivered of each item, in one of two forms: one row per item, or one per sixteen items.
+"""The entries delivered last, in one of two forms: one row per item, or one row per sixteen items.
 
-Rows an item (`LastDelivered`) are what policies `nodes` and `none` read, as the rules have it: `ROW_COST` each. Packed
-rows (`LastDeliveredPacked`) belong to policy `slots`: where many items are walked, sixteen share one path of the
-parachain's trie.
+The policies `nodes` and `none` read one row per item (`LastDelivered`), at `ROW_COST` each. The policy `slots` reads
+packed rows (`LastDeliveredPacked`), in which sixteen items share one path of the parachain's trie.
 
     key          [u8; 8]       the start of the key set's hash: positions mean nothing under another set
                  u32           the number of the row
     value        40 bytes      for each of the next sixteen subscribed keys of the publisher, in key order:
                                entry hash, u32 ttl, u32 when_inserted; zeros when nothing was delivered
 
-The mark of the key set stands in the key, not in the value, so that equal rows are stored, and proven, once. A row of
-another key set is never read: left behind, it could cost a second delivery and never hide one. `repack` carries rows
-over when a runtime upgrade changes keys or policy.
+The mark of the key set is in the key and not in the value, so that equal rows are stored, and proven, once. A row of
+another key set is never read, so a leftover row could cause a second delivery but never prevent one. `repack` moves
+rows when a runtime upgrade changes keys or policy.
 """
 
 from bisect import bisect_left
@@ -54,12 +53,12 @@ def _packed_prefix(para: ParaId) -> bytes:
 
 
 _recent: Final[list[tuple[ParaId, Keys, bytes]]] = [(ParaId(-1), (), b"")]
-"""The publisher whose rows were asked for last: finding its keys in a cache anew for each of its rows would take time
-that grows with the square of their number."""
+"""The last publisher asked for. Without it, each row would hash all keys of the publisher to find them in a cache, in
+quadratic time."""
 
 
 def _packed_rows(para: ParaId, keys: Keys) -> bytes:
-    """What the storage keys of a publisher's packed rows begin with."""
+    """The prefix of the storage keys of a publisher's packed rows."""
     known_para, known_keys, prefix = _recent[0]
     if known_keys is not keys or known_para != para:
         prefix = _packed_prefix(para) + key_set_hash(keys)[:_MARK]
@@ -72,7 +71,7 @@ def _packed_key(para: ParaId, keys: Keys, number: int) -> bytes:
 
 
 def _current(row: bytes | None, keys: Keys, number: int) -> bytes:
-    """A packed row as it stands, or a fresh one where there is none."""
+    """The stored packed row, or an empty one if there is none."""
     return NOTHING * len(keys[number * PACK : (number + 1) * PACK]) if row is None else row
 
 
@@ -98,7 +97,7 @@ class DeliveredReader:
         self.charges = 0
 
     def read(self, at: int) -> Hash | None:
-        """The hash of the entry of `keys[at]` that was last delivered, charged `ROW_COST`; none where none was."""
+        """The hash of the entry of `keys[at]` delivered last, charged `ROW_COST`, or `None`."""
         if self._at != at:
             self._meter.check()
             self._meter.used += ROW_COST
@@ -138,7 +137,7 @@ class PackedReader(DeliveredReader):
 
 
 def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> LastDelivered | None:
-    """What was last delivered of one item, none when it is absent or not subscribed."""
+    """The last delivery of one item, `None` if it is absent or not subscribed."""
     if spec.cache is not CachePolicy.SLOTS:
         return items.LAST_DELIVERED.get(storage, para, key)
     keys = spec.subscriptions.get(para, ())
@@ -149,7 +148,7 @@ def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> La
 
 
 class DeliveredWriter:
-    """Records what was delivered of subscribed items. Quickest when items of one publisher come one after the other."""
+    """Records deliveries of subscribed items. Fastest if the items of one publisher come one after the other."""
 
     __slots__ = ("_keys", "_next", "_packed", "_para", "_prefix", "_spec", "_storage")
 
@@ -163,7 +162,7 @@ class DeliveredWriter:
         self._next = 0
 
     def put(self, para: ParaId, key: PubsubKey, cell: bytes) -> None:
-        """Record an item's encoded `LastDelivered`; `NOTHING` when it was removed."""
+        """Record an item's encoded `LastDelivered`; `NOTHING` for a removal."""
         if para != self._para:
             self._para, self._keys, self._next = para, self._spec.subscriptions[para], 0
             self._prefix = _packed_rows(para, self._keys) if self._packed else _rows_prefix(para)
@@ -190,13 +189,13 @@ class DeliveredWriter:
 
 
 def put(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey, delivered: LastDelivered | None) -> None:
-    """Record what was delivered of a subscribed item; none when it was removed."""
+    """Record a delivery of a subscribed item; `None` for a removal."""
     cell = NOTHING if delivered is None else items.last_delivered.encode(delivered)
     DeliveredWriter(storage, spec).put(para, key, cell)
 
 
 def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
-    """Forget what was delivered of a publisher's items, in both forms. Reads nothing: the keys say where rows are."""
+    """Remove the rows of a publisher's items, in both forms. Reads nothing: the keys determine the rows."""
     for key in keys:
         items.LAST_DELIVERED.remove(storage, para, key)
     for number in range(-(-len(keys) // PACK)):
@@ -204,7 +203,7 @@ def clear(storage: Storage, para: ParaId, keys: Keys) -> None:
 
 
 def carried_over(before: RuntimeSpec, after: RuntimeSpec) -> list[tuple[ParaId, PubsubKey]]:
-    """The items of which an upgrade reads what was delivered, to write it in another form or place."""
+    """The items whose rows an upgrade reads, to write them in another form or place."""
     out = []
     for para, keys in before.subscriptions.items():
         if not _stays(before, after, para):
@@ -222,9 +221,9 @@ def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
 
 
 def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
-    """Carry what was delivered over to another runtime's keys and form; part of a runtime upgrade (PS-33).
+    """Move the rows to the keys and the form of another runtime; part of a runtime upgrade (PS-33).
 
-    Items that are not subscribed any more are forgotten (PS-63).
+    Rows of items that are no longer subscribed are removed (PS-63).
     """
     rows = [(para, key, get(storage, before, para, key)) for para, key in carried_over(before, after)]
     for para, keys in before.subscriptions.items():

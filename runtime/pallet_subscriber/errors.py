@@ -1,4 +1,4 @@
-"""Why a root call of the pallet fails."""
+"""The errors of the pallet's calls."""
 
 from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET

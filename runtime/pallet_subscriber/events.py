@@ -1,4 +1,4 @@
-"""What the pallet reports."""
+"""The events of the pallet."""
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey

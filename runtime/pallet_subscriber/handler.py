@@ -1,8 +1,7 @@
-"""Whom data is delivered to.
+"""Subscription handlers: the callbacks that receive deliveries.
 
-A handler gets one call per change, in its own storage layer and under a weight limit. What it raises costs it its own
-writes and nothing else (PS-66). Handlers are found by the name that stands in the runtime spec, so that whoever replays
-a block runs the same one.
+A handler gets one call per change, in its own storage layer and under a weight limit. An exception undoes its own
+writes and nothing else (PS-66). The runtime spec names the handler, so that everyone who replays a block runs the same.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ class HandlerError(PubsubError):
 
 
 class HandlerContext:
-    """What a handler may touch: the chain's storage, and its own weight."""
+    """What a handler may use: the chain's storage, and its own weight."""
 
     __slots__ = ("_exceeded", "_left", "storage")
 
@@ -34,14 +33,14 @@ class HandlerContext:
         self._exceeded = False
 
     def consume(self, weight: Weight) -> None:
-        """Account for work. Raises `HandlerError` when the limit of this callback does not allow it."""
+        """Count `weight`. Raises `HandlerError` beyond the limit of this callback."""
         if weight.any_gt(self._left):
             self._exceeded = True
             raise HandlerError(f"{weight} exceeds the {self._left} left")
         self._left -= weight
 
     def ensure_within_limit(self) -> None:
-        """Raises `HandlerError` when `consume` did before, whatever the handler made of it."""
+        """Raise `HandlerError` if `consume` has raised it, even if the handler caught it."""
         if self._exceeded:
             raise HandlerError("the weight limit was exceeded")
 
@@ -59,7 +58,7 @@ class SubscriptionHandler(Protocol):
 
 
 class Observe:
-    """The handler `observe`: takes note and keeps nothing."""
+    """The handler `observe`, which stores nothing."""
 
     def on_data_updated(
         self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
@@ -71,14 +70,14 @@ class Observe:
 
 
 VALUES: Final = StorageDoubleMap("Consumer", "Values", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.bytes_)
-"""`Consumer::Values`: the newest value of each entry, as the handler `store` keeps it."""
+"""`Consumer::Values`: the newest value of each entry, written by the handler `store`."""
 
 _WRITE: Final = Weight(25_000_000, 0)
-"""One database write, in the order of RocksDB's."""
+"""About one write to RocksDB."""
 
 
 class Store:
-    """The handler `store`: keeps the newest value of each entry under `Consumer::Values`."""
+    """The handler `store`, which stores the newest value of each entry under `Consumer::Values`."""
 
     def on_data_updated(
         self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
@@ -101,14 +100,14 @@ HANDLERS: Final[Mapping[str, SubscriptionHandler]] = MappingProxyType(_KNOWN)
 
 
 class HandlerTaken(PubsubError):
-    """Another handler has this name: two verifiers could come to different states."""
+    """Another handler has this name, so two verifiers could get different states."""
 
 
 def register_handler(name: str, handler: SubscriptionHandler) -> None:
-    """Let runtime specs name `handler`; done where its pallet is imported, so that whoever has the pallet knows it.
+    """Let runtime specs name `handler`. Call it in the module of the handler's pallet, which every verifier imports.
 
-    It must keep nothing but what it writes to the chain's storage. The same one, or another of its class, may come
-    again and changes nothing. Raises `HandlerTaken`.
+    A handler must keep no state outside of the chain's storage. Registering the same one, or another of its class,
+    again changes nothing. Raises `HandlerTaken`.
     """
     known = _KNOWN.setdefault(name, handler)
     if type(known) is not type(handler):

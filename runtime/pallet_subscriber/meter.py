@@ -1,7 +1,7 @@
-"""What a walk may still read, what it has read, and the three ways in which it can end early.
+"""The meter of a walk: its budget, the nodes it took, and the three ways in which it can end early.
 
-The stop rule (PS-51) depends on what was charged so far and never on what is about to be read: that is what makes the
-collator, who has every node, and the chain, which has those it was given, stop at the same point.
+The stop rule (PS-51) depends on the charges so far and never on the node that would be read next. So the collator, who
+has every node, and the chain, which has only the nodes it received, stop at the same point.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
 
 NodeSource = Mapping[Hash, bytes]
-"""Nodes and detached values by their hash: a received proof, or all of the relay state that matters."""
+"""Nodes and detached values by hash: a received proof, or all of the relay state that a walk may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingNode:
-    """A node that was needed, and not there, while the stop rule had not fired; `depth` in nibbles of `key`."""
+    """A node that a walk needed and the source does not have; `depth` is in nibbles of `key`."""
 
     node_hash: Hash
     key: bytes
@@ -33,25 +33,25 @@ class DisableReason(Enum):
 
 
 class Stopped(Exception):
-    """The stop rule fired. Inside of a walk only."""
+    """The stop rule fired. Raised and caught within a walk."""
 
 
 class Cut(Exception):
-    """A needed node is not in the source. Inside of a walk only."""
+    """A needed node is not in the source. Raised and caught within a walk."""
 
     def __init__(self, missing: MissingNode) -> None:
         self.missing = missing
 
 
 class Disabled(Exception):
-    """The publisher at hand cannot be read. Inside of a walk only."""
+    """The current publisher cannot be read. Raised and caught within a walk."""
 
     def __init__(self, reason: DisableReason) -> None:
         self.reason = reason
 
 
 class Meter:
-    """The budget of one walk, in bytes, and the nodes it took from the proof."""
+    """The budget of one walk, in bytes, and the nodes that it took from the source."""
 
     __slots__ = ("_last_start", "source", "taken", "used")
 
@@ -62,16 +62,16 @@ class Meter:
         self._last_start = budget - spec.max_item_cost - ROW_COST
 
     def has_room(self, more: int) -> bool:
-        """Whether the stop rule lets anything be read once `more` bytes are charged."""
+        """Whether the stop rule would allow a read after `more` bytes are charged."""
         return self.used + more <= self._last_start
 
     def check(self) -> None:
-        """The stop rule, before anything that was not taken in this block is read. Raises `Stopped`."""
+        """The stop rule, applied before reading anything not yet taken in this block. Raises `Stopped`."""
         if self.used > self._last_start:
             raise Stopped
 
     def take(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
-        """A node or value from the proof that was not taken yet, free of charge. Raises `Cut` when it is not there."""
+        """Take a node or value from the source, free of charge. Raises `Cut` if the source does not have it."""
         node = self.source.get(node_hash)
         if node is None:
             raise Cut(MissingNode(node_hash, key, depth))
@@ -79,8 +79,8 @@ class Meter:
         return node
 
     def read(self, node_hash: Hash, key: bytes, depth: int) -> bytes:
-        """As `take`, after the stop rule and charged its cost. Raises `Stopped` and `Cut`."""
-        if self.used > self._last_start:  # `check`: a call here costs a tenth of a walk
+        """Take a node or value after the stop rule, and charge its cost. Raises `Stopped` and `Cut`."""
+        if self.used > self._last_start:  # as `check`, whose call would take a tenth of a walk
             raise Stopped
         node = self.source.get(node_hash)
         if node is None:

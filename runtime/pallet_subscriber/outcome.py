@@ -1,4 +1,4 @@
-"""What a walk found: the result of `plan`, which `apply` writes and the ledger counts."""
+"""The result of `plan`, which `apply` writes and the ledger counts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
 class RootCall(NamedTuple):
-    """A root call in a downward message, as far as a walk has to know it: it reads about `rows` rows, with `read`."""
+    """The reads of a root call in a downward message: `read` makes them, of about `rows` rows."""
 
     rows: int
     read: Callable[[Storage], object]
 
 
 class Change(NamedTuple):
-    """An item whose entry differs from the one last delivered. `entry` is `None` when the key was removed."""
+    """An item whose entry differs from the one last delivered. `entry` is `None` if the key was removed."""
 
     para: ParaId
     key: PubsubKey
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class PublisherPlan:
-    """What the walk found for one publisher, and what it was charged, in bytes.
+    """The result of the walk for one publisher, and its charges in bytes.
 
     `root` is `None` until the top path has been read. `walked` has every node of the child trie that the walk visited,
     read or cached. `child_trie_bytes` is all that was charged below the child root.
@@ -77,8 +77,8 @@ class PublisherPlan:
 class Plan:
     """The result of a walk. `taken` has the nodes that the proof must consist of, in the order they were read.
 
-    `cursor` is the item at which the stop rule fired, `missing` the node whose absence ended the walk; both are `None`
-    when the walk came to its end.
+    `cursor` is the item at which the stop rule fired, `missing` the node whose absence ended the walk. Both are `None`
+    if the walk completed.
     """
 
     budget: int
@@ -94,7 +94,7 @@ class Plan:
     missing: MissingNode | None = None
     stale: StaleRows = field(default_factory=StaleRows)
     calls: int | None = None
-    """How many of the block's root calls it has room for; none when the walk was not told of any."""
+    """How many of the block's root calls it has room for; `None` if the walk was given none."""
     own_state: OwnState | None = None
 
     def proof(self) -> tuple[bytes, ...]:

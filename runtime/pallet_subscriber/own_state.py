@@ -1,9 +1,8 @@
-"""What reading the parachain's own state adds to its storage proof, counted while a walk reads it.
+"""Counts what reads of the parachain's own state add to its storage proof, during a walk.
 
-Rows are charged by rule: `ROW_COST`, and what they hold. What a row really adds depends on the shape of the trie that
-it is in: one row of many takes a path of its own, and the rows of a thousand publishers take a thousand. So the nodes
-are counted, too, and what they come to beyond all charges and a fixed allowance is charged as well. Nobody chooses a
-shape that is not paid for.
+A row is charged `ROW_COST` and its length. What it really adds depends on the shape of the trie: the rows of a thousand
+publishers may take a thousand paths. So the nodes are counted too, and what they take beyond all charges and a fixed
+allowance is charged as well. Nobody can choose a shape that is not paid for.
 
     charged  >=  bytes of the nodes read  -  OWN_STATE_ALLOWANCE         after every stretch of a walk
 
@@ -22,25 +21,25 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 
 OWN_STATE_ALLOWANCE: Final = 40_960
-"""Bytes of own state that a walk reads for nothing: the paths that all rows share, and what is small."""
+"""Bytes of own state that a walk reads for free: the paths that all rows share, and small rows."""
 
 OWN_STATE_BOUND: Final = OWN_STATE_ALLOWANCE + 24_576
 """The most bytes that reading own state adds to a block's proof beyond what the ledger charged for it.
 
-The second part is for the rows that every block reads whatever it does: those of `System`, and the heads of message
-queues. What handlers read is theirs to weigh (`HandlerContext.consume`) and not part of it.
+The second summand is for the rows that every block reads: those of `System`, and the heads of message queues. Reads of
+handlers are not included; handlers count them with `HandlerContext.consume`.
 """
 
 
 def _cache_prefixes() -> tuple[bytes, ...]:
-    """In a function: mypyc meets this module before it knows the types of these items."""
+    """A function, since mypyc reads this module before it knows the types of these items."""
     return items.CACHED_TRIE_NODES.prefix, items.CACHE_INFO.prefix, items.CACHE_SLOTS.prefix
 
 
 class OwnState:
     """The nodes of one state's top trie that reading some keys touches, and what they cost in bytes.
 
-    `without_cache` is the part that is there without the rows of caches.
+    `without_cache` is the part without the rows of caches.
     """
 
     __slots__ = ("_cached", "_keys", "_mine", "_state", "total", "without_cache")
@@ -54,7 +53,7 @@ class OwnState:
         self.without_cache = 0
 
     def add(self, keys: Iterable[bytes]) -> None:
-        """Count the nodes of more keys; those counted before cost nothing."""
+        """Count the nodes of more keys, each node once."""
         known, top = self._keys, self._state.top
         mine: list[bytes] = []
         cached: list[bytes] = []
@@ -82,7 +81,7 @@ class OwnState:
         return self._keys
 
     def of(self, state: State) -> "OwnState":
-        """The same count to go on from, if it is of this state; else a new one."""
+        """A copy of this count to continue with, if it is of `state`; otherwise an empty one."""
         if state.top.root() != self._state.top.root():
             return OwnState(state)
         copy = OwnState(state)
@@ -93,7 +92,7 @@ class OwnState:
 
 @contextmanager
 def recorded(storage: Storage) -> Iterator[dict[bytes, bytes | None]]:
-    """The keys read of the state below from here on, with what was read, in order; for the storage's record as well."""
+    """Records the keys read of the state below, with their values, in order; also in the storage's own record."""
     outer, mine = storage.recorded, dict[bytes, bytes | None]()
     storage.recorded = mine
     try:

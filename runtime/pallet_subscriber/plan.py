@@ -1,20 +1,22 @@
-"""The walk: which nodes of the relay state a block must carry, and what they say.
+"""The walk: the nodes of the relay state that a block must have, and what they say.
 
-`plan` reads nodes from a source in an order that depends on the subscriber's state and on the nodes already read. It
-stops by a rule that depends only on what was charged so far, never on the node that would be read next. So for one
-state, relay root and budget there is exactly one set of nodes that a block can carry (PS-52): the collator runs `plan`
-over the whole relay state and keeps what was taken. The chain, and later the audit, run it over the nodes received.
-Two different proofs cannot both be valid: both would have to be the set that this one walk takes.
+`plan` reads nodes from a source in an order that depends only on the subscriber's state and on the nodes already read.
+It stops by a rule that depends only on the charges so far, never on the node that would be read next. The collator runs
+`plan` over the whole relay state and keeps the nodes taken. The chain, and later the audit, run it over the nodes
+received. A block is valid only if its nodes are exactly those taken. So for one state, relay root and budget there is
+exactly one valid set of nodes (PS-52), and two different proofs cannot both be valid.
 
-Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which ends the walk in
+Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which ends the walk with
 `Plan.missing`, or add one, which is not in `Plan.taken`.
+
+A walk ends when it has visited every publisher, when the stop rule fires (`Plan.cursor`), or at a missing node.
 
     1  static keys       the keys that every parachain proves; free                                PS-44
     2  pre-state         two maps of the parachain's own state; charged                            PS-45, PS-63
-    3  rotation          publishers ascending, from the cursor round to the cursor                 PS-40
+    3  rotation          publishers ascending, from the cursor around to the cursor                PS-40
     4  top path          the publisher's child root; an unchanged root settles the publisher       PS-41, PS-42
     5  items             child path, then `LastDelivered`, then the value                          PS-43, PS-45, PS-69
-    6  the stop rule     `Meter.check`, before anything that was not taken in this block is read   PS-51
+    6  the stop rule     `Meter.check`, before reading anything not yet taken in this block        PS-51
 """
 
 from bisect import bisect_left
@@ -51,10 +53,10 @@ def plan(
     budget: int,
     calls: Sequence[RootCall] | None = None,
 ) -> Plan:
-    """Walk the relay state under `relay_root` as the subscriber's state asks for. Pure: writes nothing.
+    """Walk the relay state under `relay_root` for the subscriber with the state `view`. Writes nothing.
 
-    What the root `calls` of the block will read is read, and charged, before the walk. Never raises on hostile nodes: a
-    missing node ends the walk in `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
+    The reads of the block's root `calls` are made, and charged, before the walk. Hostile nodes raise nothing: a missing
+    node ends the walk with `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
     """
     meter = Meter(view.spec, source, budget)
     out = Plan(budget, meter.taken)
@@ -74,7 +76,7 @@ def plan(
 
 
 class _Walk:
-    """One run over the relay state's top trie. `item` is the item at which the walk would stop now."""
+    """One walk over the relay state. `item` is the item at which it would stop now."""
 
     def __init__(
         self, view: SubscriberView, relay_root: Hash, meter: Meter, out: Plan, reads: Mapping[bytes, bytes | None]
@@ -120,8 +122,8 @@ class _Walk:
     def pre_state(self, calls: Sequence[RootCall] | None) -> None:
         """Charge the two maps, and find the publishers whose key set changed since the last block (PS-45, PS-63).
 
-        What the block will read of its state beside the walk is read here: rows of abandoned caches that it removes,
-        and what its root calls read.
+        The block's other reads of its own state are made here too: the rows of abandoned caches that it removes, and
+        the reads of its root calls.
         """
         self.roots, roots_length = self.view.processed_roots()
         hashes, hashes_length = self.view.subscription_hashes()
@@ -138,7 +140,7 @@ class _Walk:
             self.out.calls = self.make_room(calls)
 
     def make_room(self, calls: Sequence[RootCall]) -> int:
-        """Read what root calls will read, charged as rows. Returns how many of them there is room for."""
+        """Make the reads of root calls, charged as rows. Returns the number of calls for which there is room."""
         for at, call in enumerate(calls):
             self.settle(None)
             if not self.meter.has_room(call.rows * ROW_COST):
@@ -152,9 +154,9 @@ class _Walk:
         return len(calls)
 
     def settle(self, publisher: PublisherPlan | None) -> None:
-        """Charge what the rows read so far really add to the chain's own proof, beyond all charges and the allowance.
+        """Charge what the rows read so far add to the chain's own proof beyond all charges and the allowance.
 
-        It is charged to `publisher`, whose rows were read last, or to what is read before the walk.
+        It is charged to `publisher`, whose rows were read last, or to the reads before the walk.
         """
         if len(self.reads) == self.counted or not self.spec.meter_cache_reads:
             return
@@ -176,7 +178,7 @@ class _Walk:
     # 3: rotation
 
     def rotation(self) -> Iterator[tuple[ParaId, tuple[PubsubKey, ...], int, int]]:
-        """Ranges `keys[low:high]` of each publisher, from the first item at or after the cursor round to it (PS-40)."""
+        """Ranges `keys[low:high]` of each publisher, from the first item at or after the cursor on around (PS-40)."""
         enabled = [(para, keys) for para, keys in self.spec.subscriptions.items() if not self.view.is_disabled(para)]
         self.settle(None)
         para, key = self.view.cursor() or (ParaId(0), PubsubKey(b""))
@@ -210,7 +212,7 @@ class _Walk:
             self.end_range(self.out.publishers.get(para))
 
     def end_range(self, publisher: PublisherPlan | None) -> None:
-        """Let the cache read what it will go by when the block is executed, and charge what was read."""
+        """Let the cache read the rows that it needs when the block is executed, and charge them."""
         if publisher is not None and publisher.exact and self.meter.has_room(0):
             publisher.cache.foresee(publisher.walked)
         self.settle(publisher)
@@ -218,7 +220,7 @@ class _Walk:
     # 4: top path
 
     def top_path(self, para: ParaId, keys: tuple[PubsubKey, ...]) -> PublisherPlan:
-        """Read the publisher's child root from the top trie, and compare it with the one processed (PS-41, PS-42)."""
+        """Read the publisher's child root from the top trie, and compare it with the processed one (PS-41, PS-42)."""
         trusted = para not in self.out.changed_key_sets
         found = PublisherPlan(para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted))
         self.out.publishers[para] = found
@@ -244,7 +246,7 @@ class _Walk:
     # 5: items
 
     def items(self, publisher: PublisherPlan, low: int, high: int) -> None:
-        """Resolve `keys[low:high]` in order, and keep `item` at the one that is not resolved yet."""
+        """Resolve `keys[low:high]` in order. `item` is always the first one that is not resolved yet."""
         para, keys, cache = publisher.para, publisher.keys, publisher.cache
         trie = self.children.get(para)
         if trie is None:
@@ -275,7 +277,7 @@ _NO_LIMIT: Final = 1 << 32
 
 
 class _ChildTrie(Descent):
-    """The way down one publisher's child trie: where its nodes come from, and where the way may end early."""
+    """The descent of one publisher's child trie: where its nodes come from, and where it may end early."""
 
     __slots__ = (
         "alone_from",
@@ -303,13 +305,13 @@ class _ChildTrie(Descent):
         self.delivered = view.delivered(meter, publisher.para, publisher.keys)
         self.most_nodes = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
         self.entered = False
-        # Of the item at hand: where the cache is to be asked, and how many items it has settled.
+        # For the current item: the depths at which to ask the cache, and how many items the cache has resolved.
         self.places: Mapping[int, int] = {}
         self.alone_from = _NO_LIMIT
         self.known = 0
 
     def enter(self, at: int) -> None:
-        """Read the root node on the way to `keys[at]`, once. The root of an empty trie need not be read."""
+        """Read the root node, once, for `keys[at]`. The root of an empty trie need not be read."""
         if not self.entered:
             self.at = at
             node = EMPTY_NODE if self.root == EMPTY_TRIE_ROOT else self.child(self.root, 0, 0)
@@ -318,7 +320,7 @@ class _ChildTrie(Descent):
             self.entered = True
 
     def resolve(self, at: int) -> int:
-        """Resolve `keys[at]` and note its change. Returns how many items this settles: several by a slot (PS-69).
+        """Resolve `keys[at]` and note its change. Returns how many items this resolves, several with a slot (PS-69).
 
         Raises `Stopped`, `Cut`, `Disabled`, `BadNode`.
         """
@@ -346,9 +348,9 @@ class _ChildTrie(Descent):
         return 1
 
     def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
-        """The child node: free if taken already, else from the cache, else from the proof (PS-43).
+        """The child node: free if already taken, else from the cache, else from the source (PS-43).
 
-        `None` when nothing changed below it (PS-69). Raises `Disabled` when the path is too long (PS-68).
+        `None` if nothing changed below it (PS-69). Raises `Disabled` if the path is too long (PS-68).
         """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
@@ -387,7 +389,7 @@ class _ChildTrie(Descent):
         return False
 
     def cached(self, reference: Hash) -> bytes | None:
-        """A node that this walk visited before, for free; else one that the cache has, charged."""
+        """A node that this walk visited before, for free, else one of the cache, charged."""
         node = self.walked.get(reference)
         if node is None:
             self.meter.check()
@@ -395,7 +397,7 @@ class _ChildTrie(Descent):
         return node
 
     def value(self, at: int, entry_hash: Hash, data: bytes | None) -> None:
-        """Note the change of `keys[at]`. Its value is read unless it is at hand as `data`; never cached (PS-45)."""
+        """Note the change of `keys[at]`, whose value is read unless given as `data`. Values are not cached (PS-45)."""
         key = self.publisher.keys[at]
         if data is None:
             before = self.meter.used

@@ -1,7 +1,7 @@
-"""What the pallet stores, to the byte (section 4 of the rules); the pallet stands in the runtime as `Subscriber`.
+"""The storage items of the pallet `Subscriber` (section 4 of the rules).
 
-ProcessedRoots       BTreeMap<ParaId, H256>     every item of that publisher stands resolved under it
-ProcessingCursor     (ParaId, [u8; 32])         the item at which the next walk goes on
+ProcessedRoots       BTreeMap<ParaId, H256>     the child root under which all items of a publisher are resolved
+ProcessingCursor     (ParaId, [u8; 32])         the item at which the next walk starts
 LastDelivered        ParaId, key -> (H256, u32, u32)   entry hash, ttl, when_inserted
 LastDeliveredPacked  ParaId, ([u8; 8], u32) -> sixteen of them     policy `slots`
 SubscriptionHash     BTreeMap<ParaId, H256>     blake2_256 of the SCALE of the sorted keys
@@ -34,7 +34,7 @@ PALLET: Final = "Subscriber"
 
 
 class LastDelivered(NamedTuple):
-    """What was last delivered of an item: the hash of its entry, and its lifetime."""
+    """The last delivery of an item: the hash of the entry, and its lifetime."""
 
     entry_hash: Hash
     ttl: int
@@ -43,7 +43,7 @@ class LastDelivered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """The live cache of a publisher: its generation, its nodes, and the sum of their costs in bytes."""
+    """The current cache of a publisher: its generation, its number of nodes, and the sum of their costs in bytes."""
 
     generation: int = 0
     nodes: int = 0
@@ -55,7 +55,7 @@ def _encode_last(row: LastDelivered) -> bytes:
 
 
 def decode_last_delivered(row: bytes) -> LastDelivered:
-    """The value of a stored row, whose length this pallet alone decides."""
+    """The value of a stored row, which is 40 bytes long."""
     lifetime = int.from_bytes(row[32:], "little")
     return LastDelivered(Hash(row[:32]), lifetime & U32_MAX, RelayBlockNumber(lifetime >> 32))
 
@@ -110,7 +110,7 @@ disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _rea
     type_info.enum("pallet_subscriber::DisableReason", *(reason.value for reason in _REASONS))
 )
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
-"""A value that is its own encoding: trie nodes and rows of slots, whose length storage knows."""
+"""Bytes without a length prefix: trie nodes and rows of slots."""
 
 _roots = scale.sorted_map(para_id, hash_)
 

@@ -1,7 +1,7 @@
-"""The parachain's state before the block, as far as the walk reads it.
+"""The part of the parachain's state before the block that a walk reads.
 
-Rows that are read by the thousand bypass the generic storage items: one prefix a publisher, no hashing a row. A test
-holds them equal to the items.
+Rows that a walk reads by the thousand bypass the generic storage items: the prefix is hashed once per publisher and not
+once per row. A test holds them equal to the items.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class SubscriberView:
         return items.DISABLED_PUBLISHERS.contains(self.storage, para)
 
     def delivered(self, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...]) -> DeliveredReader:
-        """A reader of what was last delivered of one publisher's items."""
+        """A reader of the last deliveries of one publisher's items."""
         reader = PackedReader if self.spec.cache is CachePolicy.SLOTS else DeliveredReader
         return reader(self.storage, meter, para, keys)
 

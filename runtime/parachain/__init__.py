@@ -1,4 +1,4 @@
-"""What makes a state machine a parachain: the inherent, the relay state proof, the budget, and the verdict on a block.
+"""The parachain side of a block: the inherent, the relay state proof, the budget, and the verdict.
 
-Read `block` (what a collator claims), then `validate` (how the claim is judged).
+Read `block` (the candidate), then `validate` (the checks).
 """

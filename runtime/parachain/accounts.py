@@ -1,4 +1,4 @@
-"""A parachain's profile `accounts`: its calls, who owns what at genesis, and what clients are told of its runtime."""
+"""A parachain's profile `accounts`: its calls, its genesis balances, and its definition for metadata."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,20 +33,20 @@ CRATE: Final = "pubsub_para_runtime"
 
 @dataclass(frozen=True, slots=True)
 class ParachainAccounts:
-    """What a parachain with this profile gains."""
+    """The runtime of a parachain with this profile."""
 
     definition: RuntimeDefinition
     calls: CallTable
     signing: Signing
 
     def room(self, storage: Storage) -> "ParachainRoom":
-        """What an empty block has room for."""
+        """The room of an empty block."""
         del storage
         return ParachainRoom()
 
 
 def parachain_accounts(spec: RuntimeSpec) -> ParachainAccounts:
-    """The calls and the definition of a runtime; made once for all that differ in their subscriptions only."""
+    """The calls and the definition of a runtime. Runtimes that differ only in subscriptions share them."""
     return _accounts(replace(spec, subscriptions={}).encode())
 
 
@@ -85,7 +85,7 @@ def _set_code(storage: Storage, code: bytes) -> None:
 
 
 def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> None:
-    """Run the root call that a downward message carries, if it carries one that this chain has.
+    """Run the root call in a downward message, if there is one that this chain has.
 
     A call that fails, that raises or that does not decode changes nothing and never fails the block.
     """
@@ -101,7 +101,7 @@ def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> Non
 
 
 class ParachainRoom:
-    """`Room` for the signed extrinsics of one block: 128 KiB with their proof sizes, and a limit on their time."""
+    """`Room` for the signed extrinsics of one block: 128 KiB including their proof sizes, and a limit of ref_time."""
 
     def __init__(self) -> None:
         self._weight = Weight(0, 0)
@@ -113,7 +113,7 @@ class ParachainRoom:
         return self._length + length + total.proof_size <= MAX_EXTRINSICS and total.ref_time <= MAX_WEIGHT.ref_time
 
     def use(self, storage: Storage, weight: Weight, length: int) -> None:
-        """Take what an extrinsic used."""
+        """Count the weight and the bytes that an extrinsic used."""
         del storage
         self._weight += weight
         self._length += length

@@ -1,7 +1,7 @@
-"""What a collator hands over, and what can be wrong with it.
+"""A candidate block of a collator, and the reasons for which it can be invalid.
 
-A candidate is a sealed header and one inherent. Nothing in it is trusted: the header's extrinsics root commits to the
-inherent, the seal commits to the header, so whatever is wrong with the block names its author (PS-79, PS-80).
+A candidate is a sealed header, one inherent, and signed extrinsics. Nothing in it is trusted. The header's extrinsics
+root commits to the body and the seal commits to the header, so any fault of the block names its author (PS-79, PS-80).
 
     inherent  u32                              relay parent number
               [u8; 32]                         relay parent storage root
@@ -28,7 +28,7 @@ from pubsub_emulator.trie import ordered_root
 
 @dataclass(frozen=True, slots=True)
 class Inherent:
-    """The arguments of `set_validation_data`: all that a block brings in from outside."""
+    """The arguments of `set_validation_data`: all input of a block from the relay chain."""
 
     relay_parent_number: RelayBlockNumber
     relay_parent_storage_root: Hash
@@ -68,15 +68,15 @@ class Inherent:
         return inherent
 
     def extrinsic(self) -> bytes:
-        """The bare `set_validation_data` call as it stands in a block, its length first."""
+        """The bare extrinsic `set_validation_data`, with its length first."""
         return encode_extrinsic(_CALL + self.encode())
 
 
 MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
-"""Longer bytes are no candidate: what the relay chain's `MAX_POV_SIZE` allows at most, state and all."""
+"""The most bytes of a candidate: the relay chain's `MAX_POV_SIZE`."""
 
 MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
-"""More nodes are no proof: all but the root are longer than 32 bytes."""
+"""The most nodes of a proof: all but the root are longer than 32 bytes."""
 
 _CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
 """The call `set_validation_data`."""
@@ -87,7 +87,7 @@ _BARE_CALL: Final = b"\x05" + _CALL
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block as its author claims it: sealed header (post-state root in it), inherent, signed extrinsics.
+    """A block as its author claims it: sealed header (with the post-state root), inherent, signed extrinsics.
 
     Each of `extrinsics` is encoded with its length, as clients send it.
     """
@@ -126,7 +126,7 @@ class Candidate:
         return Candidate(header, Inherent.decode(extrinsic[len(_BARE_CALL) :]), signed)
 
     def hash(self) -> Hash:
-        """The header's hash: what the next block calls its parent."""
+        """The header's hash, which the next block has as its parent hash."""
         return self.header.hash()
 
 
@@ -137,18 +137,18 @@ def extrinsics_root(inherent: Inherent, signed: tuple[bytes, ...] = ()) -> Hash:
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """A parachain's newest block as the next one finds it: its header, and the state that executing it led to."""
+    """A parachain's newest block: its header, and the state after it."""
 
     header: Header
     state: State
 
     def fork(self) -> "ChainHead":
-        """The same block, with a state that can be written to apart from this one."""
+        """The same block with a fork of its state."""
         return ChainHead(self.header, self.state.fork())
 
 
 def _with_length(reader: Reader) -> bytes:
-    """The extrinsic that stands next, its length first."""
+    """The next extrinsic, with its length first."""
     start = reader.pos
     reader.bytes_()
     return reader.data[start : reader.pos]
@@ -160,7 +160,7 @@ def _ensure_size(data: bytes) -> None:
 
 
 class Verdict(Enum):
-    """Why a block is not valid, in the order in which the checks decide (PS-52)."""
+    """The reasons for which a block is invalid, in the order in which they decide (PS-52)."""
 
     BAD_SEAL = "BadSeal"
     BAD_PARENT = "BadParent"
@@ -180,7 +180,7 @@ _RANK: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """One check that failed: its verdict, the facts in words, and the bytes it is about (a node, a hash, a key)."""
+    """One failed check: its verdict, a description, and the bytes that it is about (a node, a hash, a key)."""
 
     verdict: Verdict
     detail: str
@@ -188,7 +188,7 @@ class Offence:
 
 
 class InvalidBlock(PubsubError):
-    """A block that must not change anything (PS-53). `verdict` is the first offence's, `evidence` are all of them."""
+    """The block is invalid (PS-53). `verdict` is that of the first offence, `evidence` has all offences."""
 
     def __init__(self, offences: list[Offence]) -> None:
         self.evidence = tuple(sorted(offences, key=lambda offence: _RANK[offence.verdict]))
@@ -203,12 +203,12 @@ def queue_head(
     last: Callable[[], RelayBlockNumber | None],
     relay_parent: RelayBlockNumber,
 ) -> Hash:
-    """The head of a queue after `messages`, as a parachain that saw the head `before` may conclude it.
+    """The head of a queue after `messages`, for a parachain that saw the head `before`.
 
-    A queue that was removed and made again since the block's parent (a channel closed and reopened, a parachain that
-    left and came back) has a chain that starts anew. The messages count from there when they lead to `target`, the
-    head at `relay_parent`, and all were sent after `last`, the parent's relay parent. In a queue that was never
-    removed, a chain from the start includes messages that the parachain has taken already.
+    If the queue was removed and made again since the block's parent (a channel closed and reopened, a parachain that
+    left and came back), its chain starts anew. The messages count from that start if they lead to `target`, the head
+    at `relay_parent`, and all were sent after `last`, the parent's relay parent. In a queue that was never removed, a
+    chain from the start would include messages that the parachain has taken in already.
     """
     head = message_chain(before, messages)
     if head == target or before == ZERO_HEAD:

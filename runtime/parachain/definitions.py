@@ -1,4 +1,4 @@
-"""A parachain's pallets, as clients see them; its constants are those of its `RuntimeSpec`."""
+"""Definitions of a parachain's pallets for metadata. Their constants are those of the `RuntimeSpec`."""
 
 from typing import Final
 
@@ -35,14 +35,14 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
 from pubsub_emulator.runtime.parachain import genesis
 
 MAX_WEIGHT: Final = Weight(1_500_000_000_000, MAX_EXTRINSICS)
-"""What the signed extrinsics of one block may weigh."""
+"""The most weight of the signed extrinsics of one block."""
 _PACKED: Final = frozenset({"CachedTrieNodes", "CacheSlots", "LastDeliveredPacked"})
-"""Items of `Subscriber` whose values are no SCALE types, so that metadata leaves them out."""
+"""Items of `Subscriber` whose values are not SCALE types, which metadata omits."""
 _INHERENT_LENGTH: Final = 10 * 1024 * 1024
 
 
 class ParachainSystem:
-    """`ParachainSystem`'s call, as bodies carry it; blocks run it as their inherent, never by dispatch."""
+    """`ParachainSystem`'s call in bodies of blocks. It runs as the inherent and is never dispatched."""
 
     @dispatchable(
         0,

@@ -1,4 +1,4 @@
-"""Executing a block: what its inherent does to the parachain's state. Author and verifier run the same lines."""
+"""Executes a block: the inherent, then the signed extrinsics. Author and verifier run the same code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, n
 
 @dataclass(frozen=True, slots=True)
 class BlockOutcome:
-    """What a valid block made of its parent's state."""
+    """The result of a valid block."""
 
     state: State
     state_root: Hash
@@ -44,13 +44,13 @@ class BlockOutcome:
     ledger: Ledger
     plan: Plan
     extrinsics: tuple[DispatchOutcome, ...] = ()
-    """What became of each signed extrinsic."""
+    """The outcome of each signed extrinsic."""
     published: tuple[Published, ...] = ()
-    """What calls published, for the parachain to send upward."""
+    """The entries that calls published, to be sent upward."""
 
 
 def runtime_spec(storage: Storage) -> RuntimeSpec:
-    """The runtime that the next block is executed with."""
+    """The runtime with which the next block is executed."""
     return decode_spec(storage.get(CODE) or b"")
 
 
@@ -65,10 +65,10 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     extrinsics: Body = NO_EXTRINSICS,
 ) -> BlockOutcome:
-    """Carry out a block whose proof was read as `plan`, and commit. `storage` must lie over the parent's state.
+    """Execute a block, of which `plan` is the walk over its proof, and commit. `storage` is over the parent's state.
 
-    `storage` records reads: what of them only happened here, and not in the walk, is part of the ledger too. Signed
-    extrinsics run after the inherent. Raises `BadBody` for the first that cannot be part of the block.
+    `storage` records reads, so that the ledger includes those that the walk did not make. Signed extrinsics run after
+    the inherent. Raises `BadBody` for the first that cannot be part of the block.
     """
     before = storage.state.fork()
     system.initialize(storage, number, parent.hash(), digest)
@@ -81,7 +81,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     for message in inherent.messages.downward:
         calls += is_root_call(message.msg)
         if plan.calls is not None and calls > plan.calls and is_root_call(message.msg):
-            continue  # the block has no room for what it reads
+            continue  # the block has no room for its reads
         if spec.accounts:
             execute_superuser(storage, parachain_accounts(spec).calls, message.msg)
         else:
@@ -122,7 +122,7 @@ def downward_head_after(storage: Storage, inherent: Inherent, statics: StaticVal
 
 
 def horizontal_heads_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> dict[ParaId, Hash]:
-    """The heads of all channels after a block's messages, those of senders that the relay chain does not know too."""
+    """The heads of all channels after a block's messages, including senders unknown to the relay chain."""
     heads = LAST_HRMP_MQC_HEADS.get(storage)
     last = partial(LAST_RELAY_PARENT.get, storage)
     out = dict(heads)

@@ -1,4 +1,4 @@
-"""Where a parachain starts, and the items that `ParachainSystem` and `Aura` keep in its state."""
+"""The genesis of a parachain, and the storage items of `ParachainSystem` and `Aura`."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, Para
 
 
 def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> ChainHead:
-    """The first state of a parachain and its header. Raises `ImpossibleConfig` when the runtime cannot work."""
+    """The header and the state of block 0. Raises `ImpossibleConfig` if the runtime cannot work."""
     check_runtime(spec)
     if not authorities:
         raise ImpossibleConfig("a parachain needs at least one collator")

@@ -1,7 +1,7 @@
-"""How governance reaches a parachain: the relay chain sends it an XCM that transacts as superuser.
+"""Governance of a parachain: the relay chain sends it an XCM that transacts as superuser.
 
-Only the one shape that carries a root call is acted on; every other downward message is taken note of by the message
-queue chain alone. In bytes, `VersionedXcm::V5`:
+Only messages of this form have an effect; all others only change the head of the message queue chain. In bytes,
+`VersionedXcm::V5`:
 
     05 08                      V5, two instructions
     2f 00 00                   UnpaidExecution { weight_limit: Unlimited, check_origin: None }
@@ -55,9 +55,9 @@ def subscriber_call(name: str, para: int) -> bytes:
 
 
 def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None:
-    """Run the root call that a downward message carries; none when it carries none that this runtime knows.
+    """Run the root call in a downward message. Returns `None` if there is none that this runtime knows.
 
-    A call that fails, or that does not decode, changes nothing and never fails the block: the relay chain sent it.
+    A call that fails or does not decode changes nothing. It does not make the block invalid: the relay chain sent it.
     """
     found = _decoded_call(message)
     if isinstance(found, RuntimeSpec):
@@ -71,14 +71,14 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
 
 
 def is_root_call(message: bytes) -> bool:
-    """Whether a downward message carries a runtime, or a call of the subscriber's pallet."""
+    """Whether a downward message has a runtime upgrade or a call of the subscriber's pallet."""
     return _decoded_call(message) is not None
 
 
 def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, ...]:
-    """What the root calls in the downward messages will read of the chain's state, one each in order.
+    """The reads of the chain's state by the root calls in the downward messages, in order.
 
-    A walk reads it first, so that it is charged (PS-45); calls for which a block has no room are not run in it.
+    A walk makes these reads first, so that they are charged (PS-45). Calls for which a block has no room do not run.
     """
     out = []
     for message in messages.downward:
@@ -94,11 +94,11 @@ def root_calls(spec: RuntimeSpec, messages: InboundMessages) -> tuple[RootCall, 
 
 
 _ROWS_A_CALL: Final = 4
-"""Rows that a call about a publisher reads: whether it is disabled, what is cached of it, and the packs that it has."""
+"""Rows that a call about a publisher reads: whether it is disabled, its cache, and its packed rows."""
 
 
 def _changed_caches(before: RuntimeSpec, after: RuntimeSpec) -> list[ParaId]:
-    """Publishers whose cache goes with an upgrade."""
+    """The publishers whose cache an upgrade drops."""
     known = sorted({**before.subscriptions, **after.subscriptions})
     if before.cache is not after.cache:
         return known
@@ -131,7 +131,7 @@ def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
 
 
 def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
-    """The runtime that a message installs, or the call and the publisher that it is about; none for any other."""
+    """The runtime that a message installs, or its call and publisher; `None` for any other message."""
     call = superuser_call(message)
     if call is None:
         return None
@@ -144,7 +144,7 @@ def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
 
 
 def superuser_call(message: bytes) -> bytes | None:
-    """The encoded root call that a downward message carries, `None` when it has another shape."""
+    """The encoded root call in a downward message, or `None` if the message has another form."""
     if not message.startswith(_SUPERUSER_TRANSACT):
         return None
     try:
@@ -163,30 +163,30 @@ def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
 
 
 def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
-    """Refuses a runtime that no block could be executed with. Raises `ImpossibleConfig`."""
+    """Raise `ImpossibleConfig` for a runtime with which no block could be executed."""
     integrity_test(spec)
     ensure_handler(spec, handlers)
 
 
 def ensure_handler(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler]) -> None:
-    """Raises `ImpossibleConfig` when none of `handlers` is the runtime's."""
+    """Raise `ImpossibleConfig` if the runtime's handler is not in `handlers`."""
     if spec.handler not in handlers:
         raise ImpossibleConfig(f"no handler is called {spec.handler!r}; there are {', '.join(handlers)}")
 
 
 @lru_cache(maxsize=64)
 def sound_runtime(code: bytes) -> RuntimeSpec:
-    """The runtime that `code` describes, if one can work so. Raises `ScaleError` and `ImpossibleConfig`."""
+    """The runtime that `code` describes. Raises `ScaleError`, and `ImpossibleConfig` if it cannot work."""
     spec = decode_spec(code)
     integrity_test(spec)
     return spec
 
 
 def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
-    """Install another runtime. Raises `ImpossibleConfig` and changes nothing when it cannot work.
+    """Install another runtime. Raises `ImpossibleConfig` and changes nothing if it cannot work.
 
-    What one cache policy wrote, another must not trust later: entries may change unseen by it in between. So a new
-    policy starts from nothing.
+    A new cache policy starts empty: it must not trust what it wrote before another policy was in use, since entries may
+    have changed in between.
     """
     before = decode_spec(storage.get(CODE) or b"")
     _ensure_possible(before, spec)
@@ -196,5 +196,5 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
         if before.cache is not spec.cache:
             drop_cache(storage, para, keys)
         if before.subscriptions.get(para) != spec.subscriptions.get(para):
-            forget(storage, para, keys)  # now, for a second upgrade in this block may bring the same keys back
+            forget(storage, para, keys)  # now, since a second upgrade in this block may restore the same keys
     storage.put(CODE, spec.encode())

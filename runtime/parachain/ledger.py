@@ -1,7 +1,7 @@
-"""Where a block's bytes went (PS-70).
+"""The ledger: what the bytes of a block were used for (PS-70).
 
-Bytes that stand in the proof are costs (length and SCALE length prefix). Charges are what the rules bill for reading
-the parachain's own state; `own_state` is what such reads really add to its storage proof, measured on its trie.
+Costs are bytes in the proof (with SCALE length prefixes). Charges are the bytes that the rules count for reads of the
+parachain's own state; `own_state` is what such reads really add to its storage proof, measured on its trie.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,7 +17,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 
 @dataclass(frozen=True, slots=True)
 class PublisherLedger:
-    """One publisher's share. `cached_bytes` is what nodes found in the cache would have cost in the proof."""
+    """One publisher's share. `cached_bytes` is the cost that nodes found in the cache would have had in the proof."""
 
     para: ParaId
     unchanged: bool
@@ -34,8 +34,8 @@ class PublisherLedger:
 class Ledger:
     """One block's bytes.
 
-    `own_state_bytes` is all that reading adds to the parachain's storage proof, `cache_state_bytes` the part of it that
-    only the cache's rows cause: a cache pays when the first saving exceeds this last cost.
+    `own_state_bytes` is what reads add to the parachain's storage proof, `cache_state_bytes` the part that only the
+    cache's rows cause: a cache pays off if it saves more than that.
     """
 
     budget: int
@@ -49,20 +49,20 @@ class Ledger:
     cache_state_bytes: int
     publishers: tuple[PublisherLedger, ...]
     extrinsics_bytes: int = 0
-    """What signed extrinsics weigh in the block, with their lengths."""
+    """The bytes of signed extrinsics in the block, with their lengths."""
     extrinsics_state_bytes: int = 0
-    """What running them adds to the parachain's storage proof beside `own_state_bytes`."""
+    """What running them adds to the parachain's storage proof in addition to `own_state_bytes`."""
 
     @property
     def unused(self) -> int:
-        """Budget not used; the stop rule may leave some."""
+        """The unused budget; the stop rule may leave some."""
         return max(self.budget - self.used, 0)
 
 
 def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None = None) -> tuple[int, int]:
-    """What proving `keys` of the parachain's state costs, and how much of that is due to the cache's rows alone.
+    """The bytes of proving `keys` of the parachain's state, and how many of them only the cache's rows cause.
 
-    `known` is what a walk over that state counted already. The runtime itself is part of no proof.
+    `known` is what a walk over that state has counted. Proofs never include the runtime itself.
     """
     counted = OwnState(state) if known is None else known.of(state)
     counted.add(keys)
@@ -71,13 +71,13 @@ def own_state_bytes(state: State, keys: Iterable[bytes], known: OwnState | None 
 
 def _total(nodes: Mapping[Hash, bytes]) -> int:
     lengths = list(map(len, nodes.values()))
-    # Nearly every node is of these lengths: a call for each of thousands would take longer than all else here.
+    # Nearly every node has one of these lengths; a call for each of thousands would take most of the time here.
     other = [n for n in lengths if not 0x40 <= n < 0x4000]
     return sum(lengths) + 2 * (len(lengths) - len(other)) + sum(map(compact_len, other))
 
 
 def added_state_bytes(state: State, before: Collection[bytes], all_keys: Collection[bytes]) -> int:
-    """What proving `all_keys` costs beyond what proving `before`, which are the first of them, costs."""
+    """The bytes that proving `all_keys` takes beyond proving `before`, which are the first of them."""
     if len(all_keys) == len(before):
         return 0
     nodes: dict[Hash, bytes] = {}
@@ -89,7 +89,7 @@ def added_state_bytes(state: State, before: Collection[bytes], all_keys: Collect
 
 @dataclass(frozen=True, slots=True)
 class ExtrinsicsCost:
-    """What signed extrinsics cost, in bytes: of the block, and of the parachain's own storage proof."""
+    """The bytes of signed extrinsics in the block, and in the parachain's own storage proof."""
 
     length: int = 0
     state: int = 0
@@ -101,7 +101,7 @@ NO_COST: Final = ExtrinsicsCost()
 def make_ledger(
     plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: ExtrinsicsCost = NO_COST
 ) -> Ledger:
-    """The ledger of a block whose walk was `plan`."""
+    """The ledger of a block with the walk `plan`."""
     return Ledger(
         budget=plan.budget,
         used=plan.used,

@@ -1,4 +1,4 @@
-"""The signed extrinsics of a parachain's block, after its inherent. Author and verifier run the same lines."""
+"""The signed extrinsics of a parachain's block, after its inherent. Author and verifier run the same code."""
 
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -23,7 +23,7 @@ MANDATORY: Final = 2
 
 
 class BadBody(PubsubError):
-    """A block with an extrinsic that cannot be part of it; `index` counts the inherent, too."""
+    """The block has an extrinsic that cannot be part of it; `index` counts the inherent too."""
 
     def __init__(self, index: int, raw: bytes, why: str) -> None:
         super().__init__(f"extrinsic {index}: {why}")
@@ -31,7 +31,7 @@ class BadBody(PubsubError):
 
 
 class Body(Protocol):
-    """What follows the inherent."""
+    """The extrinsics after the inherent."""
 
     @property
     def length(self) -> int:
@@ -71,20 +71,20 @@ class SignedBody:
 
 @dataclass(slots=True)
 class OfferedBody:
-    """Signed extrinsics that an author is offered: it takes those, in order, that can be part of its block."""
+    """Signed extrinsics offered to an author, which takes those, in order, that can be part of its block."""
 
     offered: tuple[bytes, ...] = ()
     extrinsics: tuple[bytes, ...] = ()
-    """Those that it took, once it ran."""
+    """The ones taken, after `run`."""
     refused: tuple[tuple[bytes, InvalidTransaction], ...] = ()
 
     @property
     def length(self) -> int:
-        """Bytes of those that it took."""
+        """Bytes of the ones taken."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:
-        """Run what can be part of the block; what cannot leaves nothing behind, not even in the record of reads."""
+        """Run those that can be part of the block. The others leave no trace, not even in the record of reads."""
         if not spec.accounts:
             return ()
         note_inherent(storage)
@@ -106,7 +106,7 @@ class OfferedBody:
 
 
 def _forget_reads(storage: Storage, count: int) -> None:
-    """Keep the first `count` keys that were read."""
+    """Drop all but the first `count` recorded reads."""
     if storage.recorded is not None:
         for key in tuple(storage.recorded)[count:]:
             del storage.recorded[key]
@@ -116,12 +116,12 @@ NO_EXTRINSICS: Final = SignedBody()
 
 
 def note_inherent(storage: Storage) -> None:
-    """Report that the inherent succeeded, as extrinsics do on a chain that has accounts."""
+    """Deposit `ExtrinsicSuccess` for the inherent, as on a chain that has accounts."""
     events.deposit(storage, ExtrinsicSuccess(DispatchEventInfo(Weight(0, 0), class_=MANDATORY)))
 
 
 def note_time(storage: Storage, statics: StaticValues) -> None:
-    """Set the block's time to that of its relay parent; a parent without a slot leaves it as it is."""
+    """Set the block's time to that of its relay parent, if the parent has a slot."""
     slot = statics.values.get(CURRENT_SLOT)
     if slot is not None and len(slot) == 8:
         set_now(storage, Slot(int.from_bytes(slot, "little")))

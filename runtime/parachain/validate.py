@@ -1,4 +1,4 @@
-"""The verdict on a candidate: every check of PS-52, in its order, against what the relay chain vouches for.
+"""The verdict on a candidate: the checks of PS-52, in their order, against data that the relay chain attests.
 
     the seal           author, turn, signature, body          BadSeal
     the chain          parent, relay parent                   BadParent, RelayParentDecreased
@@ -6,9 +6,9 @@
     the proof          its list, then `plan` over it          DuplicateNode … UnusedNodes
     the state          `execute_block`                        BadExtrinsic, StateRootMismatch
 
-Nothing is written to the parent's state: a block is executed on a fork of it, and an invalid one leaves nothing behind
-(PS-53). A block with any node more, less or other than the plan took is refused, so for one state, relay parent and set
-of messages there is one block body.
+A block is executed on a fork of the parent's state, so an invalid one changes nothing (PS-53). A block whose nodes are
+not exactly those that the plan took is refused, so for one state, relay parent and set of messages there is one valid
+inherent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,10 +51,10 @@ from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 
 @dataclass(frozen=True, slots=True)
 class RelayContext:
-    """What the relay chain vouches for.
+    """What the relay chain attests.
 
-    The storage root of block `number`, none if there is no such block, and the newest slot that a block judged now may
-    claim.
+    The storage root of block `number`, `None` if there is no such block, and the newest slot that a block judged now
+    may claim.
     """
 
     number: RelayBlockNumber
@@ -63,11 +63,11 @@ class RelayContext:
 
 
 class BadState(PubsubError):
-    """A state on which no block of a parachain can be judged: it holds what no block of one writes."""
+    """The state below a block has values that no block of a parachain writes, so no block on it can be judged."""
 
 
 Judged = tuple[BlockOutcome, None] | tuple[None, InvalidBlock]
-"""What a valid block made of its parent's state, or why a block is refused."""
+"""The outcome of a valid block, or why a block is refused."""
 
 
 def judge_block(
@@ -76,7 +76,7 @@ def judge_block(
     relay: RelayContext,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
 ) -> Judged:
-    """As `validate_block`, which see, with a refusal returned instead of raised."""
+    """As `validate_block`, but returns the refusal instead of raising it."""
     try:
         return validate_block(parent, candidate, relay, handlers), None
     except InvalidBlock as refusal:
@@ -89,10 +89,10 @@ def validate_block(
     relay: RelayContext,
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
 ) -> BlockOutcome:
-    """Judge a candidate on top of `parent`, which stays as it is.
+    """Judge a candidate on top of `parent`, which is not changed.
 
-    Raises `InvalidBlock` with the first verdict and all offences that hold, and `BadState` when the state below is not
-    one that blocks of a parachain lead to: then nothing can be said of the candidate.
+    Raises `InvalidBlock` with the first verdict and all offences, and `BadState` if the parent's state is not one of a
+    parachain.
     """
     inherent = candidate.inherent
     if relay.number != inherent.relay_parent_number:
@@ -100,14 +100,14 @@ def validate_block(
     try:
         return _validated(parent, candidate, relay, handlers)
     except (ScaleError, ImpossibleConfig) as error:
-        # The candidate's own bytes and the relay chain's never come to here: they end in verdicts (PS-54).
+        # Bytes of the candidate and of the relay chain never cause this: they lead to verdicts (PS-54).
         raise BadState(f"the state below block {candidate.header.number} makes no sense: {error}") from error
 
 
 def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> RuntimeSpec:
-    """The runtime of a state that blocks can be judged on. Raises `ScaleError` or `ImpossibleConfig` for another.
+    """The runtime of a state. Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged.
 
-    What is in single rows is not looked at here; a row that does not decode raises `ScaleError` when it is read.
+    Single rows are not checked; a row that does not decode raises `ScaleError` when it is read.
     """
     spec = sound_runtime(storage.get(CODE) or b"")
     ensure_handler(spec, handlers)
@@ -159,7 +159,7 @@ def _validated(
 def _walk(
     storage: Storage, spec: RuntimeSpec, inherent: Inherent, relay_root: Hash | None, offences: list[Offence]
 ) -> Plan | None:
-    """Run the plan over the proof and add what it shows to `offences`; none when there is no such relay parent."""
+    """Run the plan over the proof and add its offences to `offences`. Returns `None` for an unknown relay parent."""
     if relay_root is None:
         detail = f"the relay chain has no block {inherent.relay_parent_number}"
         offences.append(Offence(Verdict.ROOT_MISMATCH, detail))
@@ -186,7 +186,7 @@ def judge_proof(
     budget: int,
     calls: Sequence[RootCall] | None = None,
 ) -> tuple[Plan, list[Offence]]:
-    """Walk over `proof`, whatever the order of its nodes, and see whether it is all that is needed and nothing else."""
+    """Walk over `proof`, whose nodes may be in any order, and check that it has exactly the nodes needed."""
     source = by_hash(proof)
     walked = plan(view, relay_root, source, budget, calls)
     missing = walked.missing
@@ -203,7 +203,7 @@ def judge_proof(
 
 
 def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
-    # Hash sets, never counts: junk could make up for a node that was left out.
+    # Compare sets of hashes and not counts: an unneeded node could replace a needed one.
     if source.keys() == walked.taken.keys():
         return []
     unused = tuple(node_hash for node_hash in source if node_hash not in walked.taken)
@@ -211,7 +211,7 @@ def _unused(source: Mapping[Hash, bytes], walked: Plan) -> list[Offence]:
 
 
 def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candidate, slot_now: Slot) -> list[Offence]:
-    """The author is a collator, it is its turn, and it signed this header, which commits to this body (PS-80)."""
+    """Check that it is the author's turn and that it signed this header, which commits to this body (PS-80)."""
     header = candidate.header
     slot, seal = header.aura_slot(), header.aura_seal()
     if slot is None or seal is None or len(header.digest) != 2:
@@ -236,7 +236,7 @@ def check_seal(authorities: tuple[bytes, ...], parent: Header, candidate: Candid
 
 
 def check_parent(parent: Header, header: Header) -> list[Offence]:
-    """Hash and number follow the parent's."""
+    """Check that parent hash and number follow the parent."""
     if header.parent_hash == parent.hash() and header.number == parent.number + 1:
         return []
     detail = (
@@ -246,7 +246,7 @@ def check_parent(parent: Header, header: Header) -> list[Offence]:
 
 
 def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
-    """The relay parent is not older than the last block's (PS-32)."""
+    """Check that the relay parent is not older than the last block's (PS-32)."""
     last = items.LAST_RELAY_PARENT.get(storage)
     if last is None or inherent.relay_parent_number >= last:
         return []
@@ -255,7 +255,7 @@ def check_relay_parent(storage: Storage, inherent: Inherent) -> list[Offence]:
 
 
 def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence]:
-    """The stated weight is the real one, and messages leave room for the rest (PS-50)."""
+    """Check that the stated weight of the messages is right and leaves room for the rest (PS-50)."""
     out = []
     weight = inherent.messages.weight
     if inherent.messages_used != weight:
@@ -266,14 +266,14 @@ def check_messages_weight(spec: RuntimeSpec, inherent: Inherent) -> list[Offence
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     horizontal = inherent.messages.horizontal
     if not all(one < other for (one, _), (other, _) in pairwise(horizontal)) or not all(sent for _, sent in horizontal):
-        # An entry without messages leaves every head as it is, but it weighs: it would be a choice of budget.
+        # A sender without messages changes no head but adds weight: the author could choose its budget.
         detail = "horizontal messages are not one list a sender, senders ascending, none of them empty"
         out.append(Offence(Verdict.MESSAGES_MISREPORTED, detail))
     return out
 
 
 def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticValues) -> list[Offence]:
-    """The messages lead from the heads seen last to those at the relay parent, neither more nor less."""
+    """Check that the messages lead exactly from the last heads to those at the relay parent."""
     out = []
     head = downward_head_after(storage, inherent, statics)
     if head != statics.dmq_head:

@@ -1,4 +1,4 @@
-"""The `Babe` pallet, as much of it as parachains read: the slot of the relay block, from its pre-runtime digest.
+"""The part of the `Babe` pallet that parachains read: the slot of the relay block, from its pre-runtime digest.
 
 CurrentSlot  u64
 digest       PreRuntime "BABE": 02 SecondaryPlain, u32 authority index, u64 slot
@@ -47,11 +47,11 @@ class Babe(Hooks):
         EPOCH_INDEX.put(storage, 0)
 
     def on_new_session(self, storage: Storage, session: int) -> None:
-        """Begin the epoch that goes with a session."""
+        """Begin the epoch of a session."""
         EPOCH_INDEX.put(storage, session)
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
-        """Set `CurrentSlot`. Raises `DefensiveFailure` when slots do not increase: relay blocks are built here."""
+        """Set `CurrentSlot`. Raises `DefensiveFailure` if slots do not increase."""
         for item in system.DIGEST.get(storage):
             if item.kind is DigestKind.PRE_RUNTIME and item.engine == BABE_ENGINE:
                 reader = Reader(item.data, 5)

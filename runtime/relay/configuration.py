@@ -1,4 +1,4 @@
-"""The `Configuration` pallet: the active `HostConfiguration`, and changes that wait for their session.
+"""The `Configuration` pallet: the active `HostConfiguration`, and pending changes.
 
 ActiveConfig    HostConfiguration
 PendingConfigs  Vec<(u32 session, HostConfiguration)>
@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, PALLET, HostConfiguration, host_configuration
 
 SESSION_DELAY: Final = 2
-"""Sessions between a change and the session from which it holds."""
+"""Sessions between a change and its effect."""
 
 PENDING: Final = StorageValue(PALLET, "PendingConfigs", scale.vec(scale.pair(scale.u32, host_configuration)), [])
 
@@ -29,7 +29,7 @@ class Error(PalletError):
 
 
 class Configuration(Hooks):
-    """The configuration pallet; `genesis_config` holds from block 0."""
+    """The configuration pallet; `genesis_config` is active from block 0."""
 
     NAME = PALLET
 
@@ -55,7 +55,7 @@ class Configuration(Hooks):
         PENDING.put(storage, sorted([*waiting, (session, config)], key=lambda entry: entry[0]))
 
     def on_new_session(self, storage: Storage, session: int) -> None:
-        """Let the newest configuration that is due hold from now on."""
+        """Activate the newest configuration that is due."""
         waiting = PENDING.get(storage)
         due = [config for at, config in waiting if at <= session]
         if due:
@@ -63,14 +63,14 @@ class Configuration(Hooks):
             PENDING.put(storage, [(at, config) for at, config in waiting if at > session])
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` for values that no parachain could work with."""
+        """Raise `IntegrityError` for values that no parachain could work with."""
         complaint = inconsistency(self.genesis_config)
         if complaint is not None:
             raise IntegrityError(complaint)
 
 
 def inconsistency(config: HostConfiguration) -> str | None:
-    """Why no parachain could work with these values, none when they can."""
+    """The reason why no parachain could work with these values, or `None`."""
     for name in (
         "max_code_size",
         "max_head_data_size",

@@ -1,4 +1,4 @@
-"""The relay chain's pallets, as clients see them."""
+"""Definitions of the relay chain's pallets for metadata."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ _HOLD_REASONS: Final = (("Broadcaster", ("PublisherDeposit",)),)
 
 
 def hold_reasons() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """By pallet, why balances are on hold."""
+    """The hold reasons by pallet."""
     return _HOLD_REASONS
 
 
@@ -50,7 +50,7 @@ def relay_pallets(
     session_length: int,
     weights: tuple[Weight, Weight],
 ) -> tuple[PalletDefinition, ...]:
-    """All but XCM's, ascending by index; `weights` are those of a whole block and of its signed extrinsics."""
+    """All pallets but XCM's, by ascending index; `weights` are those of a block and of its signed extrinsics."""
     return (
         system_definition(version, *weights, (NORMAL_LENGTH, BLOCK_LENGTH, BLOCK_LENGTH), ("set_code",)),
         _babe(session_length),

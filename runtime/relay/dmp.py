@@ -41,7 +41,7 @@ class Error(PalletError):
 
 
 class Dmp(Hooks):
-    """Downward messages; `bounds.downward` is in bytes as they weigh in the parachain's block."""
+    """Downward messages; `bounds.downward` is in bytes of the parachain's block."""
 
     NAME = PALLET
 
@@ -62,7 +62,7 @@ class Dmp(Hooks):
         HEADS.insert(storage, para, chain_head(HEADS.get(storage, para), now, msg))
 
     def contents(self, storage: Storage, para: ParaId) -> list[InboundDownwardMessage]:
-        """All messages that wait for a parachain, in order."""
+        """The messages that wait for a parachain, in order."""
         return QUEUES.get(storage, para)
 
     def head(self, storage: Storage, para: ParaId) -> Hash:
@@ -70,7 +70,7 @@ class Dmp(Hooks):
         return HEADS.get(storage, para)
 
     def acknowledge(self, storage: Storage, para: ParaId, processed: int, relay_parent: RelayBlockNumber) -> None:
-        """Drop the first `processed` messages, which an included block has taken.
+        """Drop the first `processed` messages, which an included block took in.
 
         Raises `Underflow` when there are not so many, `AdvancementRule` when none was taken though one waited at the
         block's relay parent.
@@ -86,18 +86,18 @@ class Dmp(Hooks):
             QUEUES.insert(storage, para, queue[processed:])
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
-        """Forget parachains that have left: their queues and hash chains."""
+        """Remove the queues and hash chains of parachains that left."""
         for para in outgoing:
             QUEUES.remove(storage, para)
             HEADS.remove(storage, para)
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` without room for a message."""
+        """Raise `IntegrityError` if no message fits."""
         if self.bounds.downward <= 0:
             raise IntegrityError("the downward queue needs room")
 
     def try_state(self, storage: Storage) -> None:
-        """Queues are within bounds, in order of sending, and have a head."""
+        """Raise `StateError` unless queues are within bounds, in order of sending, and have a head."""
         for para, queue in QUEUES.items(storage):
             if queue_weight(queue) > self.bounds.downward:
                 raise StateError(f"Dmp: more waits for {para} than it can take")
@@ -108,5 +108,5 @@ class Dmp(Hooks):
 
 
 def queue_weight(queue: list[InboundDownwardMessage]) -> int:
-    """Bytes that these messages take in a block."""
+    """The bytes of these messages in a block."""
     return sum(message_weight(len(message.msg)) for message in queue)

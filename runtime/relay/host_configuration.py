@@ -1,7 +1,7 @@
-"""`HostConfiguration`: what the relay chain's governance decides for all parachains, and what cumulus reads of it.
+"""`HostConfiguration`: the relay chain's parameters for parachains, and the part that cumulus reads.
 
-The abridged form is the beginning of the full one, so a parachain that reads only that lives through most changes of
-the rest. The layout is that of `runtime_parachains::configuration` since scheduler parameters stand in it (version 12).
+The abridged form is the beginning of the full one, so parachains can read it after changes of the rest. The layout is
+that of `runtime_parachains::configuration` since version 12, which has scheduler parameters.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class AsyncBackingParams:
 
 @dataclass(frozen=True, slots=True)
 class AbridgedHostConfiguration:
-    """The part that `cumulus` reads by proof; counts, bytes and relay blocks, u32 all."""
+    """The part that cumulus reads by proof; counts, bytes and relay blocks, all u32."""
 
     max_code_size: int
     max_head_data_size: int
@@ -45,7 +45,7 @@ class AbridgedHostConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorParam:
-    """One `ExecutorParam`: its variant index and its SCALE fields, which nobody here reads."""
+    """One `ExecutorParam`: its variant index and its encoded fields, which are not read here."""
 
     variant: int
     fields: bytes
@@ -53,7 +53,7 @@ class ExecutorParam:
 
 @dataclass(frozen=True, slots=True)
 class NodeFeatures:
-    """`BitVec<u8, Lsb0>`: how many bits, and the bytes that hold them."""
+    """`BitVec<u8, Lsb0>`: the number of bits, and their bytes."""
 
     length: int = 0
     data: bytes = b""
@@ -61,7 +61,7 @@ class NodeFeatures:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerParams:
-    """How cores are shared out; blocks, counts and parts per billion."""
+    """The scheduler's parameters; blocks, counts and parts per billion."""
 
     group_rotation_frequency: int = 10
     paras_availability_period: int = 10
@@ -82,7 +82,7 @@ _SCHEDULER: Final = SchedulerParams()
 
 @dataclass(frozen=True, slots=True)
 class HostConfiguration:
-    """All of it, with Polkadot's values as defaults; bytes, counts, relay blocks, sessions and plancks."""
+    """The whole configuration, with Polkadot's values as defaults; bytes, counts, relay blocks, sessions, plancks."""
 
     max_code_size: int = 3 * MEBIBYTE
     max_head_data_size: int = 20_480
@@ -201,7 +201,7 @@ host_configuration: Final[Codec[HostConfiguration]] = struct(
 
 
 def abridge(raw: bytes) -> AbridgedHostConfiguration:
-    """What cumulus reads of an encoded `HostConfiguration`: its beginning, whatever follows. Raises `ScaleError`."""
+    """The abridged form of an encoded `HostConfiguration`, whose rest is not read. Raises `ScaleError`."""
     return abridged_host_configuration.read(Reader(raw))
 
 
@@ -212,6 +212,6 @@ _decode = lru_cache(maxsize=16)(host_configuration.decode)
 
 
 def active_config(storage: Storage) -> HostConfiguration:
-    """The configuration that holds now, the defaults before genesis set one; each distinct value is decoded once."""
+    """The active configuration, the defaults before genesis. Each distinct value is decoded once."""
     raw = storage.get(ACTIVE.key)
     return HostConfiguration() if raw is None else _decode(raw)

@@ -7,8 +7,8 @@
     HrmpChannelDigests        Twox64Concat ParaId -> Vec<(u32 block, Vec<ParaId> senders)>, ascending
     HrmpWatermarks            Twox64Concat ParaId -> u32 relay block up to which messages were taken
 
-A channel is only opened when all channels to its recipient, full, would still fit into one block of the recipient: so
-a sender that keeps to its channel is never refused for what others sent.
+A channel is only opened if all channels to its recipient, when full, still fit into one block of the recipient. So a
+sender that keeps to its channel is never refused because of other senders.
 """
 
 from bisect import insort
@@ -47,7 +47,7 @@ PALLET: Final = "Hrmp"
 
 @dataclass(frozen=True, slots=True)
 class HrmpChannelId:
-    """Which channel: who sends, who receives."""
+    """A channel's sender and recipient."""
 
     sender: ParaId
     recipient: ParaId
@@ -55,7 +55,7 @@ class HrmpChannelId:
 
 @dataclass(frozen=True, slots=True)
 class HrmpChannel:
-    """The state of a channel: limits in messages and bytes, what waits in it, its hash chain, deposits in plancks."""
+    """A channel: limits and contents in messages and bytes, head of the hash chain, deposits in plancks."""
 
     max_capacity: int
     max_total_size: int
@@ -146,12 +146,12 @@ def _fail(error: Error) -> ModuleError:
 
 
 def channel_weight(capacity: int, total_size: int) -> int:
-    """The most bytes that a full channel can take in its recipient's block: 8 beside each message, 8 for the sender."""
+    """The most bytes of a full channel in its recipient's block, with 8 for each message and 8 for the sender."""
     return 8 + 8 * capacity + total_size
 
 
 class Hrmp(Hooks):
-    """Horizontal messages; `bounds.horizontal` is in bytes as they weigh in the recipient's block."""
+    """Horizontal messages; `bounds.horizontal` is in bytes of the recipient's block."""
 
     NAME = PALLET
 
@@ -189,8 +189,8 @@ class Hrmp(Hooks):
     ) -> None:
         """Open a channel within the configured limits, `hrmp_channel_max_total_size` bytes large.
 
-        Raises the `OpenHrmpChannel…` errors, `AcceptHrmpChannelLimitExceeded`, and `RecipientBoundExceeded` when all
-        channels to the recipient, full, would not fit into one of its blocks.
+        Raises the `OpenHrmpChannel…` errors, `AcceptHrmpChannelLimitExceeded`, and `RecipientBoundExceeded` if all
+        channels to the recipient, when full, would not fit into one of its blocks.
         """
         config = active_config(storage)
         if sender == recipient:
@@ -223,7 +223,7 @@ class Hrmp(Hooks):
     # Sending
 
     def check_outbound(self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage]) -> None:
-        """Whether a parachain block may send all of `messages`: at most one to each recipient, recipients ascending.
+        """Check that a parachain block may send `messages`: at most one to each recipient, recipients ascending.
 
         Raises `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
         `TotalSizeExceeded`, `CapacityExceeded`.
@@ -248,7 +248,7 @@ class Hrmp(Hooks):
     def queue_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
     ) -> None:
-        """Put checked messages into their channels, sent at relay block `now`. Raises as `check_outbound`."""
+        """Append messages to their channels, sent at relay block `now`. Raises as `check_outbound`."""
         self.check_outbound(storage, sender, messages)
         for message in messages:
             which = HrmpChannelId(sender, message.recipient)
@@ -277,7 +277,7 @@ class Hrmp(Hooks):
     # Receiving
 
     def inbound(self, storage: Storage, recipient: ParaId) -> list[tuple[ParaId, list[InboundHrmpMessage]]]:
-        """All that waits for a parachain, by sender, senders ascending; senders of nothing are left in."""
+        """The messages that wait for a parachain, by ascending sender, including senders without messages."""
         return [
             (sender, CONTENTS.get(storage, HrmpChannelId(sender, recipient)))
             for sender in INGRESS.get(storage, recipient)
@@ -286,10 +286,10 @@ class Hrmp(Hooks):
     def acknowledge(
         self, storage: Storage, recipient: ParaId, watermark: RelayBlockNumber, relay_parent: RelayBlockNumber
     ) -> None:
-        """Drop what an included block has taken: all messages sent up to relay block `watermark`.
+        """Drop the messages sent up to relay block `watermark`, which an included block took in.
 
-        The watermark is the block's relay parent, or an earlier block at which something was sent. Raises
-        `AdvancementRule` when it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
+        The watermark is the block's relay parent, or an earlier block in which messages were sent. Raises
+        `AdvancementRule` if it goes back, `AheadRelayParent`, `LandsOnBlockWithNoMessages`.
         """
         last = WATERMARKS.get(storage, recipient)
         if last is not None and watermark < last:
@@ -308,12 +308,12 @@ class Hrmp(Hooks):
             self._prune(storage, HrmpChannelId(sender, recipient), watermark)
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
-        """Close all channels from and to parachains that have left."""
+        """Close all channels from and to parachains that left."""
         for para in outgoing:
             self._forget(storage, para)
 
     def try_state(self, storage: Storage) -> None:
-        """Channels and indexes name each other, counts are what waits, and no recipient is owed too much."""
+        """Raise `StateError` unless channels and indexes match, counts are right, and recipients' bounds hold."""
         known = dict(CHANNELS.items(storage))
         for index, outbound in ((INGRESS, False), (EGRESS, True)):
             for para, others in index.items(storage):

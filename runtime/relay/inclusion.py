@@ -1,4 +1,4 @@
-"""Including a parachain block: all that it commits to takes effect, or nothing does and its author keeps it.
+"""Including a parachain block: all of its commitments take effect, or none do.
 
 1. the para includes blocks, and is not about to leave if it sends upward
 2. processed downward messages and the HRMP watermark drop what the block has taken
@@ -38,7 +38,7 @@ _CANDIDATE_WEIGHT: Final = Weight(1_000_000_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class CandidateCommitments:
-    """What a parachain block asks of the relay chain; new validation code is not part of it here."""
+    """The commitments of a parachain block to the relay chain, without new validation code."""
 
     upward_messages: tuple[bytes, ...]
     horizontal_messages: tuple[OutboundHrmpMessage, ...]
@@ -49,7 +49,7 @@ class CandidateCommitments:
 
 @dataclass(frozen=True, slots=True)
 class BackedCandidate:
-    """A valid parachain block on its way into the relay chain."""
+    """A valid parachain block that is offered to the relay chain."""
 
     para: ParaId
     relay_parent: RelayBlockNumber
@@ -140,7 +140,7 @@ class Channels(Protocol):
 
 
 class ParaInclusion(Hooks):
-    """Enacts what parachain blocks commit to."""
+    """Enacts the commitments of parachain blocks."""
 
     NAME = PALLET
 
@@ -155,7 +155,7 @@ class ParaInclusion(Hooks):
 
     @dispatchable(0, scale.vec(backed_candidate), weight=_enter_weight)
     def enter(self, storage: Storage, origin: Origin, candidates: Sequence[BackedCandidate]) -> None:
-        """The inherent that brings parachain blocks into a relay block, each whole or not at all.
+        """The inherent that includes parachain blocks in a relay block, each completely or not at all.
 
         Emits what `include` emits, and `CandidateRefused` for each that raised.
         """
@@ -187,9 +187,9 @@ class ParaInclusion(Hooks):
         with_storage_layer(storage, lambda: self._enact(storage, para, commitments, relay_parent, now))
 
     def check_bounds(self, storage: Storage) -> None:
-        """Whether all messages that may wait for a parachain fit its block beside nothing else.
+        """Check that all messages that may wait for a parachain fit into one of its blocks.
 
-        Raises `IntegrityError`: else a parachain could be sent more than any block of it can hold (PS-50).
+        Raises `IntegrityError` if a parachain could be sent more than one block of it can hold (PS-50).
         """
         allowed = active_config(storage).max_pov_size * 85 // 100
         if self._bounds.total() > allowed:
@@ -206,7 +206,7 @@ class ParaInclusion(Hooks):
         if not self._paras.is_parachain(storage, para):
             raise ModuleError(PALLET, Error.UnscheduledCandidate)
         if commitments.upward_messages and self._paras.is_offboarding(storage, para):
-            # Its queue is dropped when it leaves; what it still sent would be lost.
+            # Its queue is dropped when it leaves, and new messages would be lost.
             raise ModuleError(PALLET, Error.IsOffboarding)
         self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
         self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)

@@ -1,4 +1,4 @@
-"""The `Paras` pallet: which parachains there are, their heads, and the signals of a code upgrade.
+"""The `Paras` pallet: the parachains, their heads, and the signals of code upgrades.
 
 Parachains                Vec<ParaId>, ascending
 ParaLifecycles            Twox64Concat ParaId -> ParaLifecycle
@@ -30,7 +30,7 @@ E = TypeVar("E", bound=IntEnum)
 
 
 class ParaLifecycle(IntEnum):
-    """Where a para stands; only `PARACHAIN` includes blocks."""
+    """The lifecycle of a para; only `PARACHAIN` includes blocks."""
 
     ONBOARDING = 0
     PARATHREAD = 1
@@ -42,14 +42,14 @@ class ParaLifecycle(IntEnum):
 
 
 class UpgradeGoAhead(IntEnum):
-    """Whether a parachain is to enact the code that it announced."""
+    """Whether a parachain must enact or abort the code upgrade that it announced."""
 
     ABORT = 0
     GO_AHEAD = 1
 
 
 class UpgradeRestriction(IntEnum):
-    """That a parachain may not announce new code now."""
+    """The mark that a parachain may not announce new code now."""
 
     PRESENT = 0
 
@@ -108,7 +108,7 @@ class Paras(Hooks):
     NAME = PALLET
 
     def genesis(self, storage: Storage, heads: dict[ParaId, bytes]) -> None:
-        """Parachains that are there from block 0, with their heads."""
+        """Store the parachains of block 0 with their heads."""
         for para, head in heads.items():
             self._onboard(storage, para, head)
 
@@ -119,7 +119,7 @@ class Paras(Hooks):
         return PARACHAINS.get(storage)
 
     def lifecycle(self, storage: Storage, para: ParaId) -> ParaLifecycle | None:
-        """Where a para stands, none when there is no such para."""
+        """The lifecycle of a para, or `None` if it does not exist."""
         return LIFECYCLES.get(storage, para)
 
     def head(self, storage: Storage, para: ParaId) -> bytes | None:
@@ -127,7 +127,7 @@ class Paras(Hooks):
         return HEADS.get(storage, para)
 
     def is_parachain(self, storage: Storage, para: ParaId) -> bool:
-        """Whether a para includes blocks now; one that is about to leave still does."""
+        """Whether a para includes blocks now. One that is about to leave still does."""
         return LIFECYCLES.get(storage, para) in {ParaLifecycle.PARACHAIN, ParaLifecycle.OFFBOARDING_PARACHAIN}
 
     def is_offboarding(self, storage: Storage, para: ParaId) -> bool:
@@ -137,7 +137,7 @@ class Paras(Hooks):
     # Coming and going
 
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
-        """Let a para become a parachain at the start of `session`.
+        """Schedule the onboarding of a parachain at the start of `session`.
 
         Raises `CannotOnboard` when it is there in any way, `HeadDataTooLarge`. Emits `ActionQueued`.
         """
@@ -149,7 +149,7 @@ class Paras(Hooks):
         self._queue(storage, para, session)
 
     def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
-        """Let a parachain leave at the start of `session`.
+        """Schedule the offboarding of a parachain at the start of `session`.
 
         Raises `NotRegistered` when there is no such para, `CannotOffboard` unless it is a parachain. Emits
         `ActionQueued`.
@@ -163,7 +163,7 @@ class Paras(Hooks):
         self._queue(storage, para, session)
 
     def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
-        """Let those come and go whose session begins; returns who left, ascending."""
+        """Onboard and offboard the paras scheduled for `session`. Returns those that left, ascending."""
         outgoing = []
         for para in ACTIONS.take(storage, session):
             found = LIFECYCLES.get(storage, para)
@@ -179,7 +179,7 @@ class Paras(Hooks):
     # Including
 
     def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
-        """Set the head after a block was included; a go-ahead signal that it could see is used up.
+        """Set the head after a block was included, and remove a go-ahead signal that the block could see.
 
         Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`.
         """
@@ -191,14 +191,14 @@ class Paras(Hooks):
         deposit(storage, NewHeadNoted(para))
 
     def signal_go_ahead(self, storage: Storage, para: ParaId, signal: UpgradeGoAhead | None) -> None:
-        """Tell a parachain to enact or to abort the code that it announced, or withdraw the signal."""
+        """Signal a parachain to enact or to abort the code upgrade that it announced, or withdraw the signal."""
         if signal is None:
             GO_AHEAD.remove(storage, para)
         else:
             GO_AHEAD.insert(storage, para, signal)
 
     def try_state(self, storage: Storage) -> None:
-        """The list is sorted and holds exactly those whose lifecycle says so; each has a head."""
+        """Raise `StateError` unless the list is sorted, matches the lifecycles, and each parachain has a head."""
         listed = PARACHAINS.get(storage)
         if listed != sorted(dict.fromkeys(listed)):
             raise StateError("Paras: the list of parachains is not sorted")

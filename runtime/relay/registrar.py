@@ -1,4 +1,4 @@
-"""The `Registrar` pallet: who owns a para id.
+"""The `Registrar` pallet: the owners of para ids.
 
 Paras  Twox64Concat ParaId -> ParaInfo { AccountId manager, u128 deposit, Option<bool> locked }
 """
@@ -28,7 +28,7 @@ LOWEST_PUBLIC_ID: Final = ParaId(2000)
 
 @dataclass(frozen=True, slots=True)
 class ParaInfo:
-    """Who registered a para, for how much, and whether only the para itself may change that now."""
+    """The manager of a para, the deposit, and whether only the para itself may change its registration now."""
 
     manager: AccountId
     deposit: int = 0
@@ -77,19 +77,19 @@ class Error(PalletError):
 
 
 class ParaManager(Protocol):
-    """Lifecycles of paras."""
+    """Schedules on- and offboarding of paras."""
 
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
-        """Let a para become a parachain at the start of `session`."""
+        """Schedule the onboarding of a parachain at the start of `session`."""
 
     def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
-        """Let a parachain leave at the start of `session`."""
+        """Schedule the offboarding of a parachain at the start of `session`."""
 
 
 class Registrar(Hooks):
-    """Registration without a deposit; `scheduled_session` says at which session a change takes place.
+    """Registration without a deposit; `scheduled_session` returns the session at which a change takes effect.
 
-    Accounts register ids from `lowest_public_id` on. Those below are system parachains, which only root makes: they
+    Accounts register ids from `lowest_public_id` on. Those below are system parachains, which only root registers. They
     publish without registration and deposit (PS-7).
     """
 
@@ -106,12 +106,12 @@ class Registrar(Hooks):
         self._lowest_public_id = lowest_public_id
 
     def genesis(self, storage: Storage, managers: dict[ParaId, AccountId]) -> None:
-        """Owners of the paras that are there from block 0."""
+        """Store the managers of the paras of block 0."""
         for para, manager in managers.items():
             PARAS.insert(storage, para, ParaInfo(manager))
 
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
-        """The account that manages a para, none when nobody registered it."""
+        """The account that manages a para, or `None` if it is not registered."""
         info = PARAS.get(storage, para)
         return None if info is None else info.manager
 

@@ -1,10 +1,10 @@
-"""The `Session` pallet: sessions of a fixed length, and what happens where one ends and the next begins.
+"""The `Session` pallet: sessions of a fixed length, and the changes between two sessions.
 
     CurrentIndex  u32
 
-At a change of session, in this order: paras come and go; then each offboarding hook runs for all that left, one hook
-after the other. The runtime lists the hooks so that a para's message queue is emptied before its published data is
-removed (PS-11): a message that still ran afterwards would publish again for a para that is gone.
+A change of session on- and offboards paras; then each offboarding hook runs once for all paras that left. The runtime
+orders the hooks so that a para's message queue is emptied before its published data is removed (PS-11): a message that
+ran afterwards would publish again for a para that is gone.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,18 +24,18 @@ ROTATION_WEIGHT: Final = Weight(100_000_000, 20_000)
 OFFBOARDING_WEIGHT: Final = Weight(200_000_000, 50_000)
 
 OffboardingHook = Callable[[Storage, Sequence[ParaId]], object]
-"""What a pallet does when paras, ascending, have left."""
+"""A pallet's hook for the paras that left, ascending."""
 
 
 class ParaLifecycles(Protocol):
-    """Who comes and goes with a session."""
+    """On- and offboards paras."""
 
     def apply_actions(self, storage: Storage, session: int) -> list[ParaId]:
-        """Let those come and go whose session begins; returns who left, ascending."""
+        """Onboard and offboard the paras scheduled for `session`. Returns those that left, ascending."""
 
 
 class NewSessionHook(Protocol):
-    """What else changes with a session."""
+    """A pallet's hook for a new session."""
 
     def __call__(self, storage: Storage, session: int) -> object:
         """Note that `session` begins."""
@@ -49,7 +49,7 @@ class NewSession(Event):
 
 
 class Session(Hooks):
-    """Rotates every `period` blocks; what is scheduled now takes place `delay` sessions later."""
+    """Rotates every `period` blocks; a change scheduled now takes effect `delay` sessions later."""
 
     NAME = PALLET
 
@@ -69,22 +69,22 @@ class Session(Hooks):
         self._on_new_session = tuple(on_new_session)
 
     def current_index(self, storage: Storage) -> int:
-        """The session that runs."""
+        """The current session."""
         return CURRENT_INDEX.get(storage)
 
     def scheduled_session(self, storage: Storage) -> int:
-        """The session at whose start a change scheduled now takes place."""
+        """The session at whose start a change scheduled now takes effect."""
         return CURRENT_INDEX.get(storage) + self.delay
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
-        """Rotate at every multiple of the period. Emits `NewSession`, and what the hooks emit."""
+        """Rotate at every multiple of the period. Emits `NewSession` and the events of the hooks."""
         if now % self.period:
             return Weight()
         outgoing = self.rotate(storage)
         return ROTATION_WEIGHT + OFFBOARDING_WEIGHT * len(outgoing)
 
     def rotate(self, storage: Storage) -> list[ParaId]:
-        """End the session and begin the next; returns who left."""
+        """End the session and begin the next. Returns the paras that left."""
         session = CURRENT_INDEX.get(storage) + 1
         CURRENT_INDEX.put(storage, session)
         for hook in self._on_new_session:
@@ -97,7 +97,7 @@ class Session(Hooks):
         return outgoing
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` for sessions without blocks, or changes in the past."""
+        """Raise `IntegrityError` for sessions without blocks, or changes in the past."""
         if self.period <= 0:
             raise IntegrityError("a session has at least one block")
         if self.delay <= 0:

@@ -1,12 +1,12 @@
-"""What a subscriber remembers of a publisher's trie: three policies behind one small interface (PS-69).
+"""The cache of a publisher's trie: three policies with one interface (PS-69).
 
     none    nothing; every walk starts from the child root
-    nodes   the bytes of the nodes on subscribed paths, as the design has it        (nodes.py)
-    slots   the hashes of what is already resolved, by position in the key space     (slots.py)
+    nodes   the bytes of the nodes on subscribed paths                               (nodes.py)
+    slots   the hashes of resolved subtrees, by position in the key space            (slots.py)
 
-A `Cache` is opened when the walk meets a publisher. It answers two questions, each after the stop rule and charged:
-the bytes of a node (`lookup`), and how many items from here on stand resolved (`covers`, `covers_absence`). What it
-learns on the way it keeps to itself until `apply` calls `settle`. The walk never asks which policy it talks to.
+A `Cache` is opened when the walk reaches a publisher. It answers two questions, each after the stop rule and charged:
+the bytes of a node (`lookup`), and how many items from here on are resolved (`covers`, `covers_absence`). It writes
+nothing until `apply` calls `settle`. The walk does not depend on the policy.
 """
 
 from typing import Final
@@ -30,12 +30,12 @@ _POLICIES: Final[dict[CachePolicy, type[Cache]]] = {
 def open_cache(
     view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
 ) -> Cache:
-    """The cache of one publisher for one walk; not `trusted`, it remembers nothing (PS-63)."""
+    """The cache of one publisher for one walk. If it is not `trusted`, its stored contents are not used (PS-63)."""
     return _POLICIES[view.spec.cache](view, meter, para, keys, trusted=trusted)
 
 
 def drop_cache(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
-    """Forget all that any policy remembers of a publisher for these keys, whichever wrote it (PS-33)."""
+    """Drop the caches of all policies for these keys of a publisher (PS-33)."""
     for policy in _POLICIES.values():
         policy.drop(storage, para, keys)
 

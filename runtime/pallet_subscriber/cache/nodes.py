@@ -1,12 +1,11 @@
-"""Policy `nodes`: the bytes of the trie nodes on subscribed paths stand in the parachain's state (PS-43, PS-60, PS-62).
+"""Policy `nodes`: the parachain's state stores the trie nodes on subscribed paths (PS-43, PS-60, PS-62).
 
-Rows are filed under a generation. Dropping a cache only counts the generation up, so it reads nothing; the rows left
-behind are removed a few at a time. A row a publisher says which generation lives, and how large it is. When a publisher
-completes on top of a complete cache, just the nodes that left the subscribed paths are removed, if they are few: many
-are given up with their generation.
+Rows belong to a generation. Dropping a cache only increments the generation, without reads; old rows are removed a few
+per block. One row per publisher has the current generation and its size. When a publisher completes on top of a
+complete cache, the nodes that left the subscribed paths are removed if they are few; otherwise the generation is
+abandoned.
 
-Everything that is read here is read during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, and so it is
-paid for.
+All reads are made during the walk, by `begin`, `lookup`, `foresee` and `stale_rows`, so they are charged.
 """
 
 from collections.abc import Mapping
@@ -26,16 +25,16 @@ from pubsub_emulator.trie.walk import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100
 MOST_WAITING: Final = 2
-"""Abandoned generations of one publisher beyond which nothing new is kept, or its rows could grow without bound."""
+"""The most abandoned generations of one publisher. With more, nothing new is stored, so that its rows are bounded."""
 
 FEW_STALE_NODES: Final = 16
-"""Nodes that may leave a publisher's paths beyond those that came, and still be looked for one by one."""
+"""How many more nodes may leave a publisher's paths than come, for them to be removed one by one."""
 
 _INFO_LENGTH: Final = 12
 
 
 class StaleRows(NamedTuple):
-    """Rows of abandoned generations to be removed in a block: their keys, and how many generations end with them."""
+    """Rows of abandoned generations to be removed in a block: their keys, and the generations that end with them."""
 
     keys: tuple[bytes, ...] = ()
     finished: int = 0
@@ -57,7 +56,7 @@ class NodeCache(Cache):
         self._gone: dict[Hash, bytes] | None = None
 
     def lookup(self, node_hash: Hash) -> bytes | None:
-        """A node from `CachedTrieNodes`, charged its cost + `ROW_COST`; the info row is charged with the first look."""
+        """A node of `CachedTrieNodes`, charged its cost and `ROW_COST`. The first lookup also charges the info row."""
         if not self.trusted:
             return None
         if self._info is None:
@@ -75,7 +74,7 @@ class NodeCache(Cache):
         return node
 
     def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
-        """Add the nodes walked; when complete, they are all that stays. False above `max_cache_bytes`."""
+        """Add the nodes walked; if complete, remove all others. Returns `False` above `max_cache_bytes`."""
         stored = info = items.CACHE_INFO.get(storage, self.para)
         if complete and info.nodes != len(self._hits):  # never where the key set changed: that cache was dropped before
             stale = self._gone
@@ -95,7 +94,7 @@ class NodeCache(Cache):
         return True
 
     def begin(self) -> None:
-        """Read the row that counts the cache; it is charged with the first look at a node."""
+        """Read the info row, which the first lookup of a node charges."""
         self.view.cache_info(self.para)
 
     def foresee(self, walked: Mapping[Hash, bytes]) -> None:
@@ -105,8 +104,8 @@ class NodeCache(Cache):
             self._gone = self._stale(info.generation, walked)
 
     def _add(self, storage: Storage, info: CacheInfo, walked: Mapping[Hash, bytes]) -> CacheInfo:
-        # A node that came for free, from another publisher's walk, may be here as well. To look would be a read that
-        # nobody charges; counted twice, it makes the next completion start a new generation.
+        # A node that was free, since another publisher's walk took it, may be stored here already. Checking would be an
+        # uncharged read. If it is counted twice, the next completion starts a new generation.
         generation = (self.para, info.generation)
         nodes, size = info.nodes, info.bytes
         for node_hash, node in walked.items():
@@ -123,9 +122,9 @@ class NodeCache(Cache):
         return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - gone)
 
     def _stale(self, generation: int, walked: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
-        """The nodes on subscribed paths under the root processed before that are on none now; none if they are many.
+        """The nodes that left the subscribed paths since the last processed root; `None` if they are many.
 
-        Few are about as many as the proof brought anew. Whoever empties or replaces a large trie makes nobody read all
+        Few means about as many as the proof added. So emptying or replacing a large trie does not make anyone read all
         of the old one.
         """
         found: dict[Hash, bytes] = {}
@@ -155,7 +154,7 @@ class NodeCache(Cache):
 
     @staticmethod
     def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
-        """Forget a publisher's nodes: a new generation, and the old one waits to be removed."""
+        """Drop a publisher's nodes: start a new generation and list the old one for removal."""
         del keys
         info = items.CACHE_INFO.get(storage, para)
         if info.nodes:
@@ -163,9 +162,9 @@ class NodeCache(Cache):
 
 
 def _child_of(node: bytes, key: PubsubKey, depth: int) -> tuple[Hash, int] | None:
-    """The hash of the next node towards `key` and where it starts; none where the path ends.
+    """The hash of the next node towards `key` and the nibble at which it starts, or `None` if the path ends.
 
-    Nor where it goes on in an inline node: that is shorter than a hash, so none of the nodes below has one.
+    `None` also if the next node is inline: it is shorter than a hash, so no node below it has one.
     """
     kind, payload, depth = step(node, key, depth)
     return (Hash(payload), depth) if kind == CHILD else None
@@ -181,7 +180,7 @@ def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
 
 
 def stale_rows(storage: Storage) -> StaleRows:
-    """Up to `STALE_ROWS_A_BLOCK` rows of generations that were abandoned before this block (PS-62)."""
+    """Up to `STALE_ROWS_A_BLOCK` rows of generations abandoned before this block (PS-62)."""
     keys: list[bytes] = []
     finished = 0
     for generation in items.STALE_CACHES.get(storage):
@@ -196,7 +195,7 @@ def stale_rows(storage: Storage) -> StaleRows:
 
 
 def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
-    """Remove these rows, and forget the generations that end with them."""
+    """Remove these rows, and the generations that end with them."""
     for key in stale.keys:
         storage.kill(key)
     if not stale.finished:
@@ -212,6 +211,6 @@ def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
 
 
 def _forget_generation(storage: Storage, para: ParaId, waiting: list[tuple[ParaId, int]]) -> None:
-    """With no row of any generation left, counting can start anew and the info row can go."""
+    """Remove the info row, if no row of any generation is left, so that numbering starts anew."""
     if all(other != para for other, _ in waiting) and not items.CACHE_INFO.get(storage, para).nodes:
         items.CACHE_INFO.remove(storage, para)

@@ -1,18 +1,18 @@
-"""Policy `slots`: remembered are the hashes of what is resolved, by position in the key space (PS-69), not the nodes.
+"""Policy `slots`: stores the hashes of resolved subtrees, by position in the key space, and no nodes (PS-69).
 
-The layout depends on the subscribed keys alone. Wherever at least `MIN_KEYS` of them share a prefix and part after it,
-there stands one row, with a 32-byte slot for each nibble that a subscribed key takes next. A slot's position Q is that
-prefix and nibble; it holds the reference of the trie node that starts exactly at depth |Q|, or the empty trie's root
-where the trie has nothing there, or zeros.
+The layout depends on the subscribed keys alone. For each prefix that at least `MIN_KEYS` of them share and after which
+they diverge, there is one row, with a 32-byte slot for each nibble that follows in a subscribed key. A slot's position
+Q is that prefix and nibble. The slot holds the reference of the trie node that starts exactly at depth |Q|, the empty
+trie's root if the trie has nothing there, or zeros.
 
     invariant   a slot holds R only if every item below Q was last resolved under a trie that has R at Q
 
-So when a walk comes to Q and finds R there again, everything below Q is as it was: it stays unread, by the collator and
-by the chain alike, and what is read of the parachain's own state is one row for up to sixteen subtrees. References are
-hashes of what hangs below them, so nobody can make another subtree look like the one that was resolved.
+So if a walk finds R at Q again, everything below Q is unchanged. Neither collator nor chain reads it, at the cost of
+one row of the parachain's own state for up to sixteen subtrees. A reference is the hash of a subtree, so nobody can
+make another subtree look like the resolved one.
 
-Where a single subscribed key is left below a node, its leaf need not be read either to see that it is the one known:
-the leaf that holds the entry last delivered has only one encoding, so its hash can be computed (`leaf_reference`).
+If a single subscribed key is left below a node, its leaf need not be read either: the leaf with the entry last
+delivered has only one encoding, so its hash can be computed (`leaf_reference`).
 """
 
 from bisect import bisect_left
@@ -35,17 +35,17 @@ from pubsub_emulator.trie.codec import HASHED_LEAF_HEADS, ODD_HASHED_LEAF_HEADS
 from pubsub_emulator.trie.nibbles import shared_digits
 
 MIN_KEYS: Final = 6
-"""Below this many keys a row costs more than what it saves."""
+"""With fewer keys a row costs more than it saves."""
 
 NOTHING: Final = bytes(32)
-"""A slot that vouches for nothing; no node hashes to it."""
+"""An unset slot; no node hashes to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A position in the key space: nibble depth |Q|, its row and place in it, and the range of the keys below it.
+    """A position in the key space: its nibble depth |Q|, its row and place in the row, and the range of keys below it.
 
-    `above` is the slot that holds it, -1 for none.
+    `above` is the next slot above it, -1 for none.
     """
 
     depth: int
@@ -74,7 +74,7 @@ class Layout:
 
 @lru_cache(maxsize=1024)
 def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
-    """The layout over sorted, distinct 32-byte keys; the last ones asked for are remembered."""
+    """The layout of sorted, distinct 32-byte keys. The last ones are cached."""
     texts = [key.hex() for key in keys]
     shared = [shared_digits(a, b, 0) for a, b in pairwise(texts)]
     alone = tuple(max(shared[i - 1] if i else -1, shared[i] if i < len(shared) else -1) + 1 for i in range(len(keys)))
@@ -101,14 +101,14 @@ def layout_of(keys: tuple[PubsubKey, ...]) -> Layout:
 
 
 def _row_suffix(prefix: str) -> bytes:
-    """How a row's prefix of nibbles stands in its storage key: the count, then the nibbles packed, zero-padded."""
+    """A row's prefix of nibbles in its storage key: the count, then the nibbles packed, zero-padded."""
     return bytes((len(prefix),)) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
 
 
 def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
     """The hash of the leaf that starts at nibble `depth` of `key` and holds a detached value of hash `entry_hash`.
 
-    Leaf header 001 and the count of nibbles left, the partial key, the value's hash: always over 32 bytes.
+    The leaf has more than 32 bytes: header 001 with the count of nibbles left, partial key, value hash.
     """
     left = 2 * len(key) - depth
     half = depth >> 1
@@ -120,8 +120,8 @@ def leaf_reference(key: bytes, depth: int, entry_hash: Hash) -> Hash:
 class SlotCache(Cache):
     """The slots of one publisher.
 
-    `_seen` holds, by slot, the reference that this walk found at its position, nothing where a node spans it, and
-    `_covered` how many items the slots right below it vouched for, -1 being above the outermost ones.
+    `_seen` has, by slot, the reference that this walk found at its position, and nothing if a node spans the position.
+    `_covered` has, by slot, how many items the slots directly below it covered; -1 is above the outermost slots.
     """
 
     keeps_references: ClassVar[bool] = True
@@ -140,7 +140,7 @@ class SlotCache(Cache):
         self.alone_from = self._layout.alone
 
     def covers(self, at: int, place: int, reference: Hash) -> int:
-        """Compare a slot, unless it belongs to another key set."""
+        """Compare `reference` with a slot, unless the slots belong to another key set."""
         if not self.trusted:
             self._seen[place] = reference
             return 0
@@ -157,7 +157,7 @@ class SlotCache(Cache):
         return count
 
     def covers_absence(self, at: int, depth: int) -> int:
-        """The first slot below the point of divergence vouches for the whole emptiness; others are noted."""
+        """The first slot below the point of divergence covers everything that is absent; others are noted."""
         empty_from = None
         for below, index in self._layout.paths[at].items():
             if below <= depth:
@@ -178,7 +178,7 @@ class SlotCache(Cache):
         return row
 
     def _done(self) -> dict[int, int]:
-        """How many items below each slot this walk resolved, those that a deeper slot vouched for included."""
+        """How many items below each slot this walk resolved, including those covered by deeper slots."""
         slots = self._layout.slots
         counts = Counter(map(self._layout.deepest.__getitem__, self.resolved))
         counts.update(self._covered)
@@ -191,14 +191,14 @@ class SlotCache(Cache):
         return done
 
     def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
-        """Write what was seen at every slot all of whose items were resolved; clear the others that were touched."""
+        """Write the reference seen at each slot whose items are all resolved; clear the other slots visited."""
         del walked, complete
         changed: dict[int, bytearray] = {}
         for index, done in self._done().items():
             slot = self._layout.slots[index]
             row = changed.get(slot.row)
             if row is None:
-                # A row that was not read is not read now: what it held for other slots is given up.
+                # A row that was not read in the walk is not read now, so its other slots are lost.
                 before = self._rows.get(slot.row, NOTHING * self._layout.rows[slot.row][1])
                 row = changed[slot.row] = bytearray(before)
             kept = self._seen.get(index, NOTHING) if done == slot.high - slot.low else NOTHING
@@ -218,7 +218,7 @@ class SlotCache(Cache):
     def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
         """Remove a publisher's rows, at most one for every five subscribed keys.
 
-        None of them is read: the keys alone say which rows there can be.
+        Reads nothing: the keys determine the rows.
         """
         for suffix, _ in layout_of(keys).rows:
             items.CACHE_SLOTS.remove(storage, para, suffix)

@@ -1,6 +1,6 @@
-"""The `MessageQueue` pallet: upward messages of parachains wait here and are served at the start of a block (PS-23).
+"""The `MessageQueue` pallet: queues of upward messages, served at the start of a block (PS-23).
 
-Read `types` (pages, books), `ring` (whose turn it is), then `pallet`.
+Read `types` (pages, books), `ring` (the order of queues), then `pallet`.
 """
 
 from pubsub_emulator.runtime.relay.message_queue.pallet import Config, MessageProcessor, MessageQueue, Processed

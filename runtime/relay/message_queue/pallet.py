@@ -1,11 +1,11 @@
-"""Taking upward messages in, and serving them in turn under a weight limit (PS-23).
+"""Accepts upward messages and serves them in turn under a weight limit (PS-23).
 
     included block ──check──► enqueue ──► [ queue of a para: messages in order ] ──on_initialize──► processor
 
-Serving begins with the queue after the one served last and goes round once; a queue is served until it is empty. The
-first message that no longer fits ends serving for this block, and its queue, if nothing of it was served, is the first
-of the next block with the whole limit before it. So the first message of a queue is served within as many blocks as
-there are queues: were smaller ones behind it let past, two paras could keep a third from ever having weight enough.
+Serving begins with the queue after the one served last and visits each queue once, until it is empty. The first message
+that does not fit ends serving for this block. If nothing of its queue was served, that queue is the first of the next
+block, with the whole limit. So the first message of a queue is served within as many blocks as there are queues. If
+smaller messages could overtake it, two paras could keep a third from being served.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ _DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`service_weight` a block spends on messages, `overhead` charged beside each, `heap_size` bytes of a page."""
+    """`service_weight` for the messages of a block, `overhead` charged per message, `heap_size` of a page in bytes."""
 
     service_weight: Weight = _DEFAULT_SERVICE_WEIGHT
     overhead: Weight = _DEFAULT_OVERHEAD
@@ -56,7 +56,7 @@ class Config:
 
 @value_type
 class Processed:
-    """What became of a message: the weight it used, whether it did all it meant to, and an `error` if it never ran."""
+    """The result of a message: the weight used, whether it ran to its end, and an `error` if it did not run."""
 
     weight_used: Weight
     success: bool = True
@@ -64,31 +64,31 @@ class Processed:
 
 
 class Prepared(Protocol):
-    """A message as its processor decoded it."""
+    """A message that its processor has decoded."""
 
     @property
     def weight(self) -> Weight:
-        """The most that executing takes; of bytes that are no message, what finding that out takes."""
+        """The most that executing it takes; for bytes that are not a message, the cost of decoding."""
 
 
 P = TypeVar("P", bound=Prepared)
 
 
 class MessageProcessor(Protocol[P]):
-    """Executes messages. The runtime brings one, since this room knows nothing of XCM."""
+    """Executes messages. The relay runtime supplies one, since this package does not know XCM."""
 
     def prepare(self, message: bytes) -> P:
         """Decode and weigh a message. Never raises."""
 
     def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> Processed:
-        """Execute within the weight that was prepared. A message that fails is an outcome, not an exception.
+        """Execute within `prepared.weight`. Never raises for a message that fails.
 
         `message_id` is the message's blake2b-256.
         """
 
 
 class MessageQueue(Hooks):
-    """`pallet_message_queue`, and of the relay chain's inclusion pallet the part about upward messages."""
+    """`pallet_message_queue`, and the part of the relay chain's inclusion pallet about upward messages."""
 
     NAME = PALLET
 
@@ -100,7 +100,7 @@ class MessageQueue(Hooks):
     # Taking in
 
     def check(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
-        """Whether all of a parachain block's messages fit; if not the block is refused and the sender keeps them.
+        """Check that all messages of a parachain block fit. If not, the block is refused and its author keeps it.
 
         Raises `MoreMessagesThanPermitted`, `MessageSize`, `CapacityExceeded`, `TotalSizeExceeded`.
         """
@@ -119,7 +119,7 @@ class MessageQueue(Hooks):
             raise ModuleError(PALLET, Error.TotalSizeExceeded)
 
     def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
-        """Append all of a parachain block's messages, or none. Raises as `check`."""
+        """Append all messages of a parachain block, or none. Raises as `check`."""
         if self._serving:
             raise DefensiveFailure("messages cannot be queued by a message that is being processed")
         self.check(storage, para, messages)
@@ -157,7 +157,7 @@ class MessageQueue(Hooks):
         return self.service_queues(storage, self.config.service_weight)
 
     def service_queues(self, storage: Storage, limit: Weight) -> Weight:
-        """Serve each queue at most once, beginning with whose turn it is; returns the weight used, at most `limit`."""
+        """Serve each queue at most once, in turn. Returns the weight used, at most `limit`."""
         turns = ring.books(storage)
         if not turns:
             return WEIGHT_ZERO
@@ -170,7 +170,7 @@ class MessageQueue(Hooks):
                 left, now = self._service_queue(storage, para, book, left, config)
                 if now.message_count:
                     turns[para] = now
-                    # It stays this queue's turn only if nothing of it was served.
+                    # It is still this queue's turn only if nothing of it was served.
                     head = para if now is book else list(turns)[1 % len(turns)]
                     break
                 del turns[para]
@@ -180,20 +180,20 @@ class MessageQueue(Hooks):
         return limit - left
 
     def remaining(self, storage: Storage, para: ParaId) -> tuple[int, int]:
-        """How many messages and bytes the queue of a para still takes."""
+        """The messages and bytes that the queue of a para still accepts."""
         return _remaining(active_config(storage), BOOKS.get(storage, para))
 
     def longest_message(self, storage: Storage) -> int:
-        """The bytes that one message may have: governance may allow for longer messages than a page holds."""
+        """The most bytes of one message: the configured limit or the room of a page, whichever is less."""
         return min(active_config(storage).max_upward_message_size, self.config.heap_size - ITEM_HEADER)
 
     def footprint(self, storage: Storage, para: ParaId) -> tuple[int, int]:
-        """How many messages and bytes wait for a para's turn."""
+        """The number and the bytes of a para's waiting messages."""
         book = BOOKS.get(storage, para)
         return book.message_count, book.size
 
     def messages(self, storage: Storage, para: ParaId) -> list[bytes]:
-        """All messages of a para that wait, in order."""
+        """The waiting messages of a para, in order."""
         book, out = BOOKS.get(storage, para), []
         for index in range(book.begin, book.end):
             raw = storage.get(PAGES.key_for(para, index))
@@ -201,7 +201,7 @@ class MessageQueue(Hooks):
         return out
 
     def sweep_queue(self, storage: Storage, para: ParaId) -> None:
-        """Drop a para's whole queue, and all that the relay chain knew of it."""
+        """Remove a para's queue, with its messages and its well-known key."""
         book = BOOKS.get(storage, para)
         if book.ready_neighbours is not None:
             ring.unknit(storage, para)
@@ -211,21 +211,21 @@ class MessageQueue(Hooks):
         storage.kill(rows_of(para).capacity)
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
-        """Empty the queues of paras that have left; this goes before their published data (PS-11)."""
+        """Remove the queues of paras that left. It must run before their published data is removed (PS-11)."""
         for para in outgoing:
             self.sweep_queue(storage, para)
 
     # Checks
 
     def integrity_test(self) -> None:
-        """Raises `IntegrityError` when no message could ever be served, or pages are too small for any."""
+        """Raise `IntegrityError` if no message could ever be served or fit into a page."""
         if self.config.overhead.any_gt(self.config.service_weight):
             raise IntegrityError("the service weight does not allow for one message")
         if self.config.heap_size <= ITEM_HEADER:
             raise IntegrityError("a page has no room for a message")
 
     def try_state(self, storage: Storage) -> None:
-        """Books count what their pages hold, and the ring holds exactly the books with messages."""
+        """Raise `StateError` unless books match their pages and the ring has exactly the queues with messages."""
         ready = []
         for para, book in BOOKS.items(storage):
             pages = dict(PAGES.items(storage, para))
@@ -242,12 +242,12 @@ class MessageQueue(Hooks):
 
     # Implementation
 
-    def _service_queue(  # of one queue all there is to say, and what holds for each
+    def _service_queue(
         self, storage: Storage, para: ParaId, book: BookState, left: Weight, config: HostConfiguration
     ) -> tuple[Weight, BookState]:
-        """Serve one queue; returns the weight left and its book as it is now, the same one if nothing was served.
+        """Serve one queue. Returns the weight left and its new book, the same object if nothing was served.
 
-        An empty queue is out of the ring as far as its own book goes; the caller closes the ring behind it.
+        The book of an emptied queue has no neighbours; the caller updates the rest of the ring.
         """
         rows = rows_of(para)
         begin, messages, size = book.begin, book.message_count, book.size
@@ -284,12 +284,12 @@ class MessageQueue(Hooks):
         return left, book
 
     def _serve(self, storage: Storage, para: ParaId, message: bytes, left: Weight) -> Weight | None:
-        """Process or discard one message; returns the weight used, none when it does not fit and has to wait."""
+        """Process or discard one message. Returns the weight used, `None` if it does not fit and has to wait."""
         prepared = self.processor.prepare(message)
         weight: Weight = prepared.weight
         charged = self.config.overhead + weight
         if charged.any_gt(left):
-            # A message that no block has weight enough for is dropped, for as much as looking at it costs.
+            # A message too heavy for any block is dropped. Only the cost of looking at it is charged.
             if not charged.any_gt(self.config.service_weight) or self.config.overhead.any_gt(left):
                 return None
             deposit(storage, OverweightDropped(blake2_256(message), para, weight))
@@ -309,7 +309,7 @@ class MessageQueue(Hooks):
 
 
 def _note_capacity(storage: Storage, rows: QueueRows, book: BookState, config: HostConfiguration) -> None:
-    """Tell the parachain, under a well-known key, how much its queue still takes: (u32 messages, u32 bytes)."""
+    """Store under a well-known key how much the queue still accepts, for the parachain: (u32 messages, u32 bytes)."""
     count, size = _remaining(config, book)
     storage.put(rows.capacity, (count | size << 32).to_bytes(8, "little"))
 

@@ -1,4 +1,4 @@
-"""Whose turn it is: a ring, in storage, of the queues that have messages; `ServiceHead` points at the next to serve."""
+"""The ring, in storage, of the queues that have messages; `ServiceHead` is the next queue to serve."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def _link(storage: Storage, para: ParaId, *, prev: ParaId | None = None, next_: 
 
 
 def knit(storage: Storage, para: ParaId) -> None:
-    """Put a queue into the ring, as the last to be served from now."""
+    """Add a queue to the ring as the last to be served."""
     head = SERVICE_HEAD.get(storage)
     if head is None:
         SERVICE_HEAD.put(storage, para)
@@ -43,7 +43,7 @@ def knit(storage: Storage, para: ParaId) -> None:
 
 
 def unknit(storage: Storage, para: ParaId) -> None:
-    """Take a queue out of the ring; if it was its turn, it is the next one's."""
+    """Remove a queue from the ring. If it was next to serve, the one after it is."""
     at = _neighbours(storage, para)
     BOOKS.insert(storage, para, replace(BOOKS.get(storage, para), ready_neighbours=None))
     if at.next == para:
@@ -56,9 +56,9 @@ def unknit(storage: Storage, para: ParaId) -> None:
 
 
 def books(storage: Storage) -> dict[ParaId, BookState]:
-    """The books of all queues in the ring, from the one whose turn it is.
+    """The books of all queues in the ring, from the next to serve on.
 
-    Raises `DefensiveFailure` when the ring is broken.
+    Raises `DefensiveFailure` if the ring is broken.
     """
     head = SERVICE_HEAD.get(storage)
     ring: dict[ParaId, BookState] = {}
@@ -79,9 +79,9 @@ def books(storage: Storage) -> dict[ParaId, BookState]:
 
 
 def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) -> None:
-    """Make the ring that of these books, in their order, with `head` next to serve; of no books none is left.
+    """Make the ring consist of these books, in their order, with `head` next to serve; no books remove it.
 
-    Writes the neighbours that changed; the books are as they stand in storage.
+    Writes only changed neighbours; the books must be those in storage.
     """
     if head is None:
         SERVICE_HEAD.kill(storage)
@@ -95,5 +95,5 @@ def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) 
 
 
 def members(storage: Storage) -> list[ParaId]:
-    """All queues in the ring, from the one whose turn it is. Raises `DefensiveFailure` when the ring is broken."""
+    """All queues in the ring, from the next to serve on. Raises `DefensiveFailure` if the ring is broken."""
     return list(books(storage))

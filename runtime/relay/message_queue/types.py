@@ -1,4 +1,4 @@
-"""What `pallet_message_queue` stores and says, to the byte.
+"""Storage, events and errors of `pallet_message_queue`, with their encoding.
 
 BookStateFor  Twox64Concat origin -> BookState
 Pages         Twox64Concat origin, Twox64Concat u32 -> Page
@@ -73,7 +73,7 @@ origin: Final[Codec[ParaId]] = Codec(
 
 @value_type
 class Neighbours:
-    """Who stands before and after a queue in the ring of queues that have messages."""
+    """The queues before and after a queue in the ring of queues that have messages."""
 
     prev: ParaId
     next: ParaId
@@ -81,7 +81,7 @@ class Neighbours:
 
 @value_type
 class BookState:
-    """A queue: pages `begin` to `end` hold what waits; counted in messages and bytes of payload."""
+    """A queue: the waiting messages are in pages `begin` to `end`; `size` counts the bytes of payload."""
 
     begin: int = 0
     end: int = 0
@@ -103,7 +103,7 @@ class Page:
     heap: bytearray = field(default_factory=bytearray)
 
     def append(self, message: bytes, heap_size: int) -> bool:
-        """Add a message; false when it does not fit."""
+        """Append a message. Returns `False` if it does not fit."""
         at = len(self.heap)
         if at + ITEM_HEADER + len(message) > heap_size:
             return False
@@ -114,7 +114,7 @@ class Page:
         return True
 
     def pop(self, length: int) -> None:
-        """Mark the first message that waits, which has this length, as processed; go to the next."""
+        """Mark the first waiting message, which has this length, as processed and go to the next."""
         self.heap[self.first + 4] = 1
         self.first += ITEM_HEADER + length
         self.first_index += 1
@@ -129,9 +129,9 @@ _SHORT_PAGE: Final = Struct("<IIIIIH")
 
 
 def waiting(page: bytes) -> list[bytes]:
-    """The messages that wait in an encoded page, first to last; without taking it apart into a `Page`.
+    """The waiting messages of an encoded page, in order, without decoding it into a `Page`.
 
-    Raises `ScaleError` or `DefensiveFailure` when the heap does not hold what the page says.
+    Raises `ScaleError` or `DefensiveFailure` if the heap does not match the page's fields.
     """
     heap = page[_SHORT_PAGE.size :]
     length = first = remaining = 0
@@ -182,7 +182,7 @@ def _read_page(reader: Reader) -> Page:
 
 
 class _BookCodec(Codec[BookState]):
-    """A book alone in its storage value is read without a `Reader`: a block may serve hundreds of queues."""
+    """Decodes books without a `Reader`, since a block may serve hundreds of queues."""
 
     def decode(self, data: bytes) -> BookState:
         if len(data) == _IN_THE_RING.size:
@@ -241,7 +241,7 @@ SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", origin)
 
 @value_type
 class QueueRows:
-    """Where one queue's rows stand: full storage keys, and the prefix of its pages."""
+    """The storage keys of one queue's rows, and the prefix of its pages."""
 
     book: bytes
     pages: bytes
@@ -254,7 +254,7 @@ class QueueRows:
 
 @lru_cache(maxsize=4096)  # the same few in every block
 def rows_of(para: ParaId) -> QueueRows:
-    """The rows of the queue of a para."""
+    """The storage keys of a para's queue."""
     return QueueRows(BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para))
 
 
