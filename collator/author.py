@@ -1,10 +1,10 @@
-"""The honest author: collect every relay node the subscriber may ask for, walk, keep exactly what the walk took, seal.
+"""The honest author: prove everything the subscriber may read, walk, keep exactly the nodes taken, seal.
 
     relay state ──prove──► full proof ──plan──► nodes taken ──► inherent ──execute──► post-state root ──► header, seal
 
-The author runs the same `plan` and the same `execute_block` as whoever judges its block, so an honest block is valid by
-construction, and there is nothing to decide: for one parent, relay parent, set of messages and slot there is one block
-(PS-52, PS-90).
+The author runs the same `plan` and the same `execute_block` as the verifier, so an honest block is valid by
+construction. The author has nothing to decide: for one parent, relay parent, set of messages and slot there is one
+block (PS-52, PS-90).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ from pubsub_emulator.trie import BadNode, read_proof
 
 
 class RelayAccess(Protocol):
-    """One relay block as a collator sees it, through a node that it trusts."""
+    """One relay block, as a collator reads it from a node that it trusts."""
 
     @property
     def number(self) -> RelayBlockNumber:
@@ -50,7 +50,7 @@ class RelayAccess(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RelayBlock:
-    """`RelayAccess` over a relay state at hand."""
+    """`RelayAccess` over a relay state in memory."""
 
     number: RelayBlockNumber
     state: State
@@ -68,15 +68,15 @@ class RelayBlock:
 
 
 class CannotAuthor(PubsubError):
-    """No valid block can be built on this relay parent: its messages alone exceed what a block may hold."""
+    """No valid block can be built on this relay parent now."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullProof:
-    """All that a subscriber may ask of one relay state: the proof before it is pruned.
+    """The proof of everything that a subscriber may read of one relay state, before it is pruned.
 
-    `static_nodes` are those of the static keys and `static_bytes` their cost; `unpruned`, by publisher (ascending), is
-    the cost of the nodes that come with it and were not counted before. Together they are the cost of `nodes`.
+    `static_nodes` are those of the static keys and `static_bytes` their cost. `unpruned` has, by ascending publisher,
+    the cost of its nodes that are not counted before. Together they are the cost of `nodes`.
     """
 
     nodes: dict[Hash, bytes]
@@ -88,7 +88,7 @@ class FullProof:
 
 @dataclass(frozen=True, slots=True)
 class Authored:
-    """A sealed block, what executing it gave, and what the proof weighed before it was pruned, by publisher."""
+    """A sealed block, its outcome, and the cost of the proof before it was pruned, by publisher."""
 
     candidate: Candidate
     outcome: BlockOutcome
@@ -98,7 +98,7 @@ class Authored:
 
 
 def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
-    """Collect the static keys, and all paths and values of all subscribed keys, absences included."""
+    """Prove the static keys and all subscribed keys, including values and absences."""
     nodes: dict[Hash, bytes] = {}
 
     def read(key: bytes) -> bytes | None:
@@ -135,12 +135,12 @@ def author(  # noqa: PLR0917  # a block has this many parts
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     extrinsics: tuple[bytes, ...] = (),
 ) -> Authored:
-    """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`; `parent` stays as it is.
+    """The one honest block on `parent` with these messages, sealed with the Ed25519 `seed`. Does not change `parent`.
 
-    Of the signed `extrinsics` that it is offered it takes those that can be part of the block, in order.
+    It takes those of the signed `extrinsics`, in order, that can be part of the block.
 
-    The messages must be all that came since the parent: the verifier knows the queues' heads. Senders without any are
-    left out, as the verifier wants it. Does not check that `seed` belongs to the slot's author. Raises `CannotAuthor`.
+    `messages` must be all since the parent, since the verifier knows the queues' heads. Senders without messages are
+    left out. Does not check that `seed` belongs to the slot's author. Raises `CannotAuthor`.
     """
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
@@ -159,7 +159,7 @@ def author(  # noqa: PLR0917  # a block has this many parts
 
 
 def ensure_room(spec: RuntimeSpec, messages: InboundMessages) -> None:
-    """Raise `CannotAuthor` when these messages weigh more than a block may hold (PS-50)."""
+    """Raise `CannotAuthor` if these messages exceed the bytes that a block may hold (PS-50)."""
     if messages.weight > spec.allowed_pov:
         raise CannotAuthor(f"{messages.weight} bytes of messages exceed the {spec.allowed_pov} that a block may hold")
 
@@ -175,7 +175,7 @@ def build(  # noqa: PLR0917  # as above
     handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
     body: OfferedBody | None = None,
 ) -> tuple[Candidate, BlockOutcome]:
-    """Execute the block that `inherent` and `walked` make, over the parent's state in `storage`, and seal it."""
+    """Execute the block of `inherent` and `walked` over the parent's state in `storage`, and seal it."""
     body = OfferedBody() if body is None else body
     digest = (aura_pre_digest(slot),)
     number = ParaBlockNumber(parent.number + 1)
@@ -186,5 +186,5 @@ def build(  # noqa: PLR0917  # as above
 
 
 def seal(header: Header, seed: bytes) -> Header:
-    """The header, whose digest is one slot, with its author's signature over all of it."""
+    """The header, whose digest has only the slot, with its author's seal."""
     return replace(header, digest=(*header.digest[:1], aura_seal(sign(seed, header.pre_hash()))))

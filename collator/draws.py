@@ -1,4 +1,4 @@
-"""Draws that are the same everywhere: each is a hash of a seed, a label and a count, and of nothing else (PS-90).
+"""Reproducible random draws: each is a hash of a seed, a label and a counter, and of nothing else (PS-90).
 
 block i of a stream = blake2_256(Vec<u8> seed ++ Vec<u8> label ++ u64 i)
 """
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Draws:
-    """A stream of draws for one purpose, which its label names."""
+    """A stream of draws for one purpose, named by its label."""
 
     __slots__ = ("_count", "_left", "_prefix")
 
@@ -32,7 +32,7 @@ class Draws:
         return left[:count]
 
     def below(self, bound: int) -> int:
-        """A number in 0..bound-1, 0 when `bound` is under 1; the bias is under bound / 2**32."""
+        """A number in 0..bound-1, 0 if `bound` is less than 1; the bias is below bound / 2**32."""
         return int.from_bytes(self.take(4), "little") * max(bound, 1) >> 32
 
     def between(self, least: int, most: int) -> int:
@@ -40,15 +40,15 @@ class Draws:
         return least + self.below(most - least + 1)
 
     def one_in(self, count: int) -> bool:
-        """True once in `count` times."""
+        """True with probability 1 / `count`."""
         return self.below(count) == 0
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of `options`, which are not empty."""
+        """One of `options`, which must not be empty."""
         return options[self.below(len(options))]
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
-        """`count` different places of `options`, or all of them, in their order."""
+        """`count` different options, or all of them if there are fewer, in their order."""
         places = list(range(len(options)))
         while len(places) > max(count, 0):
             del places[self.below(len(places))]

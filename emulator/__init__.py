@@ -1,1 +1,1 @@
-"""Relay chain, parachains and collators wired into one network: the only room that binds the others together."""
+"""Relay chain, parachains and collators as one network."""

@@ -1,13 +1,13 @@
-"""Files that are there whole or not at all."""
+"""Atomic writing of files."""
 
 import tempfile
 from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file in one go, in the place of an older one.
+    """Write a file atomically, replacing an older one.
 
-    Raises `OSError` as the disk does; the older one stays then.
+    Raises `OSError`; the older file is kept then.
     """
     handle, staging = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
     try:

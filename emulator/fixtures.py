@@ -1,8 +1,7 @@
-"""Executable fixtures: one block a file, with all that is needed to judge it and what must come of it.
+"""Executable fixtures: one block per file, with everything needed to judge it and the expected result.
 
-A fixture is made from a candidate that a network judged, and says nothing that is not in the bytes: another
-implementation loads the pre-state, opens the proof against the relay root, and compares. `docs/fixtures.md` tells how;
-`FIXTURE_VERSION` counts up when a reader has to change.
+A fixture is made from a candidate that a network judged. Another implementation loads the pre-state, reads the proof
+under the relay root, and compares (`docs/fixtures.md`). `FIXTURE_VERSION` increases when readers have to change.
 """
 
 import json
@@ -60,7 +59,7 @@ U64 = Annotated[int, Field(strict=True, ge=0, le=U64_MAX)]
 
 
 class FixtureError(PubsubError):
-    """A fixture that cannot be read, or whose block does not come out as it says; the message names file and field."""
+    """A fixture cannot be read or its parts do not match; the message names file and field."""
 
 
 class _Model(BaseModel):
@@ -68,7 +67,7 @@ class _Model(BaseModel):
 
 
 class Relay(_Model):
-    """What the relay chain vouches for; `slot_now` is the newest slot that the block may claim."""
+    """What the relay chain attests; `slot_now` is the newest slot that the block may claim."""
 
     number: U32
     storage_root: HashHex | None
@@ -76,7 +75,7 @@ class Relay(_Model):
 
 
 class Claims(_Model):
-    """The candidate once more, field by field, for readers; `candidate` in the fixture is what counts."""
+    """The fields of the candidate, for readers; only `candidate` in the fixture counts."""
 
     parent_hash: HashHex
     number: U32
@@ -89,7 +88,7 @@ class Claims(_Model):
 
 
 class DeliveryModel(_Model):
-    """One callback; `ttl_state` is the SCALE of `TtlState`, none for a removal."""
+    """One callback; `ttl_state` is the SCALE of `TtlState`, null for a removal."""
 
     publisher: U32
     key: Hex
@@ -100,14 +99,14 @@ class DeliveryModel(_Model):
 
 
 class OffenceModel(_Model):
-    """One check that failed, and the bytes it is about."""
+    """One failed check, and the bytes that it is about."""
 
     verdict: str
     subject: list[Hex]
 
 
 class Expected(_Model):
-    """What must come of the block: a verdict and the evidence, or none and the post-state."""
+    """The expected result: a verdict and the evidence, or no verdict and the post-state."""
 
     verdict: str | None
     evidence: list[OffenceModel]
@@ -133,7 +132,7 @@ class Fixture(_Model):
 
 
 def make_fixture(name: str, about: str, parent: ChainHead, record: BlockRecord) -> Fixture:
-    """The fixture of a candidate that was judged on top of `parent`."""
+    """The fixture of a candidate judged on top of `parent`."""
     candidate = record.candidate
     inherent = candidate.inherent
     return Fixture(
@@ -209,7 +208,7 @@ def read_fixture(path: Path) -> Fixture:
 
 
 def parse_fixture(data: bytes, place: str) -> Fixture:
-    """The fixture in `data`, whose parts go together. Raises `FixtureError`, whose message begins with `place`."""
+    """The fixture in `data`. Raises `FixtureError`, with `place` in its message, also if its parts do not match."""
     document = parse_json(data, place, FixtureError)
     try:
         fixture = Fixture.model_validate(document)
@@ -224,7 +223,7 @@ def parse_fixture(data: bytes, place: str) -> Fixture:
 
 
 class Opened(NamedTuple):
-    """What a fixture says in bytes, decoded."""
+    """The decoded parts of a fixture."""
 
     parent: ChainHead
     candidate: Candidate
@@ -232,7 +231,7 @@ class Opened(NamedTuple):
 
 
 def opened(fixture: Fixture) -> Opened:
-    """The parts of a fixture, decoded. Raises `FixtureError` that names the field."""
+    """Decode the parts of a fixture. Raises `FixtureError` that names the field."""
     parent = _decoded("parent_header", Header.decode, fixture.parent_header)
     candidate = _decoded("candidate", Candidate.decode, fixture.candidate)
     entries = [(unhex(key), unhex(value)) for key, value in fixture.pre_state]
@@ -256,7 +255,7 @@ def _decoded(field: str, decode: Callable[[bytes], T], text: str) -> T:
 
 
 def write_fixture(fixture: Fixture, path: Path) -> None:
-    """Write a fixture as JSON, one field a line."""
+    """Write a fixture as JSON, one field per line."""
     path.write_text(json.dumps(fixture.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
 
@@ -266,9 +265,9 @@ def schema() -> dict[str, Any]:
 
 
 def replay_fixture(fixture: Fixture) -> list[str]:
-    """Judge the fixture's block from the fixture alone; returns how the outcome differs from what it expects.
+    """Judge the fixture's block from the fixture alone. Returns the differences from the expected result.
 
-    Raises `FixtureError` when its parts do not go together, or its pre-state is no parachain's.
+    Raises `FixtureError` if its parts do not match, or if its pre-state is not a parachain's.
     """
     try:
         parent, candidate, context = opened(fixture)
@@ -283,7 +282,7 @@ def replay_fixture(fixture: Fixture) -> list[str]:
         raise FixtureError(f"{fixture.name}: pre_state: {error}") from error
     found = {**_claims(candidate).model_dump(), **_expected(root, outcome, refusal).model_dump()}
     wanted = {**fixture.claims.model_dump(), **fixture.expected.model_dump()}
-    # Both speak of a post-state root: what the block claims, and what comes of it.
+    # Both have a post-state root: the block's claim, and the result of executing it.
     found["claimed post_state_root"] = hexed(candidate.header.state_root)
     wanted["claimed post_state_root"] = fixture.claims.post_state_root
     return [
@@ -292,7 +291,7 @@ def replay_fixture(fixture: Fixture) -> list[str]:
 
 
 class FixtureMaker(Observer):
-    """An observer that keeps the head of every chain and turns chosen candidates into fixtures.
+    """An observer that keeps the head of every chain and makes fixtures of chosen candidates.
 
     It keeps at most `per_kind` fixtures of each kind: a verdict and strategy, or what an accepted block showed.
     """
@@ -300,7 +299,7 @@ class FixtureMaker(Observer):
     def __init__(self, per_kind: int = 2) -> None:
         self.fixtures: list[Fixture] = []
         self.strategies: set[str] = set()
-        """Those of which there is a fixture."""
+        """The strategies of which there is a fixture."""
         self._per_kind = per_kind
         self._seen: dict[str, int] = {}
         self._heads: dict[ParaId, ChainHead] = {}
@@ -314,7 +313,7 @@ class FixtureMaker(Observer):
         parent = self._heads[record.chain]
         kind, about = _kind(parent.state, record)
         count = self._seen.get(kind, 0)
-        # Some cheats hand over what no bytes say, a map with one key twice for instance: they are no vectors.
+        # Some cheats have values that no bytes encode, such as a map with a duplicate key: they cannot be vectors.
         if count < self._per_kind and Candidate.decode(record.candidate.encode()) == record.candidate:
             self._seen[kind] = count + 1
             self.strategies.update(() if record.strategy is None else (record.strategy,))
@@ -324,7 +323,7 @@ class FixtureMaker(Observer):
 
 
 def _kind(state: State, record: BlockRecord) -> tuple[str, str]:
-    """A short name for what a candidate on top of `state` shows, and a sentence."""
+    """A short name for the kind of a candidate on top of `state`, and a sentence."""
     if record.refusal is not None:
         verdict = record.refusal.verdict.value
         strategy = record.strategy or "unplanned"

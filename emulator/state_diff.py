@@ -1,4 +1,4 @@
-"""Where two states differ: the first storage key, and the trie node on the way to it in which the difference stands."""
+"""The difference of two states: the first storage key, and the first differing trie node on the way to it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,21 +30,21 @@ _CAPACITY: Final = relay_dispatch_queue_remaining_capacity(ParaId(0))[:-4]
 
 @dataclass(frozen=True, slots=True)
 class NodeDifference:
-    """Two nodes that start at the same nibble path; none where a trie has no node there."""
+    """Two nodes at the same nibble path; `None` if a trie has no node there."""
 
     path: str
     a: bytes | None
     b: bytes | None
 
     def lines(self) -> list[str]:
-        """Both taken apart, line by line."""
+        """The parts of both nodes, line by line."""
         here = self.path or "the root"
         return [f"trie node at {here}", *_describe("A", self.a, self.b), *_describe("B", self.b, self.a)]
 
 
 @dataclass(frozen=True, slots=True)
 class StateDifference:
-    """The first key, in byte order, that two states hold differently, and how many there are in all."""
+    """The first key, in byte order, whose values differ in two states, and the number of such keys."""
 
     key: bytes
     name: str
@@ -54,7 +54,7 @@ class StateDifference:
     node: NodeDifference
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The difference as text."""
         more = f" ({self.count} keys differ in all)" if self.count > 1 else ""
         return [
             f"storage key 0x{self.key.hex()}, {self.name}{more}",
@@ -65,7 +65,7 @@ class StateDifference:
 
 
 def shown(value: bytes | None, most: int = 96) -> str:
-    """Bytes for a line."""
+    """Bytes as text for one line."""
     if value is None:
         return "nothing"
     text = f"0x{value[:most].hex()}"
@@ -73,7 +73,7 @@ def shown(value: bytes | None, most: int = 96) -> str:
 
 
 def diff_states(a: State, b: State) -> StateDifference | None:
-    """The first difference between the top tries of two parachain states, none when they are equal."""
+    """The first difference between the top tries of two parachain states, `None` if they are equal."""
     found = list(differing_entries(a.top, b.top))
     if not found:
         return None
@@ -82,12 +82,12 @@ def diff_states(a: State, b: State) -> StateDifference | None:
 
 
 def differing_entries(a: Trie, b: Trie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
-    """Every key that two tries hold differently, ascending, with both values; none where a trie has no such key."""
+    """Every key whose values differ in two tries, ascending, with both values; `None` if a trie has no such key."""
     return a.differences(b)
 
 
 def diff_nodes(a: Trie, b: Trie, key: bytes) -> NodeDifference:
-    """The deepest node on the way to `key` that both tries have at the same place, in different bytes."""
+    """The deepest node on the way to `key` that both tries have at the same place with different bytes."""
     mine, theirs = dict(_path(a, key)), dict(_path(b, key))
     shared = [depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]]
     depth = shared[-1] if shared else 0
@@ -95,7 +95,7 @@ def diff_nodes(a: Trie, b: Trie, key: bytes) -> NodeDifference:
 
 
 def _path(trie: Trie, key: bytes) -> Iterator[tuple[int, bytes]]:
-    """The nodes on the way to `key` and the nibble depths where they start."""
+    """The nodes on the way to `key` and the nibble depths at which they start."""
     nodes: dict[Hash, bytes] = {}
     trie.prove((key,), nodes)
     node, depth = nodes.get(trie.root(), b"\x00"), 0
@@ -130,7 +130,7 @@ def _describe(label: str, node: bytes | None, other: bytes | None) -> Iterator[s
 
 
 def key_name(key: bytes) -> str:
-    """A storage key in words, a parachain's or the relay chain's: pallet, item, and what follows its prefix."""
+    """A storage key of any chain in words: pallet, item, and the rest of the key."""
     if key == CODE:
         return ":code"
     if key == EVENTS:
@@ -147,7 +147,7 @@ def key_name(key: bytes) -> str:
 
 
 def child_name(child_storage_key: bytes) -> str:
-    """A child trie in words: by its publisher's id, or by its storage key when it is no publisher's."""
+    """A child trie in words: its publisher's id, or its storage key if it is not a publisher's."""
     prefix = derive_child_key(ParaId(0))[:-4]
     if child_storage_key.startswith(prefix) and len(child_storage_key) == len(prefix) + 4:
         return f"child trie {int.from_bytes(child_storage_key[-4:], 'little')}"

@@ -1,4 +1,4 @@
-"""Every storage item by name, of the relay chain and of a parachain, for whoever wants to look into a state."""
+"""All storage items of the relay chain and of parachains by name, for inspecting a state."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -54,13 +54,13 @@ _PARACHAIN: Final[tuple[ModuleType, ...]] = (
 
 @lru_cache(maxsize=1)
 def relay_items() -> Mapping[str, Item]:
-    """The relay chain's, as `Pallet.Item`, in the order of their names."""
+    """The relay chain's items by `Pallet.Item`, in the order of their names."""
     return _items(_RELAY)
 
 
 @lru_cache(maxsize=1)
 def parachain_items() -> Mapping[str, Item]:
-    """A parachain's, as `relay_items`."""
+    """A parachain's items, as `relay_items`."""
     return _items(_PARACHAIN)
 
 
@@ -75,9 +75,9 @@ def _items(modules: tuple[ModuleType, ...]) -> dict[str, Item]:
 
 
 def rows(storage: Storage, item: Item) -> Iterator[tuple[tuple[object, ...], object]]:
-    """What is stored under an item, as (keys, value) in storage-key order; a value has no keys.
+    """The stored values of an item as (keys, value) in storage-key order; a `StorageValue` has no keys.
 
-    Nothing comes where nothing is stored: defaults are not shown.
+    Defaults are not included.
     """
     if isinstance(item, StorageValue):
         if item.exists(storage):
@@ -96,7 +96,7 @@ def _prefixes() -> Mapping[bytes, str]:
 
 
 def name_of(key: bytes) -> str | None:
-    """The item that a full storage key belongs to, on whichever chain; none when it is no item's."""
+    """The item of a full storage key of any chain, or `None`."""
     return _prefixes().get(key[:32])
 
 
@@ -106,7 +106,7 @@ def _by_prefix(relay: bool) -> Mapping[bytes, tuple[str, Item]]:
 
 
 def decoded_key(key: bytes, *, relay: bool) -> tuple[str, tuple[object, ...], Item] | None:
-    """A full storage key as the item's name, its keys and the item; `None` when it is no item's or does not decode."""
+    """The item's name, keys and item of a full storage key; `None` if it is of no item or does not decode."""
     found = _by_prefix(relay).get(key[:32])
     if found is None:
         return None

@@ -1,7 +1,6 @@
-"""Files that a stranger may have made: bounded in bytes before they are read, and in depth before they are parsed.
+"""Reading untrusted files: bounded in bytes before they are read, and in depth before they are parsed.
 
-Every reader of such a file begins here. What a reader makes of the document is its own: it checks types and ranges
-before it does anything else with a field.
+Every reader of such a file uses this module, and then checks types and ranges of all fields itself.
 """
 
 import json
@@ -15,24 +14,24 @@ from pubsub_emulator.primitives.errors import PubsubError
 MEBIBYTE: Final = 1_048_576
 
 MOST_BYTES: Final = 64 * MEBIBYTE
-"""The longest file of evidence: a fixture, a case, a finding, what a node answered."""
+"""The most bytes of a file of evidence: a fixture, a case, a finding, answers of a node."""
 
 MOST_TEXT: Final = MEBIBYTE
-"""The longest file that people write by hand."""
+"""The most bytes of a file that people write by hand."""
 
 MOST_DEPTH: Final = 64
-"""How deep lists and tables may nest; no format here nests deeper than ten."""
+"""The most levels of nested lists and tables; no format here has more than ten."""
 
 _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 _TOML_TOKEN: Final = re.compile(r"[\[{]|[\]}]")
 
 
 class Unreadable(PubsubError):
-    """A file that is not what its reader can take; the message names file and reason."""
+    """A file cannot be read; the message names file and reason."""
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> bytes:
-    """The bytes of a file, of which never more than `most` and one are read. Raises `error`."""
+    """The bytes of a file. Reads at most `most` + 1 bytes. Raises `error`."""
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)
@@ -44,7 +43,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Un
 
 
 def read_json(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> Any:
-    """The JSON document in a file. Raises `error` when it is too long, too deep, or no JSON."""
+    """The JSON document in a file. Raises `error` if it is too long, too deep, or not JSON."""
     return parse_json(read_bytes(path, most, error), str(path), error)
 
 
@@ -69,9 +68,9 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
 
 
 def parse_toml(text: str, place: str, error: type[PubsubError] = Unreadable) -> dict[str, Any]:
-    """The TOML document in `text`. Raises `error`, and `TOMLDecodeError` for what is no TOML.
+    """The TOML document in `text`. Raises `error`, and `TOMLDecodeError` for text that is not TOML.
 
-    Brackets count wherever they stand, in strings and comments too: people balance those.
+    Brackets in strings and comments count too.
     """
     depth = 0
     for token in _TOML_TOKEN.finditer(text):
@@ -87,7 +86,7 @@ def parse_toml(text: str, place: str, error: type[PubsubError] = Unreadable) -> 
 
 
 def parse_toml_file(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> dict[str, Any]:
-    """The TOML document that a file holds, UTF-8. Raises `error` for whatever is wrong with it."""
+    """The TOML document in the UTF-8 bytes of a file. Raises `error`."""
     try:
         return parse_toml(data.decode(), place, error)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:

@@ -1,9 +1,9 @@
 """Malicious collators as first-class objects (PS-81): named, composable, seeded, shrinkable, each with its verdict.
 
-situation.py    what a collator has before it
-steps.py        what is done to the honest block, one concrete step at a time; how a sequence is shrunk
-strategy.py     what a strategy is; strategies one after the other make an attempt
-expectation.py  what must be found against any block, from what its author knew
+situation.py    what a collator knows when it authors a block
+steps.py        the changes to an honest block, one concrete step at a time; how a sequence is shrunk
+strategy.py     the type of strategies, and attempts that apply several in turn
+expectation.py  the verdicts that a block must meet, from what its author knew
 omissions.py, additions.py, pretences.py, claims.py, seals.py, mutations.py, forgeries.py    the strategies
 """
 
@@ -28,30 +28,30 @@ _KNOWN: Final[dict[str, Strategy]] = {
 }
 
 STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
-"""All strategies by name, with those that were registered."""
+"""All strategies by name, including registered ones."""
 
 BUILT_IN: Final = tuple(_KNOWN)
-"""Names of the strategies that come with the project, whatever was registered: for what must be the same everywhere."""
+"""The names of the project's own strategies, for results that must not depend on registered ones."""
 
 WITH_ACCOUNTS: Final = tuple(strategy.name for strategy in FORGERIES)
-"""Names of those that need a chain with accounts; campaigns and vectors, whose chains have none, do not draw them."""
+"""The names of strategies that need a chain with accounts. Campaigns and vectors, whose chains have none, skip them."""
 
 _KNOWN.update({strategy.name: strategy for strategy in FORGERIES})
 
 
 def for_any_chain() -> dict[str, Strategy]:
-    """All strategies but those that need a chain with accounts."""
+    """All strategies except those that need a chain with accounts."""
     return {name: strategy for name, strategy in STRATEGIES.items() if name not in WITH_ACCOUNTS}
 
 
 class StrategyTaken(PubsubError):
-    """Another strategy has this name: records could not tell the two apart."""
+    """Another strategy has this name, so records could not tell the two apart."""
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Let networks and scenarios of this process name a strategy of one's own.
+    """Let networks and scenarios of this process name `strategy`.
 
-    The same one may come again and changes nothing. Raises `StrategyTaken`.
+    Registering the same strategy again changes nothing. Raises `StrategyTaken`.
     """
     if _KNOWN.setdefault(strategy.name, strategy) != strategy:
         raise StrategyTaken(f"there is another strategy {strategy.name!r} already")

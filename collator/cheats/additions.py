@@ -1,4 +1,4 @@
-"""Cheats that bring more than was asked for, or bring it in another order: to bloat blocks, to smuggle, to confuse."""
+"""Cheats that add nodes to the proof or change their order: to bloat blocks, to smuggle data, to confuse readers."""
 
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import Add, Drop, Insert, Step, Swap
@@ -19,14 +19,14 @@ _UNSORTED = Verdict.UNSORTED_PROOF
 
 @strategy("add-junk", "fill the block with bytes of one's own choice", _UNUSED, on_proof=True)
 def add_junk(situation: Situation, draws: Draws) -> Proposal:
-    """Add bytes that are no node of anything, none at all among the possibilities."""
+    """Add bytes that are not a node of any trie, possibly empty."""
     del situation
     return (Add(draws.take(draws.choice((0, 1, 33, 120)))),)
 
 
 @strategy("add-cached-node", "have the chain pay twice for what it remembers", _UNUSED, on_proof=True)
 def add_cached_node(situation: Situation, draws: Draws) -> Proposal:
-    """Add a node that stands in the subscriber's own cache."""
+    """Add a node of the subscriber's own cache."""
     taken = situation.walked.taken
     cached: list[bytes] = []
     for para in situation.spec.subscriptions:
@@ -38,7 +38,7 @@ def add_cached_node(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("add-needless-node", "slip in a genuine node that the walk has no use for", _UNUSED, on_proof=True)
 def add_needless_node(situation: Situation, draws: Draws) -> Proposal:
-    """Add a node of the full proof that the walk did not take: settled by a root, cached, or behind the stop."""
+    """Add a node of the full proof that the walk did not take: below a settled root, cached, or after the stop."""
     taken = situation.walked.taken
     spare = [node for node_hash, node in situation.proof.nodes.items() if node_hash not in taken]
     return (Add(draws.choice(spare)),) if spare else None
@@ -68,7 +68,7 @@ def duplicate_node(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("duplicate-apart", "hide a repeated node from who compares neighbours only", _DUPLICATE, on_proof=True)
 def duplicate_apart(situation: Situation, draws: Draws) -> Proposal:
-    """List a node twice, not side by side where there are others."""
+    """List a node twice, not side by side if there are others."""
     nodes = situation.canonical
     at = draws.below(len(nodes))
     return (Insert(len(nodes) if 2 * at < len(nodes) else 0, nodes[at]),)
@@ -76,7 +76,7 @@ def duplicate_apart(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("duplicate-instead", "keep the number of nodes right while one is left out", _DUPLICATE, on_proof=True)
 def duplicate_instead(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out one node and list another twice."""
+    """Omit one node and list another twice."""
     nodes = situation.canonical
     if len(nodes) < 2:
         return None
@@ -96,7 +96,7 @@ def bit_flip(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("resize-node", "pass off a node with bytes cut off or put on", _OMITTED, _ROOT, on_proof=True)
 def resize_node(situation: Situation, draws: Draws) -> Proposal:
-    """Cut bytes off the end of a node or append some, which many a decoder would not notice."""
+    """Cut bytes off the end of a node or append some, which lax decoders do not notice."""
     node = draws.choice(situation.canonical)
     altered = node + draws.take(draws.between(1, 4)) if draws.one_in(2) else node[: draws.below(len(node))]
     return (Drop(blake2_256(node)), Add(altered))
@@ -104,7 +104,7 @@ def resize_node(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("reorder-list", "have two encodings of one block", _UNSORTED, on_proof=True)
 def reorder_list(situation: Situation, draws: Draws) -> Proposal:
-    """Let two nodes trade places."""
+    """Swap two nodes."""
     count = len(situation.canonical)
     if count < 2:
         return None
@@ -129,7 +129,7 @@ def walk_order_list(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("value-as-node", "have a value, which a publisher chooses, read as a node", _OMITTED, _ROOT, on_proof=True)
 def value_as_node(situation: Situation, draws: Draws) -> Proposal:
-    """Put an entry's bytes where a node is needed: one that encodes a node of the attacker's making."""
+    """List, in place of a node, an entry whose bytes encode a node made by the attacker."""
     node = draws.choice(list(situation.walked.taken.values()))
     forged = PublishedEntry(b"\x00" + node, draws.below(9), RelayBlockNumber(situation.relay.number)).encode()
     return (Drop(blake2_256(node)), Add(forged))

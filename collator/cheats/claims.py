@@ -1,4 +1,4 @@
-"""Cheats that state what is not so: another relay parent, other messages, another post-state, another parent."""
+"""Cheats with false claims: another relay parent, other messages, another post-state, another parent."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def _older(situation: Situation) -> list[RelayAccess]:
 
 
 def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
-    """The steps to the whole honest block on another relay block, with the messages that it knew."""
+    """The steps to the honest block on another relay block, with the messages of that block."""
     messages = situation.messages.until(relay.number)
     full = situation.proof_of(relay)
     calls = situation.calls_in(messages)
@@ -60,7 +60,7 @@ def _built_on(situation: Situation, relay: RelayAccess) -> Proposal:
 
 @strategy("stale-root", "build on what was, under the number of what is", _ROOT)
 def stale_root(situation: Situation, draws: Draws) -> Proposal:
-    """Bring the proof and root of an older relay block as those of the newer one."""
+    """Use the proof and root of an older relay block as those of the newer one."""
     older = _older(situation)
     if not older:
         return None
@@ -89,7 +89,7 @@ def unknown_relay_parent(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("foreign-root", "prove against a state of one's own making", _ROOT)
 def foreign_root(situation: Situation, draws: Draws) -> Proposal:
-    """Bring a complete proof of a state that no relay block has, with or without claiming its root."""
+    """Use a complete proof of a state that no relay block has, with or without claiming its root."""
     if situation.foreign is None:
         return None
     walked = situation.walk_as_if(relay=situation.foreign)
@@ -108,7 +108,7 @@ def claimed_root(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("equivocation", "have two valid blocks for one slot, and choose later which to show")
 def equivocation(situation: Situation, draws: Draws) -> Proposal:
-    """Build a second valid block for the same slot, on another relay parent; see `equivocates`."""
+    """Build a second valid block for the same slot on another relay parent; see `equivocates`."""
     last = _last_relay_parent(situation)
     choices = [relay for relay in situation.others if last <= relay.number != situation.relay.number]
     return _built_on(situation, draws.choice(choices)) if choices else None
@@ -139,7 +139,7 @@ def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
 
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
-    """Where messages stand: queue, place, `sent_at`, bytes."""
+    """All messages: queue, index, `sent_at`, bytes."""
     downward = situation.messages.downward
     places: list[tuple[int, int, int, bytes]] = [(0, at, m.sent_at, m.msg) for at, m in enumerate(downward)]
     for queue, (_, messages) in enumerate(situation.messages.horizontal, start=1):
@@ -149,7 +149,7 @@ def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
 
 @strategy("drop-message", "censor a message", _MISREPORTED)
 def drop_message(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out one message."""
+    """Omit one message."""
     places = _places(situation)
     if not places:
         return None
@@ -161,7 +161,7 @@ def drop_message(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("alter-message", "have another order carried out than was given", _MISREPORTED)
 def alter_message(situation: Situation, draws: Draws) -> Proposal:
-    """Change a message's bytes, or when it was sent."""
+    """Change a message's bytes or the block that sent it."""
     places = _places(situation)
     if not places:
         return None
@@ -195,7 +195,7 @@ def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("forge-message", "give orders in the name of the relay chain or of another parachain", _MISREPORTED)
 def forge_message(situation: Situation, draws: Draws) -> Proposal:
-    """Add a message that nobody sent, to the downward queue or to a channel, one that does not exist among them."""
+    """Add a message that nobody sent, to the downward queue or to a channel, which may not exist."""
     data = draws.take(draws.between(0, 40))
     if draws.one_in(2):
         return (AddMessage(0, draws.below(len(situation.messages.downward) + 1), situation.relay.number, data),)
@@ -207,7 +207,7 @@ def forge_message(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("empty-sender", "make the messages weigh more with a list that holds none", _MISREPORTED)
 def empty_sender(situation: Situation, draws: Draws) -> Proposal:
-    """List a sender without messages, one that has a channel among them: no head moves."""
+    """List a sender without messages, which may have a channel. No head changes."""
     speaking = {sender for sender, _ in situation.messages.horizontal}
     silent = [sender for sender in situation.proof.statics.hrmp_heads if sender not in speaking]
     return (AddSender(draws.choice([*silent, 4321])),)
@@ -225,18 +225,18 @@ def stuff_messages(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("wrong-state-root", "have another state than that of executing the block", Verdict.STATE_ROOT_MISMATCH)
 def wrong_state_root(situation: Situation, draws: Draws) -> Proposal:
-    """Claim some other post-state root, the parent's among them."""
+    """Claim another post-state root, possibly the parent's."""
     return (Claim("state_root", draws.choice((draws.take(32), situation.parent.header.state_root))),)
 
 
 @strategy("withheld-delivery", "execute the block without one of its deliveries", Verdict.STATE_ROOT_MISMATCH)
 def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
-    """Claim the state in which one change was not delivered, over the honest proof."""
+    """Claim the state in which one change was not delivered, with the honest proof."""
     walked = situation.walked
     if not walked.changes:
         return None
     gone = draws.choice(walked.changes)
-    false = situation.walk_as_if()  # a plan of its own, to be altered
+    false = situation.walk_as_if()  # a separate plan, to be altered
     false.changes = [change for change in false.changes if (change.para, change.key) != (gone.para, gone.key)]
     root = situation.state_root_after(false)
     return (Claim("state_root", root),) if root != situation.honest.header.state_root else None
@@ -244,7 +244,7 @@ def withheld_delivery(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("moved-cursor", "have the next walk begin elsewhere", Verdict.STATE_ROOT_MISMATCH)
 def moved_cursor(situation: Situation, draws: Draws) -> Proposal:
-    """Claim the state with another cursor, over the honest proof."""
+    """Claim the state with another cursor, with the honest proof."""
     items = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
     false = situation.walk_as_if()
     items = [item for item in items if item != false.cursor]
@@ -256,7 +256,7 @@ def moved_cursor(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("later-relay-parent", "make entries look older or younger than they are", Verdict.STATE_ROOT_MISMATCH)
 def later_relay_parent(situation: Situation, draws: Draws) -> Proposal:
-    """Claim the state that the block would lead to at another relay height."""
+    """Claim the post-state of the same block at another relay height."""
     number = RelayBlockNumber(situation.relay.number + draws.between(1, 9))
     inherent = replace(situation.honest.inherent, relay_parent_number=number)
     return (Claim("state_root", situation.state_root_after(situation.walked, inherent=inherent)),)
@@ -264,7 +264,7 @@ def later_relay_parent(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("bad-parent", "build on a block that is not the newest", Verdict.BAD_PARENT)
 def bad_parent(situation: Situation, draws: Draws) -> Proposal:
-    """Claim another parent: any, the parent's parent, or the right one at the wrong height."""
+    """Claim another parent: a random one, the parent's parent, or the right one at the wrong height."""
     kind = draws.below(3)
     if kind == 0:
         return (Claim("parent_hash", draws.take(32)),)

@@ -1,8 +1,7 @@
-"""What must be found against a block, worked out from what its author knew, not from the block's own proof.
+"""The verdicts that a block must meet, computed from what its author knew and not from the block's own proof.
 
-The verifier runs the walk over the nodes that it was given. Here the walk runs over the whole relay state, and the
-proof is compared with what it took as one set with another: PS-52, taken literally. Where the two ways disagree, one of
-them is wrong.
+The verifier runs the walk over the nodes that it received. Here the walk runs over the whole relay state, and its nodes
+are compared with the proof as sets: PS-52, taken literally. If the two ways disagree, one of them is wrong.
 """
 
 from collections import Counter
@@ -24,7 +23,7 @@ from pubsub_emulator.runtime.parachain.signed_body import BadBody
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
-    """Every verdict that holds, in the order of PS-52; none for a valid block."""
+    """Every verdict that holds, in the order of PS-52; empty for a valid block."""
     header, inherent = candidate.header, candidate.inherent
     found: list[Verdict] = []
     if _bad_seal(situation, candidate):
@@ -73,7 +72,7 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
 
 
 def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[Verdict, ...]:
-    """As `expected`, of a proof alone, under the situation's budget."""
+    """As `expected`, for a proof alone, with the situation's budget."""
     present = {blake2_256(node) for node in proof}
     return (
         *list_verdicts(proof),
@@ -82,7 +81,7 @@ def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[V
 
 
 def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
-    """What the order of the nodes shows."""
+    """The verdicts from the order of the nodes."""
     found = []
     if any(count > 1 for count in Counter(proof).values()):
         found.append(Verdict.DUPLICATE_NODE)
@@ -92,7 +91,7 @@ def list_verdicts(proof: tuple[bytes, ...]) -> list[Verdict]:
 
 
 def set_verdicts(canonical: Mapping[Hash, bytes], relay_root: Hash, present: set[Hash]) -> list[Verdict]:
-    """What comparing two sets shows: the nodes of a proof, by their hashes, and those that it must consist of."""
+    """The verdicts from comparing the hashes of a proof's nodes with those of which it must consist."""
     if relay_root not in present:
         return [Verdict.ROOT_MISMATCH]
     if not present.issuperset(canonical):
@@ -116,13 +115,13 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
 
 
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
-    """Whether the queues, from the heads that the parachain knows, arrive at those of the relay parent."""
+    """Whether the messages lead from the heads that the parachain knows to those of the relay parent."""
     known = LAST_HRMP_MQC_HEADS.get(situation.storage)
     sent = {sender: tuple((m.sent_at, m.data) for m in messages) for sender, messages in inherent.messages.horizontal}
     last = LAST_RELAY_PARENT.get(situation.storage)
 
     def leads(before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash) -> bool:
-        # A queue that was made anew since then starts from nothing, with messages that are newer than all before.
+        # A queue made anew since then starts from an empty chain, with messages newer than all before.
         sent_at = (inherent.relay_parent_number, *(at for at, _ in messages))
         newer = last is not None and last < min(sent_at)
         starts = (before, ZERO_HEAD) if newer else (before,)

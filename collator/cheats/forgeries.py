@@ -1,4 +1,4 @@
-"""Cheats of chains that have accounts: extrinsics that no account signed, or that cannot be part of the block."""
+"""Cheats on chains with accounts: extrinsics that no account signed, or that cannot be part of the block."""
 
 from typing import Final
 
@@ -16,12 +16,12 @@ from pubsub_emulator.runtime.parachain.accounts import parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 _BARE_REMARK: Final = encode_bytes(b"\x04\x00\x00\x00")
-"""A bare call of `System::remark`, which is no inherent."""
+"""A bare call of `System::remark`, which is not an inherent."""
 
 
 @strategy("forge-extrinsic", "what an account owns, without its signature", Verdict.BAD_EXTRINSIC)
 def forge_extrinsic(situation: Situation, draws: Draws) -> Proposal:
-    """Take tokens with a made-up signature, run an extrinsic twice, or put in a call that nobody signed."""
+    """Take tokens with a made-up signature, run an extrinsic twice, or add an unsigned call."""
     if not situation.spec.accounts:
         return None
     honest = situation.honest.extrinsics

@@ -1,4 +1,4 @@
-"""What needs no idea behind it: any change to the list of nodes, many at once, material from anywhere."""
+"""Random changes to the list of nodes, several at once, with nodes from anywhere."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _ANY = (
 
 @strategy("any-mutation", "whatever can be got from a changed list of nodes", *_ANY, on_proof=True)
 def any_mutation(situation: Situation, draws: Draws) -> Proposal:
-    """One to four of: drop, add, alter, repeat, move; nodes of this, an older or a foreign relay state, or of none."""
+    """One to four of: drop, add, alter, repeat, move; nodes are of this, an older or a foreign relay state, or junk."""
     nodes = situation.canonical
     steps: list[Step] = []
     for _ in range(draws.choice((1, 1, 1, 2, 3, 4))):
@@ -45,7 +45,7 @@ def any_mutation(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("any-subset", "whatever can be got from fewer nodes", *_ANY[2:4], on_proof=True)
 def any_subset(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out any of the nodes: few, half or most of them."""
+    """Omit a random subset of the nodes: few, half or most of them."""
     keep = draws.choice((30, 128, 250))
     gone = [blake2_256(node) for node in situation.canonical if draws.below(256) >= keep]
     return tuple(Drop(node_hash) for node_hash in gone)
@@ -53,7 +53,7 @@ def any_subset(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("another-set", "whatever can be got from another set of genuine nodes", *_ANY[2:], on_proof=True)
 def another_set(situation: Situation, draws: Draws) -> Proposal:
-    """Any of the nodes of the full proof, or all of them; half of the time all of the honest ones among them."""
+    """Use a random subset of the full proof, or all of it; half of the time with all honest nodes."""
     nodes, taken = situation.proof.nodes, situation.walked.taken
     keep = draws.choice((128, 250, 256))
     honest = draws.one_in(2)
@@ -67,7 +67,7 @@ def another_set(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("drop-and-restore", "nothing: it ends in the honest block", on_proof=True)
 def drop_and_restore(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out a node and put it back: no cheat, and accepted."""
+    """Omit a node and put it back: not a cheat, and accepted."""
     node = draws.choice(situation.canonical)
     return (Drop(blake2_256(node)), Add(node))
 

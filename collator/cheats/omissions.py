@@ -1,4 +1,4 @@
-"""Cheats that leave something out: to hide a change, to starve a publisher, or to save bytes."""
+"""Cheats that omit something: to hide a change, to starve a publisher, or to save bytes."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ _ROOT = Verdict.ROOT_MISMATCH
 
 
 def drops(hashes: Iterable[Hash]) -> tuple[Step, ...]:
-    """Leave out these nodes."""
+    """The steps that omit these nodes."""
     return tuple(Drop(node_hash) for node_hash in hashes)
 
 
@@ -26,13 +26,13 @@ def _publisher(situation: Situation, draws: Draws) -> ParaId | None:
 
 @strategy("omit-node", "hide a change behind one missing node, and save its bytes", _OMITTED, _ROOT, on_proof=True)
 def omit_node(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out one node that the walk takes."""
+    """Omit one node that the walk takes."""
     return drops([draws.choice(list(situation.walked.taken))])
 
 
 @strategy("omit-value", "keep the path of an entry, and hide its new value", _OMITTED, on_proof=True)
 def omit_value(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out the detached value of an entry that changed."""
+    """Omit the detached value of an entry that changed."""
     taken = situation.walked.taken
     values = [change.entry_hash for change in situation.walked.changes if change.entry_hash in taken]
     return drops([draws.choice(values)]) if values else None
@@ -40,7 +40,7 @@ def omit_value(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("omit-publisher", "silence a publisher: nothing of it is in the block", _OMITTED, on_proof=True)
 def omit_publisher(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out what only one publisher needs, its top path included."""
+    """Omit the nodes that only one publisher needs, including its top path."""
     para = _publisher(situation, draws)
     if para is None:
         return None
@@ -50,7 +50,7 @@ def omit_publisher(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("omit-child-root-path", "leave open which root a publisher has", _OMITTED, on_proof=True)
 def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out the top path to a publisher's child root, as far as the static keys do not need it."""
+    """Omit the top path to a publisher's child root, except for nodes that the static keys need."""
     para = _publisher(situation, draws)
     if para is None:
         return None
@@ -62,7 +62,7 @@ def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("omit-static-path", "leave open what the relay chain says of the parachain itself", _OMITTED, on_proof=True)
 def omit_static_path(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out a node of the static keys' paths, the root apart."""
+    """Omit a node of the static keys' paths other than the root."""
     below = [node_hash for node_hash in situation.proof.static_nodes if node_hash != situation.relay.storage_root]
     return drops([draws.choice(below)]) if below else None
 
@@ -76,7 +76,7 @@ def truncate_early(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("skip-big-node", "pass over an expensive entry and deliver cheap ones after it", _OMITTED, on_proof=True)
 def skip_big_node(situation: Situation, draws: Draws) -> Proposal:
-    """Leave out the largest node below the static keys, and spend what it costs on what comes after the stop."""
+    """Omit the largest node below the static keys, and use its bytes for nodes after the stop."""
     del draws
     walked, static = situation.walked, situation.proof.static_nodes
     mine = [node_hash for node_hash in walked.taken if node_hash not in static]
@@ -90,7 +90,7 @@ def skip_big_node(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("empty-proof", "skip all work", _ROOT, on_proof=True)
 def empty_proof(situation: Situation, draws: Draws) -> Proposal:
-    """Bring no node at all."""
+    """List no nodes at all."""
     del situation, draws
     return (Clear(),)
 

@@ -1,7 +1,7 @@
-"""Cheats that walk honestly through a state that is not so: another cursor, cache, budget or set of subscriptions.
+"""Cheats that walk honestly with a false state: another cursor, cache, budget or set of subscriptions.
 
-Each block is consistent in itself, post-state root included. Where the lie makes no difference to what the walk takes,
-there is nothing to cheat with.
+Each block is consistent in itself, including the post-state root. If the false state does not change the nodes taken,
+the strategy does not apply.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _UNUSED = Verdict.UNUSED_NODES
 
 
 def _as_walked(situation: Situation, walked: Plan) -> Proposal:
-    """The steps from the honest block to the one that this walk makes."""
+    """The steps from the honest block to the block of this walk."""
     steps = difference(situation.walked.taken, walked.taken)
     if not steps or walked.missing is not None:
         return None
@@ -54,7 +54,7 @@ def _met(situation: Situation, draws: Draws) -> tuple[ParaId, Hash] | None:
 
 @strategy("as-if-unchanged", "keep a publisher's news from the parachain", _OMITTED, _UNUSED, on_proof=True)
 def as_if_unchanged(situation: Situation, draws: Draws) -> Proposal:
-    """Build as if a publisher stood resolved under the root it has now."""
+    """Build as if a publisher were resolved under its current root."""
     found = _met(situation, draws)
     if found is None:
         return None
@@ -82,7 +82,7 @@ def as_if_changed(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("as-if-cursor", "serve favourites first, and others when nothing is left", _OMITTED, _UNUSED, on_proof=True)
 def as_if_cursor(situation: Situation, draws: Draws) -> Proposal:
-    """Build as if the walk began elsewhere."""
+    """Build as if the walk began at another item."""
     items = [(para, key) for para, keys in situation.spec.subscriptions.items() for key in keys]
     if not items:
         return None
@@ -109,7 +109,7 @@ def as_if_smaller_budget(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("over-budget", "take more of the block than pub-sub may have", _UNUSED, on_proof=True)
 def over_budget(situation: Situation, draws: Draws) -> Proposal:
-    """Build as if the budget were larger, or had no end."""
+    """Build as if the budget were larger or unlimited."""
     more = 1 << 40 if draws.one_in(2) else draws.between(1, 4000)
     return _as_walked(situation, situation.walk_as_if(budget=situation.allowed + more))
 
@@ -163,7 +163,7 @@ def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("as-if-cached", "leave out a node as if the parachain remembered it", _OMITTED, _UNUSED, on_proof=True)
 def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
-    """Build as if nodes of a publisher's paths stood in the cache."""
+    """Build as if nodes of a publisher's paths were cached."""
     walked = [plan for plan in situation.walked.publishers.values() if plan.walked]
     if not walked:
         return None
@@ -193,7 +193,7 @@ def as_if_not_cached(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("poison-cache", "have forged nodes remembered, and believed later", _OMITTED, _UNUSED, on_proof=True)
 def poison_cache(situation: Situation, draws: Draws) -> Proposal:
-    """Bring a publisher's paths from a state that no relay block has, under its genuine root."""
+    """Use a publisher's paths of a state that no relay block has, under its genuine root."""
     if situation.foreign is None:
         return None
     genuine, forged = situation.proof.nodes, situation.proof_of(situation.foreign).nodes

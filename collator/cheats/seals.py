@@ -1,4 +1,4 @@
-"""Cheats with the seal: to author out of turn, in another's name, or twice."""
+"""Cheats with the seal: authoring out of turn, in another's name, or twice."""
 
 from dataclasses import replace
 from typing import Final
@@ -15,12 +15,12 @@ from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 _SEAL = Verdict.BAD_SEAL
 
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
-"""Order of Ed25519's base point: adding it to a signature's second half changes no sum."""
+"""The order of Ed25519's base point. Adding it to a signature's second half gives an equivalent signature."""
 
 
 @strategy("wrong-turn", "author in a slot that is another collator's", _SEAL)
 def wrong_turn(situation: Situation, draws: Draws) -> Proposal:
-    """Sign with the seed of a collator whose turn it is not."""
+    """Sign with the seed of a collator out of turn."""
     turn = turn_of(situation.slot, situation.seeds)
     others = [seed for seed in situation.seeds if seed != turn]
     return (SignWith(draws.choice(others)),) if others else None
@@ -28,7 +28,7 @@ def wrong_turn(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("stranger", "author without being a collator", _SEAL)
 def stranger(situation: Situation, draws: Draws) -> Proposal:
-    """Sign with a key that is no collator's."""
+    """Sign with a key that belongs to no collator."""
     del draws
     return (SignWith(situation.stranger),)
 
@@ -49,14 +49,14 @@ def seal_of_another_header(situation: Situation, draws: Draws) -> Proposal:
 
 @strategy("no-seal", "leave no trace of who made the block", _SEAL)
 def no_seal(situation: Situation, draws: Draws) -> Proposal:
-    """Leave the seal away, or set one that is no signature."""
+    """Omit the seal, or set one that is not a signature."""
     del situation
     return (Unseal(),) if draws.one_in(2) else (Seal(draws.take(draws.choice((0, 63, 64, 65)))),)
 
 
 @strategy("stretched-seal", "make a second hash of another's block without the author's key", _SEAL)
 def stretched_seal(situation: Situation, draws: Draws) -> Proposal:
-    """Add the group's order to the signature's scalar: the same point on the curve, in other bytes."""
+    """Add the group's order to the signature's scalar: the same scalar, in other bytes."""
     del draws
     seal = situation.honest.header.aura_seal() or bytes(64)
     scalar = int.from_bytes(seal[32:], "little") + _GROUP_ORDER
@@ -71,7 +71,7 @@ def _in_slot(situation: Situation, slot: int) -> Proposal:
 
 @strategy("future-slot", "author before one's turn has come", _SEAL)
 def future_slot(situation: Situation, draws: Draws) -> Proposal:
-    """Claim a slot that has not begun."""
+    """Claim a slot in the future."""
     slot = min(situation.slot_now + draws.choice((1, 2, 1 << 40)), U64_MAX)
     return _in_slot(situation, slot) if slot > situation.slot_now else None
 
@@ -102,9 +102,9 @@ SEALS = (
 
 
 def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]) -> bytes | None:
-    """The author of both of two different blocks for one slot, proven by its two seals; none if they prove nothing.
+    """The author of two different blocks for one slot, proven by its two seals; `None` if they do not prove it.
 
-    What counts is what was signed: two seals over one header are one block twice (PS-79).
+    Two seals over one header are not an equivocation: they are the same block (PS-79).
     """
     slot = one.header.aura_slot()
     if slot is None or slot != other.header.aura_slot() or one.header.pre_hash() == other.header.pre_hash():

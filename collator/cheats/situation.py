@@ -1,4 +1,4 @@
-"""What a collator has before it when it is to author a block: the honest block, and material to cheat with."""
+"""What a collator knows when it authors a block: the honest block, and material for cheats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,12 +22,12 @@ from pubsub_emulator.runtime.parachain.validate import RelayContext
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A parachain's newest block, a relay parent to build on, and the messages that came since.
+    """A parachain's newest block, a relay parent to build on, and the messages since the last one.
 
-    `seeds` are the collators' secret seeds in turn order, `stranger` one that is no collator's. `others` are further
-    relay blocks, older ones mostly, and `foreign` is a relay state that is no block's. With a `budget` the proof is
-    judged alone, under that budget: a way to have every stop of the walk without megabytes of state. All that is
-    derived from this is computed once; nothing here changes the parent's state.
+    `seeds` are the collators' secret seeds in turn order, `stranger` is the seed of someone else. `others` are other
+    relay blocks, mostly older ones, and `foreign` is a relay state of no block. With a `budget`, the proof is judged
+    alone with that budget, so that a walk can stop anywhere without megabytes of state. Derived values are computed
+    once. Nothing here changes the parent's state.
     """
 
     parent: ChainHead
@@ -41,7 +41,7 @@ class Situation:
     foreign: RelayAccess | None = None
     budget: int | None = None
     extrinsics: tuple[bytes, ...] = ()
-    """Signed extrinsics that the author is offered."""
+    """The signed extrinsics offered to the author."""
     memo: dict[tuple[int, Hash], FullProof] = field(default_factory=dict, repr=False)
     lists: dict[tuple[int, Hash], list[bytes]] = field(default_factory=dict, repr=False)
 
@@ -52,7 +52,7 @@ class Situation:
 
     @cached_property
     def spec(self) -> RuntimeSpec:
-        """The runtime that the block is executed with."""
+        """The runtime with which the block is executed."""
         return runtime_spec(self.storage)
 
     @cached_property
@@ -62,7 +62,7 @@ class Situation:
 
     @cached_property
     def proof(self) -> FullProof:
-        """All that the subscriber may ask of the relay parent."""
+        """The full proof of the relay parent."""
         return full_proof(self.relay, self.spec)
 
     @property
@@ -71,17 +71,17 @@ class Situation:
         return self.spec.budget(self.messages.weight) if self.budget is None else self.budget
 
     def calls_in(self, messages: InboundMessages) -> tuple[RootCall, ...] | None:
-        """The root calls that a block with these messages runs; `None` where a proof alone is judged."""
+        """The root calls that a block with these messages runs; `None` if a proof alone is judged."""
         return None if self.budget is not None else root_calls(self.spec, messages)
 
     @cached_property
     def walked(self) -> Plan:
-        """The honest walk; what it took is the canonical set of nodes."""
+        """The honest walk, whose nodes are the canonical set."""
         return plan(self.view, self.relay.storage_root, self.proof.nodes, self.allowed, self.calls_in(self.messages))
 
     @cached_property
     def canonical(self) -> tuple[bytes, ...]:
-        """The one list of nodes that is accepted."""
+        """The only valid list of nodes."""
         return self.walked.proof()
 
     @cached_property
@@ -103,15 +103,15 @@ class Situation:
 
     @staticmethod
     def inherent(relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
-        """The inherent of a block on `relay` that brings in what was walked and these messages."""
+        """The inherent of a block on `relay` with the nodes of `walked` and these messages."""
         return Inherent(relay.number, relay.storage_root, walked.proof(), messages, messages.weight)
 
     def relay_at(self, number: int) -> RelayAccess | None:
-        """The relay block of that height, none when there is none."""
+        """The relay block of that height, or `None`."""
         return next((relay for relay in (self.relay, *self.others) if relay.number == number), None)
 
     def context(self, number: int) -> RelayContext:
-        """What the relay chain vouches for, of its block `number`."""
+        """What the relay chain attests about its block `number`."""
         relay = self.relay_at(number)
         root = None if relay is None else relay.storage_root
         return RelayContext(RelayBlockNumber(number), root, self.slot_now)
@@ -140,7 +140,7 @@ class Situation:
         budget: int | None = None,
         pretend: Callable[[Storage], None] | None = None,
     ) -> Plan:
-        """The walk as it were on another relay block, with another runtime or budget, or in a state that is a lie."""
+        """The walk on another relay block, with another runtime or budget, or with a falsified state."""
         relay = self.relay if relay is None else relay
         nodes = self.proof_of(relay).nodes
         if spec is not None:
@@ -165,9 +165,9 @@ class Situation:
         number: int | None = None,
         extrinsics: tuple[bytes, ...] | None = None,
     ) -> Hash:
-        """The root that executing a block with this walk leads to; its extrinsics are the honest ones if not given.
+        """The post-state root of a block with this walk and, unless given, the honest extrinsics.
 
-        Raises `BadBody` when the block cannot have them.
+        Raises `BadBody` if the block cannot have the extrinsics.
         """
         body = SignedBody(self.honest.extrinsics if extrinsics is None else extrinsics)
         inherent = self.honest.inherent if inherent is None else inherent

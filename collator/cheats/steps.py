@@ -1,8 +1,8 @@
-"""What a cheat does to an honest block, one concrete step at a time.
+"""The changes that a cheat makes to an honest block, one concrete step at a time.
 
-A step says what it does in full: it draws nothing and looks nothing up, so a sequence of steps means the same block
-when it is read back from a file, and what is left of it when steps are taken out is a sequence too (`shrink`). Any step
-can be done to any draft; one that finds nothing to act on does nothing.
+A step is complete in itself: it draws nothing and looks nothing up. So a sequence of steps makes the same block when it
+is read from a file, and any part of it is a valid sequence too (`shrink`). Any step can be applied to any draft; one
+that finds nothing to act on does nothing.
 """
 
 from bisect import insort
@@ -25,14 +25,14 @@ Message = tuple[int, bytes]
 
 
 _hash = lru_cache(maxsize=1 << 14)(blake2_256)
-"""A proof is taken apart many times, and its nodes stay the same."""
+"""Cached, since the same nodes are hashed many times."""
 
 
 @dataclass(slots=True)
 class Draft:
-    """A block in the making. What is none is stated as it is: the weight of the messages, the body's root, the seal.
+    """A block in the making. Fields that are `None` get their honest value: message weight, body root, seal.
 
-    `queues` holds the downward messages first, under no sender, then the horizontal ones by sender.
+    `queues` has the downward messages first, without a sender, then the horizontal ones by sender.
     """
 
     parent_hash: Hash
@@ -52,7 +52,7 @@ class Draft:
 
     @staticmethod
     def of(candidate: Candidate) -> "Draft":
-        """The draft of a block as it stands."""
+        """The draft of an existing block."""
         header, inherent, inbound = candidate.header, candidate.inherent, candidate.inherent.messages
         queues: list[tuple[int | None, list[Message]]] = [(None, [(m.sent_at, m.msg) for m in inbound.downward])]
         queues += [(sender, [(m.sent_at, m.data) for m in messages]) for sender, messages in inbound.horizontal]
@@ -81,7 +81,7 @@ class Draft:
         return Inherent(number, root, tuple(self.proof), messages, used)
 
     def sealed_by(self, seeds: Sequence[bytes]) -> Candidate:
-        """The block, sealed by the one of `seeds` whose turn it is, unless a step has it otherwise."""
+        """The block, sealed with the seed whose turn it is unless a step changed that."""
         inherent = self.inherent()
         signed = tuple(self.extrinsics)
         body = extrinsics_root(inherent, signed) if self.extrinsics_root is None else self.extrinsics_root
@@ -98,7 +98,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change to a draft. `on_proof` says that it touches nothing but the list of nodes."""
+    """One change to a draft. `on_proof` says whether it changes only the list of nodes."""
 
     on_proof: ClassVar[bool] = False
 
@@ -108,7 +108,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Drop(Step):
-    """Leave out the first node of this hash."""
+    """Remove the first node with this hash."""
 
     on_proof: ClassVar[bool] = True
     node_hash: bytes
@@ -122,7 +122,7 @@ class Drop(Step):
 
 @dataclass(frozen=True, slots=True)
 class Clear(Step):
-    """Leave out all nodes."""
+    """Remove all nodes."""
 
     on_proof: ClassVar[bool] = True
 
@@ -133,7 +133,7 @@ class Clear(Step):
 
 @dataclass(frozen=True, slots=True)
 class Add(Step):
-    """Put in a node where it belongs in an ascending list."""
+    """Insert a node at its place in an ascending list."""
 
     on_proof: ClassVar[bool] = True
     node: bytes
@@ -145,7 +145,7 @@ class Add(Step):
 
 @dataclass(frozen=True, slots=True)
 class Insert(Step):
-    """Put in a node at a place of the list."""
+    """Insert a node at an index of the list."""
 
     on_proof: ClassVar[bool] = True
     at: int
@@ -158,7 +158,7 @@ class Insert(Step):
 
 @dataclass(frozen=True, slots=True)
 class Swap(Step):
-    """Let two nodes of the list trade places."""
+    """Swap two nodes of the list."""
 
     on_proof: ClassVar[bool] = True
     one: int
@@ -177,7 +177,7 @@ NUMBERS: Final = {"number": U32_MAX, "slot": U64_MAX, "relay_parent_number": U32
 
 @dataclass(frozen=True, slots=True)
 class Claim(Step):
-    """State another hash; `what` is one of `CLAIMS`."""
+    """Claim another hash; `what` is one of `CLAIMS`."""
 
     what: str
     value: bytes
@@ -189,7 +189,7 @@ class Claim(Step):
 
 @dataclass(frozen=True, slots=True)
 class Number(Step):
-    """State another number, brought into the range of its type; `what` is one of `NUMBERS`."""
+    """Claim another number, reduced to the range of its type; `what` is one of `NUMBERS`."""
 
     what: str
     value: int
@@ -201,7 +201,7 @@ class Number(Step):
 
 @dataclass(frozen=True, slots=True)
 class DropMessage(Step):
-    """Leave out a message of a queue, by its places in `Draft.queues`."""
+    """Remove a message of a queue, by its indices in `Draft.queues`."""
 
     queue: int
     at: int
@@ -214,7 +214,7 @@ class DropMessage(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddMessage(Step):
-    """Put a message into a queue."""
+    """Insert a message into a queue."""
 
     queue: int
     at: int
@@ -229,7 +229,7 @@ class AddMessage(Step):
 
 @dataclass(frozen=True, slots=True)
 class Stuff(Step):
-    """Put a message of `size` zero bytes at the end of the downward queue."""
+    """Append a message of `size` zero bytes to the downward queue."""
 
     sent_at: int
     size: int
@@ -241,7 +241,7 @@ class Stuff(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddSender(Step):
-    """Open a list of horizontal messages for a sender, empty, before its place among the others."""
+    """Insert an empty list of horizontal messages of a sender."""
 
     sender: int
 
@@ -253,7 +253,7 @@ class AddSender(Step):
 
 @dataclass(frozen=True, slots=True)
 class DropSender(Step):
-    """Leave out all horizontal messages of a sender."""
+    """Remove all horizontal messages of a sender."""
 
     sender: int
 
@@ -264,7 +264,7 @@ class DropSender(Step):
 
 @dataclass(frozen=True, slots=True)
 class SignWith(Step):
-    """Let the owner of another secret seed sign."""
+    """Sign with another secret seed."""
 
     seed: bytes
 
@@ -286,7 +286,7 @@ class Seal(Step):
 
 @dataclass(frozen=True, slots=True)
 class Unseal(Step):
-    """Leave the seal away."""
+    """Remove the seal."""
 
     def apply(self, draft: Draft) -> None:
         """Do it."""
@@ -295,7 +295,7 @@ class Unseal(Step):
 
 @dataclass(frozen=True, slots=True)
 class AddExtrinsic(Step):
-    """Put an extrinsic into the body, as the `at`-th of those that accounts sign."""
+    """Insert a signed extrinsic into the body at index `at`."""
 
     at: int
     extrinsic: bytes
@@ -329,7 +329,7 @@ _KINDS: Final[Mapping[str, type[Step]]] = {
 
 
 class BadStep(PubsubError):
-    """Something that stands for no step."""
+    """The data does not describe a step."""
 
 
 Json = list[str | int]
@@ -345,7 +345,7 @@ def to_json(step: Step) -> Json:
 
 
 def from_json(row: object) -> Step:
-    """The step that `to_json` wrote so. Raises `BadStep`."""
+    """The inverse of `to_json`. Raises `BadStep`."""
     if not isinstance(row, list) or not row or not isinstance(row[0], str) or row[0] not in _KINDS:
         raise BadStep(f"no step: {row!r}")
     kind, values = _KINDS[row[0]], row[1:]
@@ -358,7 +358,7 @@ def from_json(row: object) -> Step:
 
 
 def _ensure_sizes(step: Step) -> None:
-    """Refuse what `apply` could not do, or only with much memory. Raises `BadStep`."""
+    """Raise `BadStep` for a step that cannot be applied, or only with much memory."""
     length = {Claim: "value", SignWith: "seed", Drop: "node_hash"}.get(type(step))
     if length is not None and len(getattr(step, length)) != _WORD:
         raise BadStep(f"{type(step).__name__}: {length} has {_WORD} bytes")
@@ -385,13 +385,13 @@ def _read(kind: object, value: object) -> object:
 
 
 def difference(before: Mapping[Hash, bytes], after: Mapping[Hash, bytes]) -> tuple[Step, ...]:
-    """The steps that make one set of nodes of another."""
+    """The steps from one set of nodes to another."""
     drops = [Drop(node_hash) for node_hash in before if node_hash not in after]
     return (*drops, *(Add(node) for node_hash, node in after.items() if node_hash not in before))
 
 
 def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes, ...]:
-    """The list of nodes that is left when only the steps on it are done."""
+    """The list of nodes after the steps that change only the list."""
     draft = Draft(Hash(b""), 0, 0, Hash(b""), 0, Hash(b""), list(proof), [(None, [])])
     for step in steps:
         if step.on_proof:
@@ -400,9 +400,9 @@ def apply_to_proof(proof: Iterable[bytes], steps: Iterable[Step]) -> tuple[bytes
 
 
 def shrink(steps: tuple[Step, ...], still: Callable[[tuple[Step, ...]], bool]) -> tuple[Step, ...]:
-    """The shortest sequence found, by taking steps out, for which `still` holds as it does for `steps`.
+    """The shortest part of `steps` found for which `still` holds, as it does for all of them.
 
-    No single step can be taken out of the result any more. Tries at most some 2·n·log n sequences and n² at the end.
+    No single step can be removed from the result. Tries at most about 2·n·log n sequences, and n² at the end.
     """
     size = max(len(steps) // 2, 1)
     while steps:

@@ -1,4 +1,4 @@
-"""A way to cheat: what it hopes for, what it does in a given situation, and the verdict it must meet."""
+"""Strategies of cheating: the gain they seek, the steps they propose, and the verdict they must meet."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 
 class StrategyFailed(PubsubError):
-    """A strategy raised, or returned what is no proposal; the message names file, line and reason."""
+    """A strategy raised or returned something that is not a proposal; the message names file, line and reason."""
 
 
 Proposal = tuple[Step, ...] | None
@@ -25,9 +25,9 @@ Propose = Callable[[Situation, Draws], Proposal]
 class Strategy:
     """One strategy of a dishonest collator (PS-81).
 
-    `gain` says what it is after. Used alone it meets one of `meets`, or, where that is empty or the situation turns it
-    into the honest block, none: such a block is valid. `on_proof` strategies change nothing but the proof's nodes, and
-    work where a proof is judged alone, too.
+    `gain` says what it seeks. Used alone, it meets one of `meets`; if that is empty, or if the result is the honest
+    block, it meets none and the block is valid. `on_proof` strategies change only the proof's nodes, and also work if a
+    proof is judged alone.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A dishonest block, how it came about, and all verdicts that must be found against it (none: it is valid)."""
+    """A dishonest block, how it was made, and all verdicts that it must meet (none if it is valid)."""
 
     strategies: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -48,14 +48,14 @@ class Attempt:
 
 
 def strategy(name: str, gain: str, *meets: Verdict, on_proof: bool = False) -> Callable[[Propose], Strategy]:
-    """Make a strategy of the function that proposes its steps."""
+    """Decorator: make a strategy of the function that proposes its steps."""
     return lambda propose: Strategy(name, gain, meets, on_proof, propose)
 
 
 def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes) -> Attempt | None:
-    """The block that comes of following these strategies, one after the other; none when none of them applies.
+    """The block made by these strategies, applied in turn; `None` if none of them applies.
 
-    Raises `ValueError` in a situation whose proof is judged alone: there is no block.
+    Raises `ValueError` in a situation whose proof is judged alone, since there is no block.
     """
     if situation.budget is not None:
         raise ValueError("no block is built where a proof is judged alone")
@@ -69,7 +69,7 @@ def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes)
 def propose(
     situation: Situation, strategies: tuple[Strategy, ...], seed: bytes
 ) -> tuple[tuple[str, ...], tuple[Step, ...]]:
-    """The strategies that apply, by name, and their steps in one sequence."""
+    """The names of the strategies that apply, and their steps in one sequence."""
     names: list[str] = []
     steps: list[Step] = []
     for at, chosen in enumerate(strategies):
@@ -81,9 +81,9 @@ def propose(
 
 
 def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
-    """What a strategy proposes; whatever it raises or returns that is no proposal is told with its place."""
+    """The steps that a strategy proposes. Raises `StrategyFailed` for anything else, with its place."""
     try:
-        proposal: Any = chosen.propose(situation, draws)  # a stranger's function may return anything
+        proposal: Any = chosen.propose(situation, draws)  # a user's function may return anything
     except DefensiveFailure:
         raise
     except Exception as error:
@@ -108,7 +108,7 @@ def _place(chosen: Strategy, error: Exception | None) -> str:
 
 
 def carry_out(situation: Situation, steps: tuple[Step, ...]) -> Candidate:
-    """The honest block with these steps done to it."""
+    """The honest block after these steps."""
     draft = Draft.of(situation.honest)
     for step in steps:
         step.apply(draft)

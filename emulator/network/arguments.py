@@ -1,4 +1,4 @@
-"""What a user may ask a network for: nonsense is refused at once and by name, before anything is queued."""
+"""Checks of the arguments of a network's methods, before anything is queued."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -12,11 +12,11 @@ E = TypeVar("E", bound=Enum)
 
 
 class BadRequest(PubsubError):
-    """Something that a network cannot be asked for; the message names the argument."""
+    """An argument is not valid; the message names it."""
 
 
 def refuse(reason: str) -> NoReturn:
-    """Raises `BadRequest`."""
+    """Raise `BadRequest`."""
     raise BadRequest(reason)
 
 
@@ -29,7 +29,7 @@ def member(kind: type[E], value: object, argument: str) -> E:
 
 
 def given(**arguments: object) -> dict[str, Any]:
-    """The arguments that are not `None`. Raises `BadRequest` for one that is no number from 1 on."""
+    """The arguments that are not `None`. Raises `BadRequest` for one that is not a positive integer."""
     for name, value in arguments.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             refuse(f"{name} is a whole number from 1 on, not {value!r}")
@@ -37,7 +37,7 @@ def given(**arguments: object) -> dict[str, Any]:
 
 
 def ensure_key(key: object) -> None:
-    """Raises `BadRequest` unless `key` is 32 bytes (PS-4)."""
+    """Raise `BadRequest` unless `key` has 32 bytes (PS-4)."""
     if not isinstance(key, bytes):
         refuse(f"a key is {KEY_LENGTH} bytes, not {key!r}; `key_from_data(b'name')` makes one of a name")
     if len(key) != KEY_LENGTH:
@@ -45,7 +45,7 @@ def ensure_key(key: object) -> None:
 
 
 def ensure_keys(keys: object) -> list[PubsubKey]:
-    """The keys as a list. Raises `BadRequest` for none, and as `ensure_key`."""
+    """The keys as a list. Raises `BadRequest` if there are none, and as `ensure_key`."""
     if isinstance(keys, bytes | str) or not isinstance(keys, Iterable):
         refuse("keys come as a list: [key]")
     listed = list(keys)
@@ -57,30 +57,30 @@ def ensure_keys(keys: object) -> list[PubsubKey]:
 
 
 def ensure_message(message: object) -> None:
-    """Raises `BadRequest` unless `message` is bytes."""
+    """Raise `BadRequest` unless `message` is bytes."""
     if not isinstance(message, bytes):
         refuse(f"a message is bytes, not {message!r}")
 
 
 def ensure_ttl(ttl: object) -> None:
-    """Raises `BadRequest` unless `ttl` is a u32 (PS-13)."""
+    """Raise `BadRequest` unless `ttl` is a u32 (PS-13)."""
     if not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 <= ttl <= U32_MAX:
         refuse(f"a ttl is a number of relay blocks from 0 (for ever) to {U32_MAX}, not {ttl!r}")
 
 
 def ensure_value(value: object) -> None:
-    """Raises `BadRequest` unless `value` is bytes."""
+    """Raise `BadRequest` unless `value` is bytes."""
     if not isinstance(value, bytes):
         refuse(f"a value is bytes, not {value!r}")
 
 
 def ensure_blocks(blocks: object) -> None:
-    """Raises `BadRequest` unless `blocks` is a number of blocks, at least 0."""
+    """Raise `BadRequest` unless `blocks` is an integer of at least 0."""
     if not isinstance(blocks, int) or isinstance(blocks, bool) or blocks < 0:
         refuse(f"a network steps by 0 or more whole blocks, not by {blocks!r}")
 
 
 def ensure_accounts(there: bool, chain: str) -> None:
-    """Raises `BadRequest` unless the chain takes signed extrinsics."""
+    """Raise `BadRequest` unless the chain accepts signed extrinsics."""
     if not there:
         raise BadRequest(f"{chain} has no accounts and takes no signed extrinsics")

@@ -1,4 +1,4 @@
-"""When a block was made, in milliseconds since 1970 and by the chain alone: no clock is asked."""
+"""The time of a block in milliseconds since 1970, from the chain alone and not from a clock."""
 
 from typing import Final
 
@@ -13,13 +13,13 @@ _SLOT_AT: Final = 5
 
 
 def own_timestamp(state: State) -> int | None:
-    """`Timestamp.Now` of a chain's state, `None` where it has none."""
+    """`Timestamp.Now` of a chain's state, or `None`."""
     now = state.top.get(_NOW)
     return None if now is None else int.from_bytes(now, "little")
 
 
 def relay_time(header: Header, state: State) -> int:
-    """A relay block's timestamp, or else the start of the slot that its digest claims; 0 without either."""
+    """A relay block's timestamp, else the start of the slot in its digest, else 0."""
     now = own_timestamp(state)
     if now is not None:
         return now

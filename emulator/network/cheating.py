@@ -1,4 +1,4 @@
-"""Who of a parachain's collators cheats, changed while the network runs."""
+"""Changes which of a parachain's collators cheat, while the network runs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from pubsub_emulator.emulator.scenario.seeded import MILLION
 
 
 def next_collator(network: Network, chain: Parachain) -> int:
-    """The index of the collator who authors first in the parachain's next turn: N mod n in relay block N."""
+    """The index of the collator that authors first in the parachain's next turn: N mod n in relay block N."""
     block = network.number + 1
     while block % chain.pace.every:
         block += 1
@@ -22,7 +22,7 @@ def next_collator(network: Network, chain: Parachain) -> int:
 def make_cheat(
     network: Network, para: int, strategies: Sequence[str], collator: int | None = None, rate: int = MILLION
 ) -> int:
-    """Have a collator try strategies in `rate` millionths of its turns; returns which one, counted from 1.
+    """Make a collator try strategies in `rate` millionths of its turns. Returns its number, counted from 1.
 
     `collator` counts from 1; `None` means the one whose turn is next. Raises `UnknownParachain`, `BadRequest`.
     """
@@ -47,7 +47,7 @@ def make_cheat(
 
 
 def make_honest(network: Network, para: int) -> int:
-    """Make all collators of a parachain honest; returns how many there are. Raises `UnknownParachain`."""
+    """Make all collators of a parachain honest. Returns their number. Raises `UnknownParachain`."""
     chain = network.parachain(para)
     chain.collators = tuple(replace(each, strategies=()) for each in chain.collators)
     return len(chain.collators)

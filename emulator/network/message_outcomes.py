@@ -1,8 +1,8 @@
-"""What became of upward messages that ran: on chain an event for each that did not get to its end, off chain all of it.
+"""Outcomes of upward messages: an event on chain for each that did not run to its end, all details off chain.
 
-`MessageQueue::Processed` says whether a message got to its end and what it took. Which instruction failed, and how, is
-`XcmPallet::Attempted`, deposited before it. The pallet's error behind a `PublishFailed` has no place in XCM's encoding:
-it is kept in the block's record, for whoever observes the chain (PS-21, PS-71).
+`MessageQueue::Processed` says whether a message ran to its end and the weight used. `XcmPallet::Attempted`, deposited
+before it, says which instruction failed, and how. The pallet's error behind a `PublishFailed` has no place in XCM's
+encoding; observers find it in the block's record (PS-21, PS-71).
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ class Attempted(Event):
 
 @value_type
 class MessageExecution:
-    """A message that ran in this block: whose, its blake2b-256, and how it went with the causes of what failed."""
+    """A message that ran in this block: its sender, its blake2b-256, and its outcome with the causes of failures."""
 
     para: ParaId
     id: Hash
@@ -46,12 +46,12 @@ class MessageExecution:
 
 
 def note_execution(storage: Storage, para: ParaId, message: Hash, execution: Execution) -> None:
-    """Keep what became of a message. Emits `Attempted` when it did not get to its end."""
+    """Record the outcome of a message. Emits `Attempted` if it did not run to its end."""
     storage.log.append(MessageExecution(para, message, execution))
     if isinstance(execution.outcome, Incomplete):
         deposit(storage, Attempted(execution.outcome))
 
 
 def executions(storage: Storage) -> tuple[MessageExecution, ...]:
-    """All messages that ran in this block so far, in order."""
+    """The messages that ran in this block so far, in order."""
     return tuple(entry for entry in storage.log if isinstance(entry, MessageExecution))

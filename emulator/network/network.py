@@ -2,8 +2,8 @@
 
 What one step does, in order:
 
-    1. every parachain whose turn it is builds candidates on a relay parent that exists already (PS-31)
-    2. each candidate is judged; one that is refused changes nothing, and the next collator may try (PS-53, PS-79)
+    1. every parachain whose turn it is builds candidates on an existing relay parent (PS-31)
+    2. each candidate is judged; a refused one changes nothing, and the next collator may try (PS-53, PS-79)
     3. the relay chain builds its next block: sessions, queues, accepted candidates, their messages, calls, expiry
     4. observers are told: the relay block, then every candidate with its verdict
 
@@ -60,11 +60,11 @@ from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
 
 class UnknownCall(PubsubError):
-    """A call that no pallet of the relay chain has, or with another number of arguments."""
+    """The relay chain has no such call, or it takes other arguments."""
 
 
 class UnknownParachain(PubsubError):
-    """A parachain id that the network does not have."""
+    """The network has no parachain with this id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +86,20 @@ class NetworkConfig:
     channels: tuple[tuple[ParaId, ParaId], ...] = ()
     seed: bytes = b"network"
     segment_length: int = 100
-    """Relay blocks from one checkpoint of all chains to the next."""
+    """Relay blocks between two checkpoints of all chains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step did: the relay block, and every candidate that was judged for it, in order."""
+    """The result of one step: the relay block, and every candidate judged for it, in order."""
 
     number: RelayBlockNumber
     block: Block
     records: tuple[BlockRecord, ...]
     parachains: tuple[ParaId, ...]
-    """Every parachain of the network, whether it had a turn or not."""
+    """All parachains of the network."""
     idle: Mapping[ParaId, str] = field(default_factory=dict)
-    """Parachains whose turn it was and that could not build, each with the reason."""
+    """Parachains that could not build in their turn, each with the reason."""
 
     def __repr__(self) -> str:
         refused = f", {len(self.refused)} refused" if self.refused else ""
@@ -111,7 +111,7 @@ class Step:
         return tuple(record.event for record in self.block.events)
 
     def deliveries(self, para: int) -> tuple[Delivery, ...]:
-        """What was delivered to a parachain in this step. Raises `UnknownParachain`."""
+        """The deliveries to a parachain in this step. Raises `UnknownParachain`."""
         if para not in self.parachains:
             raise UnknownParachain(_no_parachain(para, self.parachains))
         outcomes = (record.outcome for record in self.records if record.chain == para)
@@ -119,13 +119,13 @@ class Step:
 
     @property
     def refused(self) -> tuple[BlockRecord, ...]:
-        """The candidates that were not valid."""
+        """The invalid candidates."""
         return tuple(record for record in self.records if record.refusal is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A network at one moment; costs a few references."""
+    """A network at one moment. It shares its data with the network, so it is cheap."""
 
     relay: RelaySnapshot
     parachains: tuple[Parachain, ...]
@@ -134,7 +134,7 @@ class Snapshot:
 
 
 class Network:
-    """Relay chain and parachains; everything that happens follows from configuration, seed and calls (PS-90)."""
+    """Relay chain and parachains. Everything follows from configuration, seed and calls (PS-90)."""
 
     def __init__(self, config: NetworkConfig) -> None:
         """The network at genesis. Raises `PubsubError` for a configuration that cannot work."""
@@ -176,11 +176,11 @@ class Network:
         max_value_length: int | None = None,
         max_stored_keys: int | None = None,
     ) -> "Network":
-        """A small network: who publishes, and who subscribes to which keys of whom.
+        """A small network with these publishers, and subscribers as `{subscriber: {publisher: keys}}`.
 
-        `collators` are the strategies that each author of a parachain cheats by at every turn, none for an honest one:
-        `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay chain, with
-        the same defaults; sizes are bytes. Raises `BadRequest` for what no network can have.
+        `collators` has, for each author of a parachain, the strategies by which it cheats at every turn, none for an
+        honest one: `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay
+        chain, with the same defaults; sizes are in bytes. Raises `BadRequest`.
         """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
@@ -216,7 +216,7 @@ class Network:
     def __repr__(self) -> str:
         return f"<Network at relay block {self.number}, parachains {', '.join(map(str, self.parachains))}>"
 
-    # What a user of the network does
+    # For users of the network
 
     @property
     def number(self) -> RelayBlockNumber:
@@ -231,7 +231,7 @@ class Network:
         return found
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
-        """Have a parachain publish a key: sent with its next block, executed one relay block later.
+        """Make a parachain publish a key: sent with its next block, executed one relay block later.
 
         Raises `UnknownParachain`, `BadRequest`, and as `Parachain.publish`.
         """
@@ -242,7 +242,7 @@ class Network:
         chain.publish(key, value, ttl)
 
     def delete(self, para: int, keys: Iterable[PubsubKey]) -> None:
-        """Have keys of a publisher deleted in the next relay block: by root for a system para, else by its manager.
+        """Delete keys of a publisher in the next relay block: by root for a system para, else by its manager.
 
         Raises `UnknownParachain`, `BadRequest`.
         """
@@ -254,7 +254,7 @@ class Network:
             self.call(Signed(self.manager(para)), "Broadcaster", "delete_keys", publisher, listed)
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
-        """Have a parachain send a message to another one, over a channel between them.
+        """Make a parachain send a message to another one, over a channel between them.
 
         Raises `UnknownParachain`, `BadRequest`.
         """
@@ -262,19 +262,18 @@ class Network:
         self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
 
     def send_downward(self, para: int, message: bytes) -> None:
-        """Have the relay chain send a parachain a message in its next block. Raises as `send`."""
+        """Make the relay chain send a message to a parachain in its next block. Raises as `send`."""
         ensure_message(message)
         self.relay.send_downward(self.parachain(para).para, message)
 
     def upgrade(self, spec: RuntimeSpec) -> None:
-        """Have governance change a parachain's runtime, its subscriptions for instance, by a downward message."""
+        """Change a parachain's runtime, for instance its subscriptions, by a downward message of governance."""
         self.send_downward(spec.para_id, transact(set_code(spec)))
 
     def call(self, origin: Origin, pallet: str, name: str, *args: object) -> None:
-        """Put a call into the next relay block.
+        """Add a call to the next relay block.
 
-        Raises `ScaleError` or `UnknownCall` for what no extrinsic can say, values of another type too: once queued,
-        it would keep every later block from being built.
+        Raises `ScaleError` or `UnknownCall` for a call that no extrinsic can encode, also for values of a wrong type.
         """
         executive = self.relay.runtime.executive
         info = getattr(getattr(executive.pallets.get(pallet), name, None), "call_info", None)
@@ -292,10 +291,10 @@ class Network:
         self._extrinsics.append(extrinsic)
 
     def offer(self, chain: int | None, extrinsics: Iterable[bytes]) -> None:
-        """Say which signed extrinsics the next block of a chain may take, in order; `None` is the relay chain.
+        """Offer signed extrinsics, in order, to the next block of a chain; `None` is the relay chain.
 
-        Each is encoded with its length. What cannot be part of that block is not, and with the next step the offer is
-        forgotten. Raises `UnknownParachain`, and `BadRequest` for a chain without accounts.
+        Each is encoded with its length. Those that cannot be part of the block are left out. The offer is for the next
+        step only. Raises `UnknownParachain`, and `BadRequest` for a chain without accounts.
         """
         offered = tuple(extrinsics)
         if chain is None:
@@ -307,11 +306,11 @@ class Network:
             para.offered = offered
 
     def give_turn(self, para: int) -> None:
-        """Let a parachain build in the next step, whatever its pace. Raises `UnknownParachain`."""
+        """Let a parachain build in the next step, regardless of its pace. Raises `UnknownParachain`."""
         self._turns[self.parachain(para).para] = None
 
     def travel(self, slots: int) -> None:
-        """Leave out some slots of the relay chain before its next block. Raises `BadRequest` for less than none."""
+        """Skip slots of the relay chain before its next block. Raises `BadRequest` for a negative number."""
         ensure_blocks(slots)
         self.relay.skipped_slots += slots
 
@@ -322,16 +321,16 @@ class Network:
         return AccountId(secret(self.config.seed, f"manager/{para}"))
 
     def step(self, blocks: int = 1) -> list[Step]:
-        """Go on by some relay blocks. Raises `BadRequest` for less than none.
+        """Build relay blocks and return what each did. Raises `BadRequest` for a negative number.
 
-        A step happens whole or not at all, and nothing that one parachain or governance did makes it fail:
-        a parachain that cannot build is `idle`, and a call or message that fails is an event.
+        A step happens completely or not at all. No parachain and no governance call makes it fail: a parachain that
+        cannot build is `idle`, and a call or message that fails is an event.
         """
         ensure_blocks(blocks)
         return [self._step() for _ in range(blocks)]
 
     def situation(self, para: int) -> Situation:
-        """What the author of a parachain's next block would have before it now: the honest block, and means to cheat.
+        """What the author of a parachain's next block would know now: the honest block, and material for cheats.
 
         Raises `UnknownParachain`, `CannotAuthor`.
         """
@@ -340,9 +339,9 @@ class Network:
     # Observers, snapshots
 
     def observe(self, observer: Observer, *, past: bool = True) -> None:
-        """Tell an observer everything from now on, after where each chain stands now.
+        """Tell an observer the present state of each chain, and everything from now on.
 
-        Without the `past` it is told of none of the relay blocks that are still kept.
+        `past=False` skips the relay blocks already built.
         """
         self._observers.append(observer)
         for kept in self.relay.blocks if past else ():
@@ -358,21 +357,21 @@ class Network:
         self._checkpoint(observer, self._schedule.segment(self.number + 1), self.parachains.values())
 
     def finish(self) -> None:
-        """Tell observers where each chain stands at the end: the last segment's other end."""
+        """Tell observers the final state of each chain, which ends the last segment."""
         for observer in self._observers:
             self._checkpoint(observer, self._schedule.segment(self.number) + 1, self.parachains.values())
 
     def dismiss(self) -> None:
-        """Tell observers nothing more: whoever restores a snapshot observes it anew."""
+        """Remove all observers. Register new ones after restoring a snapshot."""
         self._observers = []
 
     def snapshot(self) -> Snapshot:
-        """This moment, to come back to or to branch from."""
+        """A snapshot of this moment, for `restore`."""
         chains = tuple(chain.copy() for chain in self.parachains.values())
         return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics), self._offered)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a moment. Observers are not told: give a network that is restored none, or new ones."""
+        """Go back to a snapshot. Observers are not told: a restored network should have none, or new ones."""
         self.relay.restore(snapshot.relay)
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
         self._extrinsics = list(snapshot.extrinsics)
@@ -380,9 +379,9 @@ class Network:
         self._turns = {}
 
     def fork(self) -> "Network":
-        """A network that goes on from here by itself, with no observers; costs some references for each kept block.
+        """An independent copy of this network without observers. It shares data, so it is cheap.
 
-        Whatever is done to either, through its methods or to its states, the other never sees.
+        Neither network sees changes of the other, through methods or to states.
         """
         fork = copy(self)
         fork.relay = self.relay.fork()
@@ -398,7 +397,7 @@ class Network:
         before, turns = self.snapshot(), self._turns
         try:
             now, block = self._advance()
-        except BaseException:  # a step that did not come to its end has not happened, whatever ended it
+        except BaseException:  # an incomplete step must not leave traces, for whatever reason it ended
             self.restore(before)
             self._turns = turns
             raise
@@ -409,7 +408,7 @@ class Network:
         return Step(now.number, block, tuple(now.records), tuple(self.parachains), now.idle)
 
     def _advance(self) -> tuple[Round, Block]:
-        """Have parachains build, and the relay chain."""
+        """Build the parachains' candidates, then the relay block."""
         now = self._round()
         turns, self._turns = self._turns, {}
         before = {
@@ -426,7 +425,7 @@ class Network:
         return now, block
 
     def _forget_offers(self) -> None:
-        """What was offered to the blocks of this step is no longer offered."""
+        """Remove the extrinsics offered to the blocks of this step."""
         self._offered = ()
         for chain in self.parachains.values():
             chain.offered = ()

@@ -1,7 +1,6 @@
-"""A parachain as the network keeps it: its newest block, its collators, and what it has yet to send.
+"""A parachain of the network: its newest block, its collators, and its unsent messages.
 
-A `State` that stands here is never written again: a block is executed on a fork of it. So a snapshot of a parachain is
-a copy of a few references.
+Its `State` is never written again: blocks are executed on forks. So a snapshot of a parachain copies a few references.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,19 +22,19 @@ from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 
 MESSAGE_BYTES: Final = 60_000
-"""What one upward message of publishes may weigh here, below the relay chain's 65,531."""
+"""The most bytes of one upward message of publishes, below the relay chain's 65,531."""
 
 _MESSAGE_HEAD: Final = 4
-"""Bytes of a message beside its instructions: the version, and how many there are."""
+"""Bytes of a message before its instructions: the version, and their number."""
 
 
 class Unsendable(PubsubError):
-    """A message that the relay chain would never take."""
+    """The relay chain would never accept the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collator:
-    """One author: its Ed25519 seed and public key; `strategies` it cheats by, in `rate` millionths of its turns."""
+    """One author: its Ed25519 seed and public key, and the `strategies` it tries in `rate` millionths of its turns."""
 
     seed: bytes
     key: bytes
@@ -48,20 +47,20 @@ class Pace:
     """When a parachain builds blocks, in relay blocks."""
 
     blocks: int = 1
-    """Blocks at a turn, all on one relay parent."""
+    """Blocks per turn, all on one relay parent."""
     every: int = 1
-    """From one turn to the next."""
+    """Relay blocks from one turn to the next."""
     lag: int = 0
-    """How far the relay parent stands behind the newest relay block."""
+    """Relay blocks by which the relay parent is older than the newest relay block."""
     on_demand: bool = False
-    """Build only to send something: a publisher without subscriptions."""
+    """Whether to build only when there is something to send, as a publisher without subscriptions."""
 
 
 @dataclass(slots=True)
 class Parachain:
-    """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` to be sent, in order.
+    """One parachain. `publishes` wait to be packed into messages, `upward` and `horizontal` messages to be sent.
 
-    A publish waits as its encoded instruction, beside the bytes that packing counts for it.
+    A waiting publish is its encoded instruction and the bytes that packing counts for it.
     """
 
     para: ParaId
@@ -72,9 +71,9 @@ class Parachain:
     upward: list[bytes] = field(default_factory=list)
     horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
     offered: tuple[bytes, ...] = ()
-    """Signed extrinsics that its next block may take."""
+    """Signed extrinsics offered to its next block."""
     known_subscriptions: Subscriptions = field(default_factory=dict)
-    """What observers were last told."""
+    """The subscriptions that observers were last told."""
 
     @staticmethod
     def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace) -> "Parachain":
@@ -97,12 +96,12 @@ class Parachain:
         return decode_spec(self.state.top.get(CODE) or b"")
 
     def note_spec(self) -> bool:
-        """Whether the subscriptions changed since this was asked last."""
+        """Whether the subscriptions changed since the last call."""
         before, self.known_subscriptions = self.known_subscriptions, self.spec().subscriptions
         return before != self.known_subscriptions
 
     def author_of(self, slot: int) -> Collator:
-        """Whose turn a slot is (PS-80)."""
+        """The collator whose turn `slot` is (PS-80)."""
         return turn_of(slot, self.collators)
 
     def has_turn(self, block: RelayBlockNumber) -> bool:
@@ -116,8 +115,7 @@ class Parachain:
     def publish(self, key: PubsubKey, value: bytes, ttl: int) -> None:
         """Queue one key to be published.
 
-        Raises `ScaleError` for what no instruction can carry, `Unsendable` for what no message can: once queued, either
-        would stand in the way of all that is sent after it.
+        Raises `ScaleError` if no instruction can hold it, `Unsendable` if no message can.
         """
         waiting = encoded(Publish(key, value, ttl))
         size = len(message_of(waiting[:1]))
@@ -126,17 +124,17 @@ class Parachain:
         self.publishes.append(waiting)
 
     def send_upward(self, message: bytes) -> None:
-        """Queue a whole upward message behind all that waits."""
+        """Queue a whole upward message after everything that waits."""
         self.pack()
         self.upward.append(message)
 
     def pack(self) -> None:
-        """Turn the waiting publishes into upward messages, as few as instruction count and size allow."""
+        """Pack the waiting publishes into as few upward messages as instruction count and size allow."""
         self.upward.extend(_packed(self.publishes, MESSAGE_BYTES))
         self.publishes.clear()
 
     def fit(self, longest: int) -> None:
-        """Make every waiting message of publishes fit into `longest` bytes, where that is possible."""
+        """Split waiting messages of publishes that are longer than `longest` bytes, if possible."""
         if any(len(message) > longest for message in self.upward):
             self.upward = [
                 part
@@ -145,23 +143,23 @@ class Parachain:
             ]
 
     def abandon(self) -> None:
-        """Forget what waits to be sent: there is no relay chain to take it any more."""
+        """Drop everything that waits to be sent, since the parachain has left the relay chain."""
         for queue in (self.publishes, self.upward, self.horizontal):
             queue.clear()
 
     def copy(self) -> "Parachain":
-        """One that lives on apart from this one."""
+        """An independent copy that shares the state."""
         return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))
 
     def fork(self) -> "Parachain":
-        """As `copy`, with a state of its own."""
+        """As `copy`, with a fork of the state."""
         copied = self.copy()
         copied.head = self.head.fork()
         return copied
 
 
 def pack(publishes: Iterable[Publish], longest: int = MESSAGE_BYTES) -> list[bytes]:
-    """`VersionedXcm` messages of at most `longest` bytes that carry these publishes in order.
+    """`VersionedXcm` messages of at most `longest` bytes with these publishes in order.
 
     A publish that alone is longer is a message of its own.
     """
@@ -169,7 +167,7 @@ def pack(publishes: Iterable[Publish], longest: int = MESSAGE_BYTES) -> list[byt
 
 
 def encoded(publish: Publish) -> tuple[bytes, int]:
-    """How a publish waits: its instruction, and the bytes that packing counts for it."""
+    """The encoded instruction of a publish, and the bytes that packing counts for it."""
     return encode_instruction(publish), 32 + len(publish.value) + 10
 
 
@@ -190,7 +188,7 @@ def _packed(publishes: Iterable[tuple[bytes, int]], longest: int) -> list[bytes]
 
 
 def split(message: bytes, longest: int) -> list[bytes]:
-    """A message of publishes as several of at most `longest` bytes; any other message as it is."""
+    """Split a message of publishes into messages of at most `longest` bytes; returns any other message unchanged."""
     try:
         instructions = decode(message)
     except ScaleError:

@@ -1,6 +1,6 @@
-"""What a network tells its observers: one ordered, gap-free account of what happened, enough to verify it all again.
+"""The records that a network sends to its observers: ordered, gap-free, and sufficient to verify everything again.
 
-An observer is a reader only. Histories, explorers and tests are built on these records; the network knows of none.
+Observers only read. Histories, explorers and tests are built on these records; the network does not know them.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 @dataclass(frozen=True, slots=True)
 class RelayRecord:
-    """A relay block, the trusted input of every proof; `slot` is the newest that candidates judged here may claim.
+    """A relay block, the trusted input of proofs; `slot` is the newest that candidates judged here may claim.
 
-    `events` and `executions` say what became of messages and calls; a block of before the observer came has none.
+    `events` and `executions` are the outcomes of messages and calls, empty for blocks before the observer was added.
     """
 
     number: RelayBlockNumber
@@ -28,16 +28,16 @@ class RelayRecord:
     events: tuple[Event, ...] = ()
     executions: tuple[MessageExecution, ...] = ()
     lost_downward: int = 0
-    """Downward messages that a full queue did not take."""
+    """Downward messages lost to a full queue."""
     parent: Hash | None = None
-    """The block before it; `None` for a block of before the observer came."""
+    """The parent block; `None` for blocks before the observer was added."""
     time: int = 0
     """Milliseconds since 1970, by timestamp or slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityRecord:
-    """A chain's collator set, in turn order, from a block of it on."""
+    """A chain's collators in turn order, valid from a block on."""
 
     chain: ParaId
     from_block: ParaBlockNumber
@@ -46,7 +46,7 @@ class AuthorityRecord:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRecord:
-    """A chain's state before block `header.number + 1`: where a segment of its history starts."""
+    """A chain's state after block `header.number`, with which a segment of its history starts."""
 
     chain: ParaId
     segment: int
@@ -56,7 +56,7 @@ class CheckpointRecord:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRecord:
-    """A chain's subscriptions from a block of it on: publishers ascending, each with its keys ascending."""
+    """A chain's subscriptions, valid from a block on: publishers ascending, each with ascending keys."""
 
     chain: ParaId
     from_block: ParaBlockNumber
@@ -65,9 +65,9 @@ class SubscriptionRecord:
 
 @dataclass(frozen=True, slots=True)
 class BlockRecord:
-    """A candidate that was judged in relay block `included_at`: `outcome` when included, `refusal` when not.
+    """A candidate judged in relay block `included_at`, with its `outcome` if valid and its `refusal` if not.
 
-    `unpruned` is what the collator's full proof weighed, by publisher: witnessed by the network, not provable later.
+    `unpruned` is the cost of the collator's full proof by publisher, which cannot be proven later.
     """
 
     chain: ParaId
@@ -76,14 +76,14 @@ class BlockRecord:
     included_at: RelayBlockNumber
     slot_now: Slot
     relay_storage_root: Hash | None
-    """What the relay chain vouches for; none where the candidate names a block that it does not have."""
+    """The root that the relay chain attests; `None` if the candidate names an unknown relay block."""
     unpruned: tuple[tuple[ParaId, int], ...]
     outcome: BlockOutcome | None
     refusal: InvalidBlock | None
     strategy: str | None = None
-    """The cheat that the author followed, if the network was told to cheat: the truth that audits are measured by."""
+    """The strategy that the author used, if any: the ground truth for audits."""
     due: tuple[Verdict, ...] = ()
-    """Every verdict that the cheat must meet, in order, worked out from what its author knew and not by judging it."""
+    """Every verdict that the cheat must meet, in order, computed from what its author knew and not by judging it."""
 
     def __repr__(self) -> str:
         verdict = "valid" if self.refusal is None else self.refusal.verdict.value
@@ -92,19 +92,19 @@ class BlockRecord:
 
 
 class Observer:
-    """Is told of what a network did, in order, afterwards. Each method does nothing until it is overridden."""
+    """Base of observers, which a network calls in order after each step. The methods do nothing."""
 
     def relay_block(self, record: RelayRecord) -> None:
         """A relay block was built."""
 
     def authorities(self, record: AuthorityRecord) -> None:
-        """A chain has a new collator set."""
+        """A chain has new collators."""
 
     def subscriptions(self, record: SubscriptionRecord) -> None:
         """A chain's subscriptions changed."""
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """A segment of a chain's history starts (or, at the end, would start) here."""
+        """A segment of a chain's history starts, or the last one ends."""
 
     def candidate(self, record: BlockRecord) -> None:
         """A candidate was judged."""

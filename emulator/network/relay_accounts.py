@@ -1,4 +1,4 @@
-"""The relay chain's profile `accounts`: the pallets that it adds, its calls as clients send them, and its `:code`.
+"""The relay chain's profile `accounts`: its additional pallets, its signed extrinsics, and its `:code`.
 
 :code  Vec<u8> spec name, u32 spec version, blake2b-256 of the metadata, version 16
 """
@@ -45,9 +45,9 @@ CRATE: Final = "pubsub_relay_runtime"
 
 @dataclass(frozen=True, slots=True)
 class RelayConstants:
-    """What of the relay chain's configuration clients are told; `weights` are a whole block's and its extrinsics'.
+    """Configuration of the relay chain for metadata; `weights` are those of a block and of its extrinsics.
 
-    `further` are pallets that not every relay chain has.
+    `further` are optional pallets.
     """
 
     session_length: int
@@ -58,7 +58,7 @@ class RelayConstants:
 
 
 class RelayAccounts:
-    """The pallets of the profile, and how the relay chain runs what accounts sign."""
+    """The pallets of the profile, and the relay chain's signed extrinsics."""
 
     def __init__(self, constants: RelayConstants, balances: Balances, dmp: Dmp, babe: Babe) -> None:
         self._constants = constants
@@ -84,7 +84,7 @@ class RelayAccounts:
         self.signing = Signing(self.calls, balances, SPEC_VERSION)
 
     def bind(self, pallets: Mapping[str, Hooks]) -> None:
-        """Take in all pallets of the chain by name, once: from now on their calls are known by their indices."""
+        """Set all pallets of the chain by name, once, so that their calls can be decoded."""
         owners = (
             (definition, pallets[definition.name]) for definition in self.definition.pallets if definition.call_infos()
         )
@@ -98,17 +98,17 @@ class RelayAccounts:
         return apply_signed(self.signing, storage, index, raw, room)
 
     def room(self, storage: Storage) -> NormalRoom:
-        """What the block that has begun in `storage` has room for."""
+        """The room that is left in the block begun in `storage`."""
         max_block, normal = self._constants.weights
         return NormalRoom(storage, BlockWeights(max_block, normal), NORMAL_LENGTH)
 
     def code(self) -> bytes:
-        """What is stored under `:code`: it names this runtime, for clients that compare its hash."""
+        """The value of `:code`, which identifies this runtime to clients that compare its hash."""
         of_metadata = blake2_256(metadata(16, self.definition, type_names))
         return encode_bytes(SPEC_NAME.encode()) + u32.encode(SPEC_VERSION) + of_metadata
 
     def genesis(self, storage: Storage) -> None:
-        """Write what the profile adds to block 0."""
+        """Write the profile's part of block 0."""
         storage.put(CODE, self.code())
         self._babe.genesis(storage, self._constants.genesis_slot)
         endow(storage, self._balances)

@@ -1,4 +1,4 @@
-"""The relay chain: its blocks, one after the other, and what parachains may know of the newest of them."""
+"""The relay chain: its blocks, and what parachains can read of the newest ones."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,12 +22,12 @@ from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
 from pubsub_emulator.trie import ordered_root
 
 KEPT_BLOCKS: Final = 256
-"""How many of the newest states can be proven against; older ones are pruned, as a node prunes."""
+"""The number of newest states that can be proven; older ones are pruned, as by a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """Who is there from block 0: parachains with heads and managers, publishers, channels (sender, recipient)."""
+    """The content of block 0: parachains with heads and managers, publishers, channels (sender, recipient)."""
 
     heads: dict[ParaId, bytes]
     managers: dict[ParaId, AccountId]
@@ -37,18 +37,18 @@ class Genesis:
 
 @dataclass(frozen=True, slots=True)
 class KeptBlock:
-    """A relay block that candidates can be built on, and which messages ran in it. Its state is never written again."""
+    """A relay block on which candidates can be built, and the messages that ran in it. Its state never changes."""
 
     header: Header
     state: State
     executions: tuple[MessageExecution, ...] = ()
     lost_downward: int = 0
-    """Downward messages that a full queue did not take; whoever sends them from the relay chain loses them."""
+    """Downward messages lost to a full queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a parachain block may send: upward messages, their bytes in all and each, and horizontal messages."""
+    """The limits of a parachain block: upward messages, their bytes in all and each, and horizontal messages."""
 
     messages: int
     size: int
@@ -67,17 +67,17 @@ class RelaySnapshot:
 
 @dataclass(slots=True)
 class RelayChain:
-    """Blocks so far, newest last, and downward messages that wait for the next one."""
+    """The blocks so far, newest last, and downward messages for the next one."""
 
     runtime: RelayRuntime
     blocks: list[KeptBlock]
     downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
     skipped_slots: int = 0
-    """Slots since block 0 in which no block was built."""
+    """Slots since block 0 without a block."""
 
     @staticmethod
     def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
-        """A relay chain at block 0. Raises `IntegrityError` or `DispatchError` for what cannot be set up."""
+        """A relay chain at block 0. Raises `IntegrityError` or `DispatchError` if it cannot be set up."""
         runtime = RelayRuntime(config)
         storage = Storage(State())
         runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
@@ -111,25 +111,25 @@ class RelayChain:
 
     @property
     def lost_downward(self) -> int:
-        """Downward messages that were lost in the newest block."""
+        """Downward messages lost in the newest block."""
         return self.blocks[-1].lost_downward
 
     def storage(self) -> Storage:
-        """Read access to the newest state through the pallets; what is written to it is lost."""
+        """A storage over the newest state for reading with the pallets; writes to it are discarded."""
         return Storage(self.state)
 
     def block(self, number: int) -> KeptBlock | None:
-        """A block that is still kept, none otherwise."""
+        """A block that is still kept, or `None`."""
         at = number - self.blocks[0].header.number
         return self.blocks[at] if 0 <= at < len(self.blocks) else None
 
     def access(self, number: int) -> RelayBlock | None:
-        """What a collator proves against; none when the block is not kept."""
+        """A block's state for a collator, or `None` if the block is not kept."""
         kept = self.block(number)
         return None if kept is None else RelayBlock(RelayBlockNumber(number), kept.state)
 
     def inbound(self, number: int, para: ParaId, since: RelayBlockNumber | None) -> InboundMessages:
-        """Messages that a block of `para` on relay block `number` brings in: those sent after its last relay parent."""
+        """The messages for a block of `para` on relay block `number`: those sent after its last relay parent."""
         kept = self.block(number)
         if kept is None:
             return NO_MESSAGES
@@ -143,7 +143,7 @@ class RelayChain:
         return InboundMessages(downward, tuple((sender, messages) for sender, messages in channels if messages))
 
     def capacity(self, para: ParaId) -> Capacity:
-        """What the newest state lets the next block of a parachain send."""
+        """The limits of the newest state for the next block of a parachain."""
         storage = self.storage()
         count, size = self.runtime.message_queue.remaining(storage, para)
         host = active_config(storage)
@@ -181,7 +181,7 @@ class RelayChain:
         return block
 
     def _queue_downward(self, storage: Storage, now: RelayBlockNumber) -> int:
-        """Queue what waits; how many messages were lost."""
+        """Queue the waiting messages. Returns how many were lost."""
         lost = 0
         for para, message in self.downward:
             try:
@@ -191,16 +191,16 @@ class RelayChain:
         return lost
 
     def fork(self) -> "RelayChain":
-        """A relay chain that goes on from here by itself, with states of its own."""
+        """An independent copy with forks of the states."""
         blocks = [replace(kept, state=kept.state.fork()) for kept in self.blocks]
         return replace(self, blocks=blocks, downward=list(self.downward))
 
     def snapshot(self) -> RelaySnapshot:
-        """This block, to come back to."""
+        """A snapshot of the newest block, for `restore`."""
         return RelaySnapshot(tuple(self.blocks), tuple(self.downward), self.skipped_slots)
 
     def restore(self, snapshot: RelaySnapshot) -> None:
-        """Go back to a block."""
+        """Go back to a snapshot."""
         self.blocks = list(snapshot.blocks)
         self.downward = list(snapshot.downward)
         self.skipped_slots = snapshot.skipped_slots

@@ -1,4 +1,4 @@
-"""The relay chain's runtime: all its pallets, in order, and the one place where message queue, XCM and publishing meet.
+"""The relay chain's runtime: its pallets in order, and the binding of message queue, XCM and publishing.
 
 upward message ─► MessageQueue ─► XcmMessages ─► XcmProcessor: decode, barrier, executor ─► Publish ─► Broadcaster
 """
@@ -51,11 +51,11 @@ from pubsub_emulator.xcm.outcome import Overweight
 from pubsub_emulator.xcm.outcome import ProcessMessageError as XcmProcessMessageError
 
 PUBLISHES_PER_MESSAGE: Final = 64
-"""How many instructions the barrier lets through in one message."""
+"""The most instructions of a message that the barrier admits."""
 
 _INSTRUCTION: Final = Weight(10_000_000, 0)
 _UNDECODABLE: Final = Weight(10_000_000, 0)
-"""What finding out that bytes are no message takes."""
+"""The weight of failing to decode a message."""
 
 
 GENESIS_SLOT: Final = 1_000_000
@@ -64,10 +64,10 @@ GENESIS_SLOT: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RelayConfig:
-    """What a relay chain is configured with; `session_length` and `session_delay` in blocks and sessions.
+    """The configuration of a relay chain; `session_length` is in blocks, `session_delay` in sessions.
 
-    `genesis_slot` is the slot of block 0; each block takes the next one unless slots are skipped. With `accounts` the
-    chain has the pallets and the endowed accounts by which clients use it.
+    `genesis_slot` is the slot of block 0. With `accounts`, the chain has the pallets and the endowed accounts that
+    clients use.
     """
 
     session_length: int = 50
@@ -80,16 +80,16 @@ class RelayConfig:
     weights: BlockWeights = field(default_factory=BlockWeights)
     accounts: bool = False
     dome_events: str = ""
-    """The network's name in pallet `DomeEvents`; without one the chain does not have the pallet."""
+    """The network's name in pallet `DomeEvents`; if empty, the chain does not have the pallet."""
     dome_unique: bool = True
-    """Whether that pallet takes an id only once."""
+    """Whether that pallet accepts an id only once."""
     prism: bool = False
     """Whether the chain has pallet `Prism`."""
 
 
 @value_type
 class PreparedXcm:
-    """An upward message, decoded and weighed; or why it will never run, and what finding that out takes."""
+    """A decoded and weighed upward message, or the reason why it will never run."""
 
     message: XcmPrepared | XcmProcessMessageError
     weight: Weight
@@ -111,7 +111,7 @@ class XcmMessages:
         return PreparedXcm(prepared, prepared.weight if isinstance(prepared, XcmPrepared) else _UNDECODABLE)
 
     def process(self, storage: Storage, para: ParaId, prepared: PreparedXcm, message_id: Hash) -> Processed:
-        """Execute a message of `para` over `storage`. Emits `Attempted` when it does not get to its end."""
+        """Execute a message of `para` over `storage`. Emits `Attempted` if it does not run to its end."""
         message = prepared.message
         if not isinstance(message, XcmPrepared):
             return Processed(WEIGHT_ZERO, success=False, error=_message_error(message))
@@ -125,7 +125,7 @@ class XcmMessages:
 
 @value_type
 class PublishingChain:
-    """The chain that one message is executed on."""
+    """The executor's `Chain` for one message."""
 
     storage: Storage
     broadcaster: Broadcaster
@@ -151,7 +151,7 @@ class RelayRuntime:
     """All pallets of the relay chain and the executive that runs them."""
 
     def __init__(self, config: RelayConfig) -> None:
-        """Raises `IntegrityError` when the configuration cannot work."""
+        """Raises `IntegrityError` if the configuration cannot work."""
         self.config = config
         self.balances = Balances()
         self.babe = Babe()
@@ -185,7 +185,7 @@ class RelayRuntime:
         self.executive.integrity_test()
 
     def _executive(self) -> Executive:
-        """All pallets in the order of their hooks; `on_idle` rotates by their number."""
+        """The executive with all pallets in the order of their hooks; their number determines the rotation of idle."""
         gained = self.accounts
         return Executive(
             (
@@ -214,7 +214,7 @@ class RelayRuntime:
         )
 
     def _accounts(self, config: RelayConfig) -> RelayAccounts | None:
-        """What the profile `accounts` adds."""
+        """The profile `accounts`, if configured."""
         if not config.accounts:
             return None
         weights = (config.weights.max_block, config.weights.normal)
@@ -223,7 +223,7 @@ class RelayRuntime:
         return RelayAccounts(constants, self.balances, self.dmp, self.babe)
 
     def _epochs(self) -> tuple[NewSessionHook, ...]:
-        """Sessions are epochs where clients derive time from them."""
+        """The hook that begins an epoch with each session, if the chain has accounts."""
         return () if self.accounts is None else (self.babe.on_new_session,)
 
     def _scheduled_session(self, storage: Storage) -> int:
@@ -239,7 +239,7 @@ class RelayRuntime:
     ) -> None:
         """Write block 0: parachains with their heads and managers, registered publishers, open channels.
 
-        Raises `DispatchError` or `IntegrityError` where that is not possible.
+        Raises `DispatchError` or `IntegrityError` if that is not possible.
         """
         self.configuration.genesis(storage)
         if self.dome is not None:
@@ -264,4 +264,4 @@ class RelayRuntime:
 
 
 CHANNEL_CAPACITY: Final = 64
-"""Messages that a channel opened at genesis holds."""
+"""The capacity in messages of a channel opened at genesis."""

@@ -1,9 +1,9 @@
-"""One relay block's round of candidates: who builds what on which relay parent, and what becomes of it.
+"""The round of candidates for one relay block: building, judging and enacting them.
 
-turn    each block of a parachain's pace, tried again by the next collator where it is refused
-author  the honest block, or what a cheating collator makes of its turn
-judge   `validate_block` on the parachain's newest block; refused, it changes nothing (PS-53, PS-79)
-enact   the parachain goes on from its valid block; the relay chain is handed what the block commits to
+turn    each block of a parachain's pace; after a refused one the next collator tries again
+author  the honest block, or the block of a cheating collator
+judge   `validate_block` on the parachain's newest block; a refused one changes nothing (PS-53, PS-79)
+enact   the valid block becomes the parachain's newest; the relay chain gets its commitments
 """
 
 from typing import Final
@@ -28,34 +28,34 @@ from pubsub_emulator.runtime.relay.inclusion import BackedCandidate, CandidateCo
 from pubsub_emulator.xcm import Publish
 
 REMEMBERED: Final = 8
-"""Older relay blocks that a cheating collator keeps at hand."""
+"""The number of older relay blocks available to a cheating collator."""
 
 EQUIVOCATION: Final = "equivocation"
 
 
 @value_type
 class _Tried:
-    """A candidate as it came from its author, before it is judged."""
+    """A candidate that is not judged yet."""
 
     candidate: Candidate
     unpruned: tuple[tuple[ParaId, int], ...]
     strategy: str | None = None
     due: tuple[Verdict, ...] = ()
     twin: Candidate | None = None
-    """Another block of this author for the same slot."""
+    """A second block of this author for the same slot."""
 
 
 class Round:
     """The candidates for one relay block.
 
-    records  every candidate that was judged, in order
+    records  all judged candidates, in order
     backed   the valid ones, as the relay chain includes them
-    idle     why a parachain whose turn it was could not build
-    changes  subscriptions that a parachain has from its new block on
+    idle     the reasons why parachains could not build in their turn
+    changes  new subscriptions of parachains, valid from their new block on
     """
 
     def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes) -> None:
-        """The round for the block that comes after the relay chain's newest one."""
+        """The round for the block after the relay chain's newest one."""
         self.number = RelayBlockNumber(relay.number + 1)
         self.records: list[BlockRecord] = []
         self.backed: list[BackedCandidate] = []
@@ -66,7 +66,7 @@ class Round:
         self._seed = seed
 
     def turn(self, chain: Parachain) -> None:
-        """One parachain's turn: so many blocks as its pace says, all on one relay parent."""
+        """One parachain's turn: the blocks of its pace, all on one relay parent."""
         if not self._relay.runtime.paras.is_parachain(self._relay.storage(), chain.para):
             chain.abandon()
             return
@@ -83,7 +83,7 @@ class Round:
                     break
 
     def drop(self, para: ParaId) -> None:
-        """The relay chain did not include this parachain's blocks: they have not happened, nor what came on top."""
+        """Undo this parachain's blocks, which the relay chain did not include."""
         kept = []
         happened = True
         for record in self.records:
@@ -95,15 +95,15 @@ class Round:
         self.changes = [each for each in self.changes if each.chain != para]
 
     def situation(self, chain: Parachain) -> Situation:
-        """What the author of a parachain's first block of this round would have before it. Raises `CannotAuthor`."""
+        """What the author of a parachain's first block of this round would know. Raises `CannotAuthor`."""
         relay, last = self._relay_parent(chain)
         messages = self._inbound(chain, relay, last)
         return self._situation(chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators)))
 
-    # Of one candidate
+    # One candidate
 
     def _try(self, chain: Parachain, slot: Slot, *, first: bool) -> BlockRecord:
-        """Have the slot's author build a candidate, judge it, and go on from it if it is valid.
+        """Let the slot's author build a candidate, judge it, and enact it if it is valid.
 
         Raises `CannotAuthor` when nobody can build a valid block now.
         """
@@ -140,7 +140,7 @@ class Round:
         return record
 
     def _author(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None, slot: Slot) -> _Tried:
-        """What the slot's author makes of its turn: the honest block, or another one when it cheats."""
+        """The block of the slot's author: the honest one, or another one if it cheats."""
         collator = chain.author_of(slot)
         messages = self._inbound(chain, relay, last)
         stream = Stream(self._seed, f"cheat/{chain.para}/{slot}")
@@ -152,7 +152,7 @@ class Round:
                 keys = tuple(each.key for each in chain.collators)
                 two = not attempted.expected and equivocates(attempted.candidate, situation.honest, keys) is not None
                 twin = situation.honest if two else None
-                # a strategy that ends in a valid block is no cheat (PS-52)
+                # a strategy that leads to a valid block is not a cheat (PS-52)
                 cheat = name if attempted.expected else None
                 return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
             return _Tried(situation.honest, situation.proof.unpruned)
@@ -162,7 +162,7 @@ class Round:
     def _second(
         self, chain: Parachain, relay: RelayBlock, slot: Slot, twin: Candidate, unpruned: tuple[tuple[ParaId, int], ...]
     ) -> _Tried:
-        """An author's other block for the same slot, now that the first one was judged."""
+        """An author's second block for the same slot, after the first one was judged."""
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
         situation = self._situation(chain, relay, self._relay.inbound(relay.number, chain.para, last), slot)
         return _Tried(twin, unpruned, EQUIVOCATION, expected(situation, twin))
@@ -177,13 +177,13 @@ class Round:
         return relay, last
 
     def _inbound(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None) -> InboundMessages:
-        """The messages that the next block brings in. Raises `CannotAuthor` when no block can hold them."""
+        """The messages for the next block. Raises `CannotAuthor` if no block can hold them."""
         messages = self._relay.inbound(relay.number, chain.para, last)
         ensure_room(chain.spec(), messages)
         return messages
 
     def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
-        """What a collator has before it that could cheat."""
+        """What a collator knows that may cheat."""
         return Situation(
             chain.head,
             relay,
@@ -203,7 +203,7 @@ class Round:
         return tuple(found for number in numbers if (found := self._relay.access(number)) is not None)
 
     def _enact(self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool) -> None:
-        """Let the parachain go on from a valid block; its first one at a turn takes along what waits to be sent."""
+        """Make a valid block the parachain's newest; the first one of a turn sends the waiting messages."""
         inherent = candidate.inherent
         chain.head = ChainHead(candidate.header, outcome.state)
         taken = frozenset(candidate.extrinsics)
@@ -218,7 +218,7 @@ class Round:
         self.backed.append(BackedCandidate(chain.para, inherent.relay_parent_number, commitments))
 
     def _outbound(self, chain: Parachain) -> tuple[tuple[bytes, ...], tuple[OutboundHrmpMessage, ...]]:
-        """Take what the relay chain has room for off the parachain's queues; what it has not waits (PS-23)."""
+        """Take from the parachain's queues what the relay chain has room for. The rest waits (PS-23)."""
         storage, runtime = self._relay.storage(), self._relay.runtime
         if runtime.paras.is_offboarding(storage, chain.para):
             return (), ()
@@ -247,13 +247,13 @@ class Round:
 
 
 def subscriptions(chain: Parachain) -> SubscriptionRecord:
-    """What a parachain subscribes to from its next block on."""
+    """The subscriptions of a parachain from its next block on."""
     items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
     return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)
 
 
 def _foreign(relay: RelayBlock) -> RelayBlock:
-    """A relay state that is no block's: the relay parent's with one more entry."""
+    """A relay state of no block: the relay parent's with one more entry."""
     state = relay.state.fork()
     state.apply({b"foreign": b"state"}, {})
     return RelayBlock(relay.number, state)

@@ -1,4 +1,4 @@
-"""When parachain blocks may be built, and which segment of a history a relay block belongs to."""
+"""The slots of parachain blocks, and the segments of a history."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,14 +6,14 @@ from typing import Final
 from pubsub_emulator.primitives.types import Slot
 
 ATTEMPTS: Final = 2
-"""Candidates that may be tried for one block: after a refused one, the next collator's."""
+"""How many candidates may be tried for one block: after a refused one, the next collator's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`slots` parachain slots a relay block, and `segment_length` relay blocks between two checkpoints of all chains.
+    """`slots` parachain slots per relay block, and `segment_length` relay blocks between two checkpoints.
 
-    There are slots enough for every collator to be first and for every block to be tried again.
+    There are enough slots for every collator to be first and for every block to be tried again.
     """
 
     slots: int
@@ -24,14 +24,14 @@ class Schedule:
         return Slot((number + 1) * self.slots - 1)
 
     def first_slot(self, number: int, collators: int) -> Slot:
-        """The slot in which relay block `number` finds collator `number mod collators` at its turn."""
+        """The first slot of candidates for relay block `number`, which is collator `number mod collators`'s."""
         start = number * self.slots
         return Slot(start + (number - start) % collators)
 
     def segment(self, number: int) -> int:
-        """The segment of relay block `number`; genesis and the first block are of the first one."""
+        """The segment of relay block `number`; genesis and the first block are in the first one."""
         return (number - 1) // self.segment_length if number else 0
 
     def begins_segment(self, number: int) -> bool:
-        """Whether relay block `number` is the first of a segment after another one."""
+        """Whether relay block `number` is the first of a segment other than the first."""
         return number > 1 and number % self.segment_length == 1 % self.segment_length

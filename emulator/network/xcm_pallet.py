@@ -1,6 +1,6 @@
-"""The `XcmPallet`, as much of it as sends messages down to parachains.
+"""The part of the `XcmPallet` that sends messages to parachains.
 
-It stands here, not among the relay chain's other pallets, because it knows XCM and the downward queue at once.
+It is here and not among the relay chain's other pallets because it depends on both XCM and the downward queue.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ Send = Callable[[Storage, ParaId, bytes], None]
 
 @pallet_errors(PALLET)
 class Error(PalletError):
-    """Errors of `pallet_xcm`, those that are met here."""
+    """The errors of `pallet_xcm` that occur here."""
 
     Unreachable = 0, "The destination is no single parachain."
     SendFailure = 1, "The queue of the parachain did not take the message."

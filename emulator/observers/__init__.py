@@ -1,1 +1,1 @@
-"""Observers of a network that count and digest what happens; none of them changes anything."""
+"""Observers that count and digest what happens in a network."""

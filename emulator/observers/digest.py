@@ -1,4 +1,4 @@
-"""One hash over all that a run decided: equal for equal runs, on any machine (PS-90).
+"""One hash over everything that happened in a run: equal for equal runs on any machine (PS-90).
 
 digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero bytes on
 
@@ -20,7 +20,7 @@ from pubsub_emulator.primitives.types import Hash
 
 
 class RunDigest(Observer):
-    """An observer that hashes what it is told."""
+    """An observer that hashes all records."""
 
     __slots__ = ("value",)
 
@@ -31,16 +31,16 @@ class RunDigest(Observer):
         self.value = blake2_256(b"".join((self.value, bytes((kind,)), *content)))
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Every relay block, genesis included."""
+        """Add a relay block, including genesis."""
         self._add(0, record.hash, record.storage_root)
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """The state of a chain where a segment starts."""
+        """Add the state of a chain at the start of a segment."""
         place = record.chain.to_bytes(4, "little") + record.segment.to_bytes(4, "little")
         self._add(3, place, record.header.state_root)
 
     def candidate(self, record: BlockRecord) -> None:
-        """A candidate with its proof and what became of it."""
+        """Add a candidate with its proof and its verdict or post-state."""
         outcome, refusal = record.outcome, record.refusal
         self._add(
             1,

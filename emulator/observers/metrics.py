@@ -1,10 +1,10 @@
-"""Counters of a running network (PS-71): what waits, how long things take, how late expiry is, what failed and why.
+"""Counters of a running network (PS-71): what waits, latencies, lag of expiry, failures by reason.
 
     metrics = Metrics()
     metrics.note(network, network.step()[0])
 
-A reader only: it looks at the network after each step and keeps counts, nothing that grows with the run but how
-many kinds of things happened. Times are in relay blocks, ages of cursors in blocks of the parachain, sizes in bytes.
+It only reads the network after each step. Its memory grows only with the number of different reasons. Times are in
+relay blocks, ages of cursors in blocks of the parachain, sizes in bytes.
 """
 
 from collections import Counter
@@ -31,14 +31,14 @@ class SubscriberMetrics:
     """One subscriber, after its newest block."""
 
     pending: int = 0
-    """Items whose publisher is not resolved under its newest root; those of disabled publishers are left out."""
+    """Items whose publisher is not resolved under its newest root, without those of disabled publishers."""
     cursor_age: int = 0
-    """For how many blocks in a row a walk has ended with a cursor set."""
+    """The number of latest blocks in a row whose walk ended with a cursor."""
     cache_nodes: int = 0
     cache_bytes: int = 0
-    """Under policy `slots` the rows of slots and what they hold."""
+    """Bytes of cached nodes or, with policy `slots`, of the rows of slots."""
     latency: Counter[int] = field(default_factory=Counter)
-    """Callbacks by how many relay blocks after the publish they came."""
+    """Callbacks by relay blocks since the publish."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class Metrics:
 
     published: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-    """Publishes, messages and parachain blocks that came to nothing, by reason."""
+    """Publishes, messages and parachain blocks that failed, by reason."""
     verdicts: Counter[str] = field(default_factory=Counter)
     ttl_rows: int = 0
     expiry_lag: Counter[int] = field(default_factory=Counter)
-    """Entries removed, by how many blocks they had outlived their time."""
+    """Removed entries by blocks since their expiry."""
     subscribers: dict[ParaId, SubscriberMetrics] = field(default_factory=dict)
 
     def note(self, network: Network, step: Step) -> None:

@@ -1,4 +1,4 @@
-"""What a run came to, in figures: an observer that only counts, and keeps nothing that grows with the run."""
+"""The results of a run in figures: an observer that counts in constant memory."""
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
@@ -38,20 +38,20 @@ class ChainSummary:
     stops: int = 0
     """Blocks in which the walk stopped at the budget."""
     unchanged: int = 0
-    """Publishers met whose root was the one processed."""
+    """Visits of publishers whose root was processed before."""
     largest_proof: int = 0
 
 
 @dataclass(slots=True)
 class PublisherSummary:
-    """What became of one parachain's publishes; counts of keys, `failed` by the error that refused one."""
+    """The results of one parachain's publishes in numbers of keys; `failed` by error."""
 
     published: int = 0
     expired: int = 0
     deleted: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     cut_short: int = 0
-    """Messages that ended at an instruction that failed: what stood behind it was lost (PS-21)."""
+    """Messages that ended at a failed instruction, whose later instructions were lost (PS-21)."""
 
     def json(self) -> dict[str, Any]:
         """As written to `summary.json`."""
@@ -60,7 +60,7 @@ class PublisherSummary:
 
 @dataclass(slots=True)
 class Summary(Observer):
-    """Everything, by chain; `verdicts` by what was found, `cheats` by (strategy, verdict)."""
+    """All figures by chain; `verdicts` by verdict, `cheats` by (strategy, verdict)."""
 
     relay_blocks: int = 0
     relay_root: bytes = b""
@@ -69,11 +69,11 @@ class Summary(Observer):
     cheats: Counter[tuple[str, str]] = field(default_factory=Counter)
     publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
     failed_calls: Counter[str] = field(default_factory=Counter)
-    """Calls on the relay chain that were refused, by their error."""
+    """Failed calls on the relay chain, by error."""
     lost_downward: int = 0
-    """Downward messages that a full queue did not take."""
+    """Downward messages lost to full queues."""
     undetected: int = 0
-    """Blocks by a cheat that was told to cheat, and were valid: none, if the verifier is right."""
+    """Valid blocks of collators told to cheat; 0 if the verifier is right."""
 
     # An observer
 
@@ -161,5 +161,5 @@ def _cause(failure: InstructionError) -> str:
 
 
 def _error(error: PubsubError) -> str:
-    """A refusal by the pallet's own name for it."""
+    """The name of an error, as in its pallet."""
     return error.name if isinstance(error, ModuleError) else type(error).__name__

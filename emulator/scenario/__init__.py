@@ -1,4 +1,4 @@
-"""Scenarios: who publishes what how often, who subscribes, who cheats; read from TOML and run as a simulation."""
+"""Scenarios: publishers, subscribers and cheats; read from TOML and run as a simulation."""
 
 from pubsub_emulator.emulator.scenario.model import (
     CollatorSettings,

@@ -1,7 +1,7 @@
-"""Whether the parts of a scenario go together: what each field alone cannot know.
+"""Checks between the fields of a scenario.
 
-What would only be ignored (an order after the last block, keys that a publisher does not hold) is refused like what
-cannot work: whoever wrote it meant something else. All that is wrong is found at once.
+Settings without an effect (an order after the last block, keys that a publisher does not have) are refused too, since
+the author meant something else. All faults are reported at once.
 """
 
 import re
@@ -23,26 +23,26 @@ from pubsub_emulator.runtime.parachain.governance import check_runtime
 Location = tuple[str | int, ...]
 
 _PUBLISH_OVERHEAD: Final = 64
-"""What a message with one publish weighs beside the value, generously."""
+"""An upper bound on the bytes of a message with one publish, without the value."""
 
 MOST_CHAINS: Final = 4096
-"""Parachains of one scenario."""
+"""The most parachains of a scenario."""
 
 MOST_KEYS: Final = 1_000_000
-"""Keys that all publishers of a scenario hold together, and keys that one subscriber subscribes to."""
+"""The most keys of all publishers of a scenario together, and of one subscriber."""
 
 MOST_MESSAGES: Final = 10_000
-"""Downward messages that a load sends in a relay block."""
+"""The most downward messages of a load in a relay block."""
 
 MOST_BLOCKS: Final = 64
-"""Blocks that a parachain builds at one turn."""
+"""The most blocks of a parachain per turn."""
 
 _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A field that is well-formed and does not go with another part of the scenario."""
+    """A well-formed field that contradicts another part of the scenario."""
 
     location: Location
     reason: str
@@ -53,19 +53,19 @@ class Misplaced:
 
 
 def check(scenario: Scenario) -> list[Misplaced]:
-    """All that does not go together, in the order of the file; nothing when the scenario can run."""
+    """All contradictions, in the order of the file; empty if the scenario can run."""
     found = [*_sizes(scenario)]
-    if found:  # nothing is made of numbers as large as these, not even to check them
+    if found:  # with numbers as large as these, nothing may be built, not even for checks
         return found
     found = [*_listed_once(scenario), *_publishers(scenario)]
     for at, subscriber in enumerate(scenario.subscribers):
         found += _subscriber(scenario, ("subscribers", at), subscriber)
-    # runtimes are built from subscriptions, and those only from publishers that are there
+    # runtimes are built from subscriptions, and subscriptions only from existing publishers
     return found or [*_runtimes(scenario)]
 
 
 def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
-    """Numbers of a short file that would decide how much memory is taken."""
+    """Numbers with which a short file could use much memory."""
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
         yield Misplaced(("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}")
@@ -198,7 +198,7 @@ def _subscriptions(scenario: Scenario, place: Location, subscriptions: tuple[Sub
 
 
 def _keys(place: Location, wanted: Subscription, groups: dict[ParaId, PublisherGroup]) -> Iterator[Misplaced]:
-    """Keys that are not there; of `all`, `system` and `public`, those who hold fewer give what they hold."""
+    """Keys that do not exist. With `all`, `system` and `public`, publishers with fewer keys give all they have."""
     each = isinstance(wanted.publishers, tuple)
     last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)
     short = {para: group.keys for para, group in groups.items() if group.keys < last}
@@ -233,7 +233,7 @@ def _runtimes(scenario: Scenario) -> Iterator[Misplaced]:
 
 
 def _relay_field(message: str) -> Location:
-    """The field that a runtime's complaint names first, as Rust or as Python writes it."""
+    """The field that a runtime's error message names first, in Rust's or in Python's spelling."""
     for word in re.findall(r"[A-Za-z_]+", message):
         name = re.sub(r"(?<!^)(?=[A-Z])", "_", word).lower()
         if name in RelaySettings.model_fields:

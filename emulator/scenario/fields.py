@@ -1,4 +1,4 @@
-"""What each field of a scenario may hold, in words: for errors that say what was expected, and for documentation."""
+"""Descriptions of the values that each field of a scenario may have, for errors and documentation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from pubsub_emulator.emulator.scenario.model import Model, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One field: where it stands (`subscribers.load`), its name, what it may hold, what it is unless given, and why."""
+    """One field: its table (`subscribers.load`), name, allowed values, default, and meaning."""
 
     table: str
     name: str
@@ -27,7 +27,7 @@ class Described:
 
 
 def described() -> Iterator[Described]:
-    """Every field of every table of a scenario, tables in the order in which they are met."""
+    """Every field of every table of a scenario, tables in the order of first use."""
     yield from _table("", Scenario)
 
 
@@ -56,14 +56,14 @@ def _default(field: FieldInfo) -> str:
 
 
 def models_in(annotation: Any) -> tuple[type[Model], ...]:
-    """The tables that a type may hold, at any depth of lists and alternatives."""
+    """The tables in a type, at any depth of lists and alternatives."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return (annotation,)
     return tuple(model for inner in get_args(annotation) for model in models_in(inner))
 
 
 def holds(field: FieldInfo) -> str:
-    """What a field may hold, as in `a whole number from 1 to 4,294,967,295`."""
+    """The values that a field may have, as in `a whole number from 1 to 4,294,967,295`."""
     return _says(field.annotation, tuple(field.metadata))
 
 
@@ -90,7 +90,7 @@ def _says(annotation: Any, metadata: tuple[Any, ...]) -> str:
 
 
 def _opened(metadata: list[Any]) -> Iterator[Any]:
-    """Pydantic's `Field` in an `Annotated` stands for the bounds inside of it."""
+    """The metadata with pydantic's `Field` replaced by the bounds inside of it."""
     for each in metadata:
         yield from each.metadata if isinstance(each, FieldInfo) else (each,)
 
@@ -108,13 +108,13 @@ def _number(metadata: tuple[Any, ...]) -> str:
 
 
 def faults(document: object, error: ValidationError) -> list[Misplaced]:
-    """What is wrong with a document, each field once, with what the field may hold in place of pydantic's words."""
+    """The faults of a document, each field once, with the allowed values instead of pydantic's message."""
     found: dict[Location, str] = {}
     for details in error.errors():
         location, reason = _fault(document, details)
         found.setdefault(location, reason)
     inside = {location[:depth] for location in found for depth in range(len(location))}
-    # of alternatives, the one that was meant has findings inside of it; what others say of the whole is noise
+    # the alternative that was meant has findings inside of it; findings of others about the whole are dropped
     return [Misplaced(at, why) for at, why in found.items() if at not in inside or not why.startswith(_WANTED)]
 
 
@@ -122,7 +122,7 @@ _WANTED: Final = "should be "
 
 
 def _fault(document: object, details: ErrorDetails) -> tuple[Location, str]:
-    """Where pydantic's finding is in the document, without what it alone knows: which alternative it tried."""
+    """The place of pydantic's finding in the document, without the alternative that pydantic tried."""
     location: list[str | int] = []
     value = document
     model: type[Model] = Scenario
@@ -170,7 +170,7 @@ def _reason(
 
 
 def _element(field: FieldInfo) -> str:
-    """What the elements of a list may be."""
+    """The values that elements of a list may have."""
     lists = [each for each in (field.annotation, *get_args(field.annotation)) if _is_list(each)]
     return _says(get_args(_plain(lists[0]))[0], ()) if lists else holds(field)
 

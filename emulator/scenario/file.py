@@ -1,4 +1,4 @@
-"""Scenario files: TOML in, a checked `Scenario` out, and errors that name file, line and field."""
+"""Reads scenario files (TOML) into checked `Scenario`s. Errors name file, line and field."""
 
 import re
 import tomllib
@@ -24,7 +24,7 @@ _KEY: Final = re.compile(r"^\s*([A-Za-z0-9_\-]+)\s*(?:\.[^=]*)?=")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a scenario: `line` counts from 1, none when the field is not in the file."""
+    """One fault of a scenario; `line` counts from 1, `None` if the field is not in the file."""
 
     line: int | None
     field: str
@@ -32,7 +32,7 @@ class Problem:
 
 
 class ScenarioError(PubsubError):
-    """A scenario that cannot be read or does not make sense; its message has a line for each problem."""
+    """A scenario cannot be read or has faults; the message has a line for each problem."""
 
     def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
         self.file = file
@@ -45,7 +45,7 @@ class ScenarioError(PubsubError):
 
 
 def load_scenario(path: Path) -> Scenario:
-    """The scenario in a file. Raises `ScenarioError`, also when the file cannot be read."""
+    """The scenario in a file. Raises `ScenarioError`, also if the file cannot be read."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_TEXT + 1)
@@ -75,7 +75,7 @@ def parse_scenario(text: str, file: str) -> Scenario:
 
 
 def parse_document(document: object, file: str) -> Scenario:
-    """The scenario that an already parsed document describes, `Scenario.document`'s inverse. Raises `ScenarioError`."""
+    """The scenario of a parsed document; the inverse of `Scenario.document`. Raises `ScenarioError`."""
     return _validated(document, file, "")
 
 
@@ -92,12 +92,12 @@ def _validated(document: object, file: str, text: str) -> Scenario:
 
 
 def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """As they stand in the file, those that have no line first."""
+    """The problems in the order of the file, those without a line first."""
     return tuple(sorted(problems, key=lambda problem: problem.line or 0))
 
 
 def _placed(found: Misplaced, lines: dict[Location, int]) -> Problem:
-    """A finding with the nearest line that the file has for it."""
+    """A finding with the nearest line of the file."""
     known = found.location
     while known and known not in lines:
         known = known[:-1]
@@ -135,10 +135,10 @@ def _syntax_problem(message: str) -> Problem:
 
 
 def field_lines(text: str) -> dict[Location, int]:
-    """Where each table and key of a TOML text stands, lines counted from 1.
+    """The line of each table and key of a TOML text, counted from 1.
 
-    Reads headers and the keys at the start of a line; a key inside of an inline table has its table's line. Good enough
-    to lead an eye, and only used when something is wrong.
+    Only headers and keys at the start of a line are found; a key inside of an inline table has the table's line. Used
+    for error messages only.
     """
     lines: dict[Location, int] = {}
     counts: dict[Location, int] = {}
@@ -155,7 +155,7 @@ def field_lines(text: str) -> dict[Location, int]:
 
 
 def _resolve(names: list[str], counts: dict[Location, int], *, append: bool) -> Location:
-    """The location of a header: each array of tables on the way stands at its newest element."""
+    """The location of a header, with the last element of each array of tables on the way."""
     location: Location = ()
     for depth, name in enumerate(names):
         location = (*location, name)

@@ -9,7 +9,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def scenario_schema() -> dict[str, Any]:
-    """The schema, made from the models. What it accepts can still be refused for what fields say together."""
+    """The schema, made from the models. A document that it accepts can still have contradicting fields."""
     made = Scenario.model_json_schema(mode="validation")
     schema = {"$schema": DIALECT, **made, "title": "Scenario of pubsub-emulator"}
     _as_written(schema)
@@ -17,7 +17,7 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def _as_written(value: Any) -> None:
-    """Defaults as they are written in files: shares from 0 to 1, and no default where a table of defaults is meant."""
+    """Change defaults to their form in files: shares from 0 to 1, and none for whole tables."""
     if isinstance(value, list):
         for each in value:
             _as_written(each)

@@ -1,4 +1,4 @@
-"""The network that a scenario describes: configurations of the relay chain and of every parachain."""
+"""The network of a scenario: configurations of the relay chain and of every parachain."""
 
 from dataclasses import replace
 from typing import Final
@@ -17,13 +17,13 @@ from pubsub_emulator.runtime.relay.hrmp import channel_weight
 
 _MEBIBYTE: Final = 1_048_576
 MORE_CHANNELS: Final = 8
-"""Channels to one parachain that can be opened beside those of the scenario, if its blocks have room for them."""
+"""Channels to one parachain that can be opened in addition to the scenario's, if its blocks have room for them."""
 HOST: Final = HostConfiguration(max_downward_message_size=256 * 1024)
-"""What a scenario's relay chain lets parachains send and receive."""
+"""The host configuration of a scenario's relay chain."""
 
 
 def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> NetworkConfig:
-    """The network that a scenario describes, `specs` being its subscribers' runtimes."""
+    """The network of a scenario; `specs` are its subscribers' runtimes."""
     relay = relay_config(scenario, specs)
     chains = [
         ParachainConfig(
@@ -50,7 +50,7 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
 
 
 def with_accounts(config: NetworkConfig) -> NetworkConfig:
-    """The same network with the profile `accounts`, in which a few more channels can be opened to each parachain."""
+    """The same network with the profile `accounts`, and with room for a few more channels to each parachain."""
     bounds = config.relay.bounds
     smallest = min((each.spec.allowed_pov for each in config.parachains), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
@@ -75,7 +75,7 @@ def channels(scenario: Scenario) -> tuple[tuple[ParaId, ParaId], ...]:
 
 
 def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayConfig:
-    """The relay chain of a scenario: what waits for a parachain at most must fit the smallest of its blocks (PS-50)."""
+    """The relay chain of a scenario, whose bounds of messages fit into the smallest parachain block (PS-50)."""
     smallest = min((spec.allowed_pov for spec in specs.values()), default=HOST.max_pov_size)
     channel = channel_weight(CHANNEL_CAPACITY, HOST.hrmp_channel_max_total_size)
     recipients = [recipient for _, recipient in channels(scenario)]
@@ -90,7 +90,7 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
 
 
 def pubsub_config(settings: RelaySettings) -> PubsubConfig:
-    """The publishing pallet's constants: the runtime's own where the scenario gives none."""
+    """The constants of `Broadcaster`, with the runtime's defaults unless the scenario sets them."""
     limits = {
         name: value
         for name in (
@@ -116,7 +116,7 @@ def subscriber_spec(
     items: Subscriptions | None = None,
     version: int = 1,
 ) -> RuntimeSpec:
-    """A subscriber's runtime; `items` are its subscriptions, those it starts with unless given."""
+    """A subscriber's runtime; `items` are its subscriptions, by default its first ones."""
     spec = RuntimeSpec(
         subscriber.para,
         scenario.items(subscriber.subscribe) if items is None else items,
@@ -132,7 +132,7 @@ def subscriber_spec(
 
 
 def runtime_spec(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
-    """The runtime with the relay chain's limits, which it has to know."""
+    """The runtime with the relay chain's limits."""
     return replace(
         spec,
         max_value_length=settings.max_value_length or spec.max_value_length,

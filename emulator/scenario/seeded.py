@@ -1,7 +1,7 @@
-"""Randomness that is the same everywhere: every draw is a hash of what it is for, not of what was drawn before.
+"""Reproducible randomness: every draw is a hash of its purpose, not of earlier draws.
 
-A stream has a label of its own ("publisher/1000/block/7"), so nothing that one part of a network draws can move what
-another part draws, and a restored snapshot goes on as the original did (PS-90).
+Each stream has its own label ("publisher/1000/block/7"), so the draws of one part of a network do not change those of
+another part, and a restored snapshot continues as the original did (PS-90).
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ MILLION: Final = 1_000_000
 
 
 class Stream(Draws):
-    """Draws for one purpose, with the shares that scenarios speak of. Not for secrets: the seed is public."""
+    """Draws for one purpose, with the shares of scenarios. Not for secrets: the seed is public."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Stream(Draws):
         return sorted(chosen)
 
     def share(self, population: int, millionths: int) -> int:
-        """About `millionths` of `population`: the whole part, and one more as often as the rest says."""
+        """About `millionths` of `population`: rounded down, or up with the probability of the fraction."""
         whole, rest = divmod(population * millionths, MILLION)
         return whole + self.chance(rest)
 

@@ -1,4 +1,4 @@
-"""A scenario as a network in motion: built from it, fed with its traffic, stepped to its end."""
+"""Runs a scenario: builds its network, adds its traffic, steps to its end."""
 
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.parachain.governance import subscriber_call, transa
 
 
 class Simulation:
-    """A scenario's network. Each step first does what the scenario says happens in that relay block."""
+    """A scenario's network. Each step first adds the scenario's traffic of that relay block."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Simulation:
         With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has
         pallet `Prism`.
 
-        Raises `ScenarioError` when it cannot work.
+        Raises `ScenarioError` if it cannot work.
         """
         self.scenario = scenario
         found = check(scenario)
@@ -56,7 +56,7 @@ class Simulation:
             self.network.observe(observer)
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Step to the scenario's end and tell observers that it is over."""
+        """Step to the scenario's end, then call `Network.finish`."""
         while self.network.number < self.scenario.relay_blocks:
             self.step()
             if progress is not None:
@@ -72,7 +72,7 @@ class Simulation:
         return self.network.step()[0]
 
     def fork(self) -> "Simulation":
-        """A simulation that goes on from here by itself, with no observers; as `Network.fork`."""
+        """An independent copy without observers, as `Network.fork`."""
         fork = copy(self)
         fork.network = self.network.fork()
         return fork

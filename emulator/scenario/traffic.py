@@ -1,6 +1,6 @@
-"""What the publishers and senders of a scenario do in a relay block: a pure function of scenario and block number.
+"""The traffic of a scenario in a relay block: a pure function of scenario and block number.
 
-Nothing is remembered between blocks, so a network restored from a snapshot meets the same traffic again.
+It keeps no state between blocks, so a network restored from a snapshot gets the same traffic again.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Publication:
 
 
 def publications(scenario: Scenario, group: PublisherGroup, para: ParaId, block: RelayBlockNumber) -> list[Publication]:
-    """What a publisher sends while `block` is being built: keys for the first time, then updates of those before."""
+    """The keys that a publisher sends while `block` is built: new keys first, then updates."""
     if not _active(group, block):
         return []
     stream = Stream(scenario.seed.encode(), f"publisher/{para}/block/{block}")
@@ -48,12 +48,12 @@ def deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: Re
 
 
 def loads(load: tuple[Load, ...], block: RelayBlockNumber) -> list[Load]:
-    """The loads that hold in `block`."""
+    """The loads that are active in `block`."""
     return [each for each in load if each.first_block <= block <= each.last_block]
 
 
 def message(scenario: Scenario, label: str, size: int) -> bytes:
-    """A message of `size` bytes that means nothing to its receiver: one hash, repeated."""
+    """A meaningless message of `size` bytes: one hash, repeated."""
     word = Stream(scenario.seed.encode(), label).take(32)
     return (word * (size // 32 + 1))[:size]
 
@@ -63,5 +63,5 @@ def _active(group: PublisherGroup, block: RelayBlockNumber) -> bool:
 
 
 def _filled(group: PublisherGroup, block: RelayBlockNumber) -> int:
-    """How many keys were published before `block`."""
+    """The number of keys published before `block`."""
     return min(max(block - group.first_block, 0) * group.fill_per_block, group.keys)
