@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
 
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
 
 
@@ -15,11 +16,7 @@ def _from_hex(value: Any) -> Any:
     return bytes.fromhex(value[2:])
 
 
-def _to_hex(value: bytes) -> str:
-    return f"0x{value.hex()}"
-
-
-Hex = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(_to_hex, when_used="json")]
+Hex = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(hexed, when_used="json")]
 Para = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
 
 

@@ -16,6 +16,7 @@ from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.node.chain.actions import Action, action_adapter
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 
 FORMAT: Final = "pubsub-journal/1"
 
@@ -68,7 +69,7 @@ def action_line(action: Action) -> str:
 
 def step_line(moment: Moment) -> str:
     """One step as written."""
-    return json.dumps({"step": moment.number, "relay": f"0x{moment.relay.hash.hex()}"}, separators=(",", ":"))
+    return json.dumps({"step": moment.number, "relay": hexed(moment.relay.hash)}, separators=(",", ":"))
 
 
 def read_journal(lines: Iterable[str], name: str) -> Journal:
@@ -115,6 +116,6 @@ def _head(first: tuple[int, str], name: str) -> Head:
 
 def _hash(text: str, place: str) -> bytes:
     try:
-        return bytes.fromhex(text.removeprefix("0x"))
+        return unhex(text)
     except ValueError:
         raise BadJournal(f"{place}: {text!r} is no hash") from None

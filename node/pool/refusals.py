@@ -3,6 +3,7 @@
 from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction
 
@@ -53,7 +54,7 @@ def of_validity(error: InvalidTransaction) -> Refused:
 
 def of_known(name: Hash) -> Refused:
     """One that is in the pool."""
-    return Refused(ALREADY_IMPORTED, "Transaction Already Imported", f"[0x{name.hex()}]")
+    return Refused(ALREADY_IMPORTED, "Transaction Already Imported", f"[{hexed(name)}]")
 
 
 def of_priority(old: int, new: int) -> Refused:

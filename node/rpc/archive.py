@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, block_hash, hexadecimal, list_of, text, u64
 from pubsub_emulator.node.rpc.session import Subscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.trie import Trie
 
 methods: Final = Methods()

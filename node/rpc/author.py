@@ -5,12 +5,13 @@ from typing import Any, Final
 from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.pool import PoolChange, Refused
-from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError, invalid_params
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal, text
 from pubsub_emulator.node.rpc.session import Subscription, compact
 from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import Hash

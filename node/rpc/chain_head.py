@@ -6,14 +6,15 @@ from typing import Any, Final
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance, ChainView
-from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.node.types import RuntimeVersion
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 
 methods: Final = Methods()
@@ -141,7 +142,7 @@ class Follow(Subscription):
         """A pinned block. Raises `RpcError` -32801."""
         found = self.pinned.get(Hash(name))
         if found is None:
-            raise RpcError(-32801, "Invalid block hash", f"block 0x{name.hex()} is not pinned")
+            raise RpcError(-32801, "Invalid block hash", f"block {hexed(name)} is not pinned")
         return found
 
     def unpin(self, names: list[bytes]) -> None:

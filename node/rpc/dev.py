@@ -9,13 +9,14 @@ from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.pool import Refused
-from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
 from pubsub_emulator.node.rpc.legacy_state import KEYS
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.node import Snapshot
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, para, text, u32
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -216,7 +217,7 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, Any], at: bytes
     get = call.view.best.state.top.get
     refused = next((key for key, value in dict(pairs).items() if get(key) != value), None)
     if refused is not None:
-        raise refuse(f"the runtime did not write 0x{refused.hex()}")
+        raise refuse(f"the runtime did not write {hexed(refused)}")
     return hexed(call.view.best.hash)
 
 

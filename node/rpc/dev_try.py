@@ -9,15 +9,17 @@ from pubsub_emulator.node.api.trials import Changes, try_call, try_extrinsic, tr
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.block import RELAY, Block
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.dev import attempt, hrmp_messages, messages_of, refuse, upward_messages
-from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
+from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import development
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, height, hexadecimal, list_of, text
 from pubsub_emulator.node.types import decode_events, decode_extrinsic, parse_row
 from pubsub_emulator.node.types.delta import delta
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import DigestItem, Header, read_digest_item
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import AccountId, Hash

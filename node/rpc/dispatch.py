@@ -9,6 +9,7 @@ from inspect import isawaitable
 from typing import Any, Final, NamedTuple, NoReturn
 
 from pubsub_emulator.node.chain.block import Chain
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import Written
 from pubsub_emulator.node.rpc.errors import (
     ANSWER_TOO_BIG,
@@ -21,7 +22,7 @@ from pubsub_emulator.node.rpc.errors import (
     RpcError,
     method_not_found,
 )
-from pubsub_emulator.node.rpc.method import Call, Method
+from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import bind
 from pubsub_emulator.node.rpc.session import Session, Subscription, compact

@@ -7,16 +7,12 @@ from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.primitives.header import Header
-
-
-def hexed(data: bytes) -> str:
-    """Bytes as `0x…`."""
-    return f"0x{data.hex()}"
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 
 def maybe_hexed(data: bytes | None) -> str | None:
     """As `hexed`, `None` for nothing."""
-    return None if data is None else f"0x{data.hex()}"
+    return None if data is None else hexed(data)
 
 
 def header_json(header: Header) -> dict[str, Any]:

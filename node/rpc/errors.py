@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -47,12 +48,12 @@ def method_not_found() -> RpcError:
 
 def unknown_block(name: bytes) -> RpcError:
     """A block hash that was never kept."""
-    return RpcError(CLIENT, f"Client error: UnknownBlock: Header was not found in the database: 0x{name.hex()}")
+    return RpcError(CLIENT, f"Client error: UnknownBlock: Header was not found in the database: {hexed(name)}")
 
 
 def discarded_block(name: bytes) -> RpcError:
     """A block whose state is no longer kept."""
-    return RpcError(CLIENT, f"Client error: UnknownBlock: State already discarded for 0x{name.hex()}")
+    return RpcError(CLIENT, f"Client error: UnknownBlock: State already discarded for {hexed(name)}")
 
 
 def execution_failed(why: str) -> RpcError:

@@ -4,10 +4,12 @@ from typing import Any, Final
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
-from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text, hexed
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, height, text
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 methods: Final = Methods()
 method = methods.method

@@ -6,14 +6,16 @@ from typing import Any, Final
 from pubsub_emulator.node.api import UnknownFunction
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
-from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed, proof_text
+from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.encode import maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, text, u64
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
 from pubsub_emulator.node.types import RuntimeVersion, UnknownMetadataVersion
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 
 methods: Final = Methods()

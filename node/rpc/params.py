@@ -59,15 +59,11 @@ def _by_name(params: tuple[Param, ...], given: dict[str, Any]) -> list[Any]:
 
 
 def hexadecimal(value: Any) -> bytes:
-    """Bytes as `0x` and digits; the empty string is no bytes, as some clients have it."""
+    """Bytes as hexadecimal digits, with `0x` before them or without, as a Substrate node takes them."""
     if not isinstance(value, str):
         raise ValueError("a string of hexadecimal digits is wanted")
-    if value[:2] != "0x":
-        if not value:
-            return b""
-        raise ValueError("hexadecimal digits begin with 0x")
     try:
-        return unhexlify(value[2:])  # unlike `bytes.fromhex`, it takes no spaces
+        return unhexlify(value.removeprefix("0x"))  # unlike `bytes.fromhex`, it takes no spaces
     except ValueError:
         raise ValueError("not an even number of hexadecimal digits") from None
 

@@ -5,8 +5,9 @@ from typing import Any, Final
 from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError, development
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, hexadecimal, list_of, para, pubsub_key, text, u32
 from pubsub_emulator.node.rpc.pubsub_read import PARA
 from pubsub_emulator.primitives.errors import PubsubError

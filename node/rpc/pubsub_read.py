@@ -6,11 +6,13 @@ from typing import Any, Final
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.encode import hexed, maybe_hexed
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.encode import maybe_hexed
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, height, para, pubsub_key, text
 from pubsub_emulator.node.rpc.session import Subscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import (
     Infinite,
     PublishedEntry,

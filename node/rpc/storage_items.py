@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.encode import hexed
 from pubsub_emulator.node.rpc.params import hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.trie import Trie
 

@@ -6,12 +6,13 @@ from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.pool import PoolChange
 from pubsub_emulator.node.rpc.author import submit
-from pubsub_emulator.node.rpc.encode import hexed
+from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import INVALID_PARAMS, RpcError
-from pubsub_emulator.node.rpc.method import Call, Json, Methods
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, hexadecimal, text
 from pubsub_emulator.node.rpc.session import Subscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 
 methods: Final = Methods()

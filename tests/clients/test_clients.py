@@ -33,7 +33,7 @@ _JS = r"^  async (\w+)\(url\)"
 SCENARIOS = {
     **{name: _names(HERE / "js" / f"{name}.mjs", _JS) for name in ("pjs", "pjs_further", "papi", "papi_further")},
     "si": ["connects", "encodes", "reads", "transfers", "follows"],
-    "asi": ["connects", "encodes", "reads"],
+    "asi": ["connects", "encodes", "reads", "transfers", "awaits"],
     "subxt": _names(HERE / "rust" / "src" / "main.rs", r'^    told\("(\w+)"'),
 }
 

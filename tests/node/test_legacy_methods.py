@@ -218,11 +218,26 @@ async def test_parameters_come_by_place_or_by_name_and_are_checked() -> None:
         key = f"0x{system.NUMBER.key.hex()}"
         answer = await node.post({"jsonrpc": "2.0", "id": "a", "method": "state_getStorage", "params": {"key": key}})
         assert answer == {"jsonrpc": "2.0", "id": "a", "result": "0x01000000"}
-        for bad in ([], [1], ["0x0"], ["00"], ["0x 00"], ["0xzz"], [key, "0x00"], [key, None, 3], {"kee": key}, "x"):
+        for bad in ([], [1], ["0x0"], ["0x 00"], ["0xzz"], [key, "0x00"], [key, None, 3], {"kee": key}, "x"):
             found = await node.post({"jsonrpc": "2.0", "id": 1, "method": "state_getStorage", "params": bad})
             assert found["error"]["code"] == -32602, (bad, found)
         with pytest.raises(Refusal, match="-32601"):
             await client.call("state_nothing")
+
+
+@story
+async def test_bytes_come_with_their_prefix_or_without() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        key = system.NUMBER.key
+        best = await client.call("chain_getBlockHash")
+        found = await client.call("state_getStorage", f"0x{key.hex()}")
+        assert await client.call("state_getStorage", key.hex(), best.removeprefix("0x")) == found is not None
+        version = await client.call("state_call", "Core_version", "")
+        assert await client.call("state_call", "Core_version", "0x") == version
+        for wrong in ("0x0", "zz", "0x zz", "0x0x"):
+            with pytest.raises(Refusal, match="-32602"):
+                await client.call("state_getStorage", wrong)
 
 
 @story

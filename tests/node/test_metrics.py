@@ -115,3 +115,23 @@ async def test_metrics_tell_of_refusals_limits_queues_charges_and_the_cursor() -
         assert found['pubsub_walks_total{chain="2000",reason="unchanged"}'] == sum(each.unchanged for each in walks) > 0
         assert found['pubsub_saved_bytes{chain="2000",reason="unchanged"}'] > 0
         assert found['pubsub_cursor_age_blocks{chain="2000"}'] == 0
+
+
+@story
+async def test_the_age_of_a_cursor_grows_until_the_walk_comes_round() -> None:
+    async with serving(load_bundled("full-blocks")) as node:
+        client = await node.connect()
+        ages, came_round, last = [], 1, 1  # every chain has its first block when the node begins to listen
+        for at in range(20):
+            if at == 10:  # less is wanted: the next walk comes to its end
+                await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["one"]}])
+            await node.step()
+            best = node.server.live.network.number
+            held = await client.call("pubsub_subscriptions", 2000)
+            if held["cursor"] is None and held["number"] > last:
+                came_round = best
+            last = held["number"]
+            ages.append((await metrics(node))['pubsub_cursor_age_blocks{chain="2000"}'])
+            assert ages[-1] == (best - came_round if held["cursor"] else 0), ages
+        assert max(ages) > 4  # the chain builds in every fourth relay block
+        assert 0 in ages[ages.index(max(ages)) :], ages

@@ -69,7 +69,33 @@ export const scenarios = {
     });
   },
 
-  // 14 and 15: what is wrong is said
+  // 14: why an extrinsic is refused, as the library names it
+  async refusals(url) {
+    await eachChain(url, async (client, api) => {
+      const remark = (byte) => api.tx.System.remark({ remark: Binary.fromHex(byte) });
+      const refused = (work, why) => assert.rejects(work, ({ name, error }) => name === 'InvalidTxError'
+        && error.type === 'Invalid' && error.value.type === why);
+      const charlie = signer('//Charlie');
+      for (const byte of ['0x00', '0x01']) assert.ok((await remark(byte).signAndSubmit(charlie)).ok);
+      const nonce = (await api.query.System.Account.getValue(keyring.addFromUri('//Charlie').address)).nonce;
+      await refused(remark('0x02').signAndSubmit(charlie, { nonce: nonce - 1 }), 'Stale');  // the library takes 0 for none given
+      await refused(remark('0x02').signAndSubmit(signer('//Nobody')), 'Payment');
+      const pair = keyring.addFromUri('//Charlie');
+      const forger = getPolkadotSigner(pair.publicKey, 'Sr25519', (bytes) => pair.sign(Uint8Array.from([...bytes, 0])));
+      await refused(remark('0x02').signAndSubmit(forger), 'BadProof');
+      const { number, hash } = await client.getFinalizedBlock();
+      const mortal = (period) => remark('0x03').sign(charlie, { at: hash, nonce, mortality: { mortal: true, period } });
+      const [old, kept] = [await mortal(4), await mortal(64)];
+      await client._request('dev_newBlock', [{ count: 6 }]);
+      await refused(client.submit(old), 'BadProof');  // its era names another birth block now, on any chain
+      const birth = number - (number % 64);
+      const key = await api.query.System.BlockHash.getKey(birth);
+      await client._request('dev_setStorage', [[[key, null]]]);
+      await refused(client.submit(kept), 'AncientBirthBlock');
+    });
+  },
+
+  // 15: a call that fails is said to
   async failures(url) {
     await eachChain(url, async (client, api) => {
       const tx = api.tx.Balances.transfer_keep_alive({ dest: { type: 'Id', value: bob.address }, value: 10n ** 30n });

@@ -1,0 +1,51 @@
+"""What a method is called with: the node, the chain of the path, the connection."""
+
+from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.timeline import ChainView
+from pubsub_emulator.node.rpc.errors import discarded_block, method_not_found, unknown_block
+from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.session import Session, Subscription
+
+
+class Call:
+    """Who calls: the node, the chain of the path, and the connection, `None` for a POST."""
+
+    __slots__ = ("chain", "node", "opened", "session")
+
+    def __init__(self, node: Node, chain: Chain, session: Session | None) -> None:
+        self.node = node
+        self.chain = chain
+        self.session = session
+        self.opened: list[Subscription] | None = None
+        """Subscriptions whose first events wait for the answer."""
+
+    @property
+    def view(self) -> ChainView:
+        """The chain as it is now."""
+        return self.node.timeline.views[self.chain]
+
+    def find(self, name: bytes | None) -> Block | None:
+        """A kept block; the best one without a name, `None` when it is not kept."""
+        return self.view.best if name is None else self.node.timeline.block(self.chain, name)
+
+    def block(self, name: bytes | None) -> Block:
+        """As `find`. Raises `RpcError` 4003."""
+        found = self.find(name)
+        if found is None and name is not None:
+            raise discarded_block(name) if self.node.timeline.was_discarded(name) else unknown_block(name)
+        return found if found is not None else self.view.best
+
+    def open(self, subscription: Subscription) -> str:
+        """Add a subscription to the connection; its events wait until its id was sent. Raises `RpcError`."""
+        if self.session is None:
+            raise method_not_found()
+        name = self.session.add(subscription)
+        self.hold(subscription)
+        return name
+
+    def hold(self, subscription: Subscription) -> None:
+        """Let a subscription's events wait for the answer to this call."""
+        if self.opened is None:
+            self.opened = []
+        self.opened.append(subscription)
+        subscription.holds += 1
