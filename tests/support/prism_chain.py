@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pubsub_emulator.client.errors import NodeUnavailable
+from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
 from pubsub_emulator.eventplane.log.follow import put
 from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
 from pubsub_emulator.eventplane.log.store import Store
@@ -93,6 +93,8 @@ class Branches:
 
     async def block(self, number: int) -> BestBlock:
         self._check()
+        if number > len(self.blocks):
+            raise UnknownBlock(f"there is no block {number}")
         block, objects = self.blocks[number - 1]
         return best_block(number, block.hash, number * 6_000, objects)
 

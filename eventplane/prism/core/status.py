@@ -86,11 +86,10 @@ class Branch:
     def go_to(self, kept: int, added: Iterable[BestBlock], number: int, processed: int) -> set[bytes]:
         """Keep blocks up to number `kept`, take `added`, forget what is processed; returns what left the branch."""
         gone = {name for each in self.blocks if each.number > kept for name in each.operations}
-        self.blocks = [each for each in self.blocks if each.number <= kept]
-        self.blocks += added
-        self.blocks = [each for each in self.blocks if each.number > processed]
+        branch = [*(each for each in self.blocks if each.number <= kept), *added]
+        inside = {name for each in branch for name in each.operations}  # of a block, too, that is processed already
+        self.blocks = [each for each in branch if each.number > processed]
         self.number = number
-        inside = {name for each in self.blocks for name in each.operations}
         out = self.out_of_blocks | dict.fromkeys(gone, number)
         self.out_of_blocks = {name: since for name, since in out.items() if name not in inside}
         return gone - inside

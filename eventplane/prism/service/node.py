@@ -5,7 +5,6 @@ async with PrismNode(service, log, chain):
 """
 
 import asyncio
-import contextlib
 import logging
 from types import TracebackType
 from typing import Final, Self
@@ -47,11 +46,12 @@ class PrismNode:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._service.stop()
-        for task in (self._task, self._handing):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        tasks = [task for task in (self._task, self._handing) if task is not None]
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
 
     async def ended(self) -> None:
         """Return, or raise why, when the node cannot go on."""

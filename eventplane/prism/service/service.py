@@ -99,7 +99,8 @@ class PrismService:
         self.scheduled = Scheduled(processor.database)
         self.handed_over: Callable[[], None] = lambda: None
         """Called when there is something new to anchor."""
-        self._open: set[_Open] = set()
+        self._open: dict[_Open, None] = {}
+        """In the order of opening, so that a run under one clock is always the same."""
         self._held: Counter[str] = Counter()
         self._holders: dict[bytes, str] = {}
         self._is_stopping = False
@@ -304,11 +305,11 @@ class PrismService:
             raise LimitReached(f"a client may have {most} streams")
         if mine.is_full_sync_up and sum(each.is_full_sync_up for each in self._open) >= self.limits.full_sync_ups:
             raise LimitReached(f"{self.limits.full_sync_ups} clients read everything from the start now")
-        self._open.add(mine)
+        self._open[mine] = None
         try:
             yield
         finally:
-            self._open.discard(mine)
+            del self._open[mine]
 
     def _check(self, mine: _Open) -> None:
         if mine.is_cancelled:

@@ -2,17 +2,17 @@
 
 import random
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.mortal import Crash, Mortal
 from support.prism import DOCUMENT, Wallet
 from support.prism_log import Chain, dump
 
 from pubsub_emulator.eventplane.errors import AnotherChain, StoreError
-from pubsub_emulator.eventplane.log.database import Database, Session, migrate, open_database
+from pubsub_emulator.eventplane.log.database import Database, migrate, open_database
 from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.sql_store import open_store
@@ -209,50 +209,6 @@ def test_pr_23_a_rejected_operation_that_returns_makes_a_second_row_when_it_appl
     ]
     with database.transaction() as session:
         assert session.run("SELECT count(*), min(block_number) FROM atala_objects") == [(3, 1)]
-
-
-class Crash(Exception):
-    """The process dies here."""
-
-
-class Mortal:
-    """A database whose writer dies at a drawn statement, as a killed process does: the transaction is lost."""
-
-    def __init__(self, real: Database, draw: Callable[[], bool]) -> None:
-        self._real = real
-        self._draw = draw
-        self.dialect = real.dialect
-        self.place = real.place
-
-    @contextmanager
-    def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        with self._real.transaction(write=write) as session:
-            yield _MortalSession(session, self._draw) if write else session
-
-    def notify(self, session: Session, channel: str) -> None:
-        self._real.notify(session._real if isinstance(session, _MortalSession) else session, channel)
-
-    def wait(self, channel: str, timeout: float) -> None:
-        self._real.wait(channel, timeout)
-
-    def close(self) -> None:
-        pass
-
-
-class _MortalSession:
-    def __init__(self, real: Session, draw: Callable[[], bool]) -> None:
-        self._real = real
-        self._draw = draw
-
-    def run(self, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
-        if self._draw():
-            raise Crash
-        return self._real.run(sql, params)
-
-    def run_many(self, sql: str, listed: Any) -> None:
-        if self._draw():
-            raise Crash
-        self._real.run_many(sql, listed)
 
 
 def story(seed: int, database: Database) -> None:

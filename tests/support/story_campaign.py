@@ -1,0 +1,112 @@
+"""Very many stories in one process, which go on where they were ended.
+
+    PYTHONPATH=tests python -m support.story_campaign prism --count 100000 --kept prism.jsonl
+
+`events` are stories of a log, a hub and its clients, `prism` those of a PRISM node. Story 7 is always the same. Each
+line of the kept file says how many stories in a row were played and which had a surprise; the next run begins after
+the last. Exit code 1 when there was a surprise.
+"""
+
+import argparse
+import json
+import logging
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.prism_stories import PrismStory
+from support.stories import Story
+
+from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase
+from pubsub_emulator.eventplane.prism.tables.schema import prepare
+
+_LINE = 500
+"""Stories of one line."""
+_MEMORY = Path("/dev/shm")  # noqa: S108  # files in memory, in a folder of our own
+
+
+@contextmanager
+def prism_player() -> Iterator[Callable[[int], None]]:
+    """Plays the PRISM story of a seed, on a copy of empty tables in memory where there are files in memory."""
+    folder = Path(tempfile.mkdtemp(prefix="stories-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    empty = SqliteDatabase(str(folder / "empty.db"))
+    prepare(empty)
+    empty.close()
+
+    def play(seed: int) -> None:
+        place = folder / "story"
+        place.mkdir()
+        shutil.copy(folder / "empty.db", place / "story.db")
+        database = SqliteDatabase(str(place / "story.db"))
+        try:
+            PrismStory(seed, database).play()
+        finally:
+            database.close()
+            shutil.rmtree(place)
+
+    try:
+        yield play
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def event_player() -> Iterator[Callable[[int], None]]:
+    """Plays the story of a log with a seed."""
+    yield lambda seed: Story(seed).run()
+
+
+def main() -> int:
+    """Play them."""
+    parser = argparse.ArgumentParser(prog="support.story_campaign", description=__doc__)
+    parser.add_argument("of", choices=("events", "prism"))
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=1_000, help="how many, of all runs together")
+    parser.add_argument("--kept", type=Path, help="where the results are, which the next run goes on from")
+    given = parser.parse_args()
+    logging.disable(logging.WARNING)
+    done = _done(given.kept)
+    first = max([given.first, *(each["first"] + each["stories"] for each in done)])
+    surprises = [name for each in done for name in each["surprises"]]
+    started = time.process_time()
+    with prism_player() if given.of == "prism" else event_player() as play:
+        for at in range(first, given.first + given.count, _LINE):
+            count = min(_LINE, given.first + given.count - at)
+            found = [seed for seed in range(at, at + count) if not _is_kept(play, seed)]
+            surprises += found
+            _note(given.kept, {"first": at, "stories": count, "surprises": found})
+    total = given.first + given.count - first
+    sys.stdout.write(
+        f"{total:,} stories, {time.process_time() - started:,.0f} s of CPU; surprises in all: {surprises}\n"
+    )
+    return 1 if surprises else 0
+
+
+def _is_kept(play: Callable[[int], None], seed: int) -> bool:
+    try:
+        play(seed)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is a surprise
+        sys.stderr.write(f"story {seed}: {error!r}\n")
+        return False
+    return True
+
+
+def _done(path: Path | None) -> list[dict[str, Any]]:
+    if path is None or not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+
+
+def _note(path: Path | None, line: dict[str, Any]) -> None:
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
