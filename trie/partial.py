@@ -7,7 +7,7 @@ code prefers to be obviously right; `Trie` is the fast one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -35,27 +35,29 @@ _MAX_INLINE: Final = MAX_INLINE_VALUE[1]
 
 
 @dataclass(frozen=True, slots=True)
-class _Far:
+class Far:
     """A node or a value of which only the hash is known."""
 
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class PartialNode:
     """A decoded node; `partial` in hex digits, `children` by nibble."""
 
     partial: str
-    value: bytes | _Far | None
-    children: dict[int, "_Node | _Far"]
+    value: bytes | Far | None
+    children: dict[int, "PartialNode | Far"]
+    kept: list[bytes] = field(default_factory=list, init=False, compare=False, repr=False)
+    """Its bytes once they are known: a node is never changed."""
 
-    def with_child(self, nibble: int, child: "_Node | _Far | None") -> "_Node":
+    def with_child(self, nibble: int, child: "PartialNode | Far | None") -> "PartialNode":
         """The same node with another child at `nibble`, or `None` for no child."""
         kept = {at: each for at, each in self.children.items() if at != nibble}
         return replace(self, children=kept if child is None else {**kept, nibble: child})
 
 
-_Reference = _Node | _Far
+Reference = PartialNode | Far
 
 
 class PartialTrie:
@@ -66,8 +68,8 @@ class PartialTrie:
     def __init__(self, root: Hash, fetch: Fetch) -> None:
         self._fetch = fetch
         self._first = root
-        self._seen: dict[bytes, _Node] = {}
-        self._root: _Reference | None = None if root == EMPTY_TRIE_ROOT else _Far(root)
+        self._seen: dict[bytes, PartialNode] = {}
+        self._root: Reference | None = None if root == EMPTY_TRIE_ROOT else Far(root)
 
     def fork(self) -> "PartialTrie":
         """A snapshot in constant time. Neither trie sees later writes to the other."""
@@ -95,7 +97,7 @@ class PartialTrie:
         if rest is None and node is not None:
             self._ascend(path, replace(node, value=value))
         elif node is None:
-            self._ascend(path, _Node(rest or "", value, {}))
+            self._ascend(path, PartialNode(rest or "", value, {}))
         else:
             self._ascend(path, _split(node, rest or "", value))
 
@@ -104,8 +106,15 @@ class PartialTrie:
         node, path, rest = self._descend(key.hex())
         if node is None or rest is not None or node.value is None:
             return False
-        self._ascend(path, self._settled(replace(node, value=None)))
+        start = "".join(f"{above.partial}{nibble:x}" for above, nibble in path)
+        self._ascend(path, self._settled(replace(node, value=None), start))
         return True
+
+    def cut(self, prefix: bytes) -> None:
+        """Remove every key that starts with `prefix`, without looking at what is below it."""
+        node, path, rest = self._descend(prefix.hex())
+        if node is not None and (rest is None or node.partial.startswith(rest)):
+            self._ascend(path, None)
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys start with `prefix`, ascending, strictly after `after`. Writes do not change them."""
@@ -115,7 +124,7 @@ class PartialTrie:
         """The Merkle root."""
         if self._root is None:
             return EMPTY_TRIE_ROOT
-        return Hash(self._root.hash) if isinstance(self._root, _Far) else blake2_256(_encode(self._root))
+        return Hash(self._root.hash) if isinstance(self._root, Far) else blake2_256(encode(self._root))
 
     def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
         """Add to `into` every node and detached value that reading `keys` touches."""
@@ -126,7 +135,7 @@ class PartialTrie:
                 into[EMPTY_TRIE_ROOT] = EMPTY_NODE
             while reference is not None:
                 node = self._load(reference, digits, depth)
-                encoded = _encode(node)
+                encoded = encode(node)
                 if len(encoded) >= 32 or not depth:
                     into[blake2_256(encoded)] = encoded
                 if not digits.startswith(node.partial, depth):
@@ -140,8 +149,8 @@ class PartialTrie:
                 reference = node.children.get(int(digits[depth], 16))
                 depth += 1
 
-    def _items(self, root: _Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
-        waiting: list[tuple[_Reference, str]] = [] if root is None else [(root, "")]
+    def _items(self, root: Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
+        waiting: list[tuple[Reference, str]] = [] if root is None else [(root, "")]
         while waiting:
             reference, path = waiting.pop()
             # A subtree that cannot hold a wanted key is not read: its node may be unknown.
@@ -157,13 +166,13 @@ class PartialTrie:
                 if value is not None:
                     yield bytes.fromhex(path), value
 
-    def _descend(self, digits: str) -> tuple[_Node | None, list[tuple[_Node, int]], str | None]:
+    def _descend(self, digits: str) -> tuple[PartialNode | None, list[tuple[PartialNode, int]], str | None]:
         """Descend towards a key: the last node, the nodes above it with the nibbles taken, and the rest of the key.
 
         The rest is `None` if the node is the key's own. If there is a node and a rest, which begins where the node
         starts, the two diverge. If there is a rest and no node, the place is empty.
         """
-        path: list[tuple[_Node, int]] = []
+        path: list[tuple[PartialNode, int]] = []
         reference, depth = self._root, 0
         while reference is not None:
             node = self._load(reference, digits, depth)
@@ -178,28 +187,35 @@ class PartialTrie:
             depth += 1
         return None, path, digits[depth:]
 
-    def _ascend(self, path: list[tuple[_Node, int]], reference: _Reference | None) -> None:
+    def _ascend(self, path: list[tuple[PartialNode, int]], reference: Reference | None) -> None:
         """Put `reference` at the end of `path`."""
-        for node, nibble in reversed(path):
+        starts = [""]
+        for node, nibble in path:
+            starts.append(f"{starts[-1]}{node.partial}{nibble:x}")
+        for (node, nibble), start in zip(reversed(path), reversed(starts[:-1]), strict=True):
             changed = node.with_child(nibble, reference)
-            reference = self._settled(changed) if reference is None else changed
+            reference = self._settled(changed, start) if reference is None else changed
         self._root = reference
 
-    def _settled(self, node: _Node) -> _Node | None:
-        """What replaces a node that lost its value or a child: nothing if it is empty, an only child merged with it."""
+    def _settled(self, node: PartialNode, start: str) -> PartialNode | None:
+        """What replaces a node that lost its value or a child: nothing if it is empty, an only child merged with it.
+
+        `start` is the path to the node.
+        """
         if node.value is not None or len(node.children) > 1:
             return node
         if not node.children:
             return None
         ((nibble, reference),) = node.children.items()
-        child = self._load(reference, "", 0)
+        below = f"{start}{node.partial}{nibble:x}"
+        child = self._load(reference, below, len(below))
         return replace(child, partial=f"{node.partial}{nibble:x}{child.partial}")
 
-    def _value(self, node: _Node, digits: str) -> bytes | None:
-        return self._fetched(node.value.hash, digits, len(digits)) if isinstance(node.value, _Far) else node.value
+    def _value(self, node: PartialNode, digits: str) -> bytes | None:
+        return self._fetched(node.value.hash, digits, len(digits)) if isinstance(node.value, Far) else node.value
 
-    def _load(self, reference: _Reference, digits: str, depth: int) -> _Node:
-        if isinstance(reference, _Node):
+    def _load(self, reference: Reference, digits: str, depth: int) -> PartialNode:
+        if isinstance(reference, PartialNode):
             return reference
         seen = self._seen.get(reference.hash)
         if seen is None:
@@ -218,14 +234,16 @@ class PartialTrie:
         return found
 
 
-def _split(node: _Node, rest: str, value: bytes) -> _Node:
+def _split(node: PartialNode, rest: str, value: bytes) -> PartialNode:
     """A branch above a node and a new key that diverge within the node's partial key; `rest` is the rest of the key."""
     partial = node.partial
     shared = shared_digits(partial, rest, 0)
-    below: dict[int, _Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
+    below: dict[int, Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
     if shared == len(rest):
-        return _Node(rest, value, below)
-    return _Node(partial[:shared], None, {**below, int(rest[shared], 16): _Node(rest[shared + 1 :], value, {})})
+        return PartialNode(rest, value, below)
+    return PartialNode(
+        partial[:shared], None, {**below, int(rest[shared], 16): PartialNode(rest[shared + 1 :], value, {})}
+    )
 
 
 def _overlap(path: str, prefix: str) -> bool:
@@ -238,25 +256,32 @@ def _behind(path: str, after: str | None) -> bool:
     return after is not None and path < after and not after.startswith(path)
 
 
-def _decode(encoded: bytes) -> _Node:
+def _decode(encoded: bytes) -> PartialNode:
     """A node from its bytes. Raises `BadNode`."""
     parts = DecodedNode(encoded)
     if not parts.kind:
         raise BadNode(b"", b"", b"", 0, "an empty trie below a root")
-    value: bytes | _Far | None = parts.value
+    value: bytes | Far | None = parts.value
     if parts.is_detached:
-        value = _Far(encoded[parts.value_at : parts.value_end])
-    children: dict[int, _Reference] = {}
+        value = Far(encoded[parts.value_at : parts.value_end])
+    children: dict[int, Reference] = {}
     for nibble, reference in parts.references:
         if len(reference) > 32:  # no honest trie has one; nested, they would be decoded without bound
             raise BadNode(b"", b"", b"", 0, f"an inline child of {len(reference)} bytes")
-        children[nibble] = _Far(reference) if len(reference) == 32 else _decode(reference)
-    return _Node(parts.partial, value, children)
+        children[nibble] = Far(reference) if len(reference) == 32 else _decode(reference)
+    return PartialNode(parts.partial, value, children)
 
 
-def _encode(node: _Node) -> bytes:
+def encode(node: PartialNode) -> bytes:
+    """A node's bytes."""
+    if not node.kept:
+        node.kept.append(_encoded(node))
+    return node.kept[0]
+
+
+def _encoded(node: PartialNode) -> bytes:
     value = node.value
-    detached = isinstance(value, _Far) or (value is not None and len(value) > _MAX_INLINE)
+    detached = isinstance(value, Far) or (value is not None and len(value) > _MAX_INLINE)
     if node.children:
         kind = BRANCH if value is None else HASHED_BRANCH if detached else BRANCH_WITH_VALUE
     else:
@@ -264,14 +289,14 @@ def _encode(node: _Node) -> bytes:
     pieces = [node_head(kind, len(node.partial)), pack(node.partial)]
     if node.children:
         pieces.append(sum(1 << nibble for nibble in node.children).to_bytes(2, "little"))
-    if isinstance(value, _Far):
+    if isinstance(value, Far):
         pieces.append(value.hash)
     elif value is not None:
         pieces.append(blake2_256(value) if detached else encode_compact(len(value)) + value)
     for nibble in sorted(node.children):
         child = node.children[nibble]
-        encoded = b"" if isinstance(child, _Far) else _encode(child)
-        if isinstance(child, _Far) or len(encoded) >= 32:
-            encoded = child.hash if isinstance(child, _Far) else blake2_256(encoded)
+        encoded = b"" if isinstance(child, Far) else encode(child)
+        if isinstance(child, Far) or len(encoded) >= 32:
+            encoded = child.hash if isinstance(child, Far) else blake2_256(encoded)
         pieces.append(encode_compact(len(encoded)) + encoded)
     return b"".join(pieces)

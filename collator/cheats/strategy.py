@@ -87,6 +87,8 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
     except DefensiveFailure:
         raise
     except Exception as error:
+        if isinstance(error, PubsubError) and error.of_the_machine:
+            raise  # not the strategy's doing
         raise StrategyFailed(
             f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"
         ) from error

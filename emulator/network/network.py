@@ -14,7 +14,7 @@ What one step does, in order:
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.emulator.network.arguments import (
@@ -30,6 +30,7 @@ from pubsub_emulator.emulator.network.arguments import (
     refuse,
 )
 from pubsub_emulator.emulator.network.block_time import relay_time
+from pubsub_emulator.emulator.network.fork import Fork
 from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -53,6 +54,7 @@ from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub.config import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.config import TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
@@ -74,11 +76,17 @@ class ParachainConfig:
     spec: RuntimeSpec
     collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))
     pace: Pace = field(default_factory=Pace)
+    fork: Fork | None = None
+    """What the chain's first state is written over."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient)."""
+    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient).
+
+    With a `fork` the relay chain goes on from there: its first block is the next one, and its state is the fork's with
+    the network's own written over.
+    """
 
     parachains: tuple[ParachainConfig, ...]
     relay: RelayConfig = field(default_factory=RelayConfig)
@@ -87,6 +95,7 @@ class NetworkConfig:
     seed: bytes = b"network"
     segment_length: int = 100
     """Relay blocks between two checkpoints of all chains."""
+    fork: Fork | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +150,7 @@ class Network:
         self.config = config
         self.parachains = {
             each.spec.para_id: Parachain.start(
-                each.spec, make_collators(config.seed, each.spec.para_id, each.collators), each.pace
+                each.spec, make_collators(config.seed, each.spec.para_id, each.collators), each.pace, each.fork
             )
             for each in sorted(config.parachains, key=lambda each: each.spec.para_id)
         }
@@ -152,6 +161,7 @@ class Network:
                 {para: self.manager(para) for para in self.parachains},
                 config.publishers,
                 config.channels,
+                config.fork,
             ),
         )
         self._observers: list[Observer] = []
@@ -175,12 +185,15 @@ class Network:
         ttl_policy: str = "scan",
         max_value_length: int | None = None,
         max_stored_keys: int | None = None,
+        fork: Fork | None = None,
+        forks: Mapping[int, Fork] | None = None,
     ) -> "Network":
         """A small network with these publishers, and subscribers as `{subscriber: {publisher: keys}}`.
 
         `collators` has, for each author of a parachain, the strategies by which it cheats at every turn, none for an
         honest one: `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay
-        chain, with the same defaults; sizes are in bytes. Raises `BadRequest`.
+        chain, with the same defaults; sizes are in bytes. The relay chain
+        continues from the state `fork`, parachains from those in `forks`. Raises `BadRequest`.
         """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
@@ -211,7 +224,8 @@ class Network:
             if para not in subscribed
         ]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
-        return Network(NetworkConfig(tuple(chains), relay, registered, seed=seed.encode()))
+        config = NetworkConfig(tuple(chains), relay, registered, seed=seed.encode())
+        return Network(with_forks(config, fork, forks or {}))
 
     def __repr__(self) -> str:
         return f"<Network at relay block {self.number}, parachains {', '.join(map(str, self.parachains))}>"
@@ -251,7 +265,9 @@ class Network:
         if self.config.relay.pubsub.is_system(publisher):
             self.call(Root(), "Broadcaster", "force_delete_keys", publisher, listed)
         else:
-            self.call(Signed(self.manager(para)), "Broadcaster", "delete_keys", publisher, listed)
+            info = RegisteredPublishers.get(self.relay.storage(), publisher)
+            manager = self.manager(para) if info is None else info.manager
+            self.call(Signed(manager), "Broadcaster", "delete_keys", publisher, listed)
 
     def send(self, sender: int, recipient: int, data: bytes) -> None:
         """Make a parachain send a message to another one, over a channel between them.
@@ -462,6 +478,14 @@ class Network:
                 observer.candidate(record)
             for change in now.changes:
                 observer.subscriptions(change)
+
+
+def with_forks(config: NetworkConfig, fork: Fork | None, forks: Mapping[int, Fork]) -> NetworkConfig:
+    """The same network on forked states. Raises `BadRequest` for a parachain that it does not have."""
+    for para in forks.keys() - {each.spec.para_id for each in config.parachains}:
+        refuse(f"a fork of parachain {para}, which is not of this network")
+    chains = tuple(replace(each, fork=forks.get(each.spec.para_id)) for each in config.parachains)
+    return replace(config, parachains=chains, fork=fork)
 
 
 def _refused(block: Block) -> list[ParaId]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pubsub_emulator.emulator.network.fork import Fork, parachain_base
 from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE
 from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
@@ -76,9 +77,10 @@ class Parachain:
     """The subscriptions that observers were last told."""
 
     @staticmethod
-    def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace) -> "Parachain":
-        """A parachain at its genesis. Raises `ImpossibleConfig`."""
-        head = genesis(spec, tuple(collator.key for collator in collators))
+    def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace, fork: Fork | None = None) -> "Parachain":
+        """A parachain at its genesis, on the state of `fork` if there is one. Raises `ImpossibleConfig`."""
+        base = None if fork is None else parachain_base(fork)
+        head = genesis(spec, tuple(collator.key for collator in collators), base)
         return Parachain(spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions)
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.collator.author import RelayBlock
+from pubsub_emulator.emulator.network.fork import Fork, relay_base
 from pubsub_emulator.emulator.network.message_outcomes import MessageExecution, executions
 from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.primitives.header import Header
@@ -16,23 +17,27 @@ from pubsub_emulator.runtime.framework.message_chains import (
     InboundMessages,
 )
 from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.system import BLOCK_HASH
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
 from pubsub_emulator.trie import ordered_root
 
+_ZERO: Final = RelayBlockNumber(0)
 KEPT_BLOCKS: Final = 256
 """The number of newest states that can be proven; older ones are pruned, as by a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Genesis:
-    """The content of block 0: parachains with heads and managers, publishers, channels (sender, recipient)."""
+    """The content of the first block: parachains with heads and managers, publishers, (sender, recipient) pairs."""
 
     heads: dict[ParaId, bytes]
     managers: dict[ParaId, AccountId]
     publishers: tuple[ParaId, ...] = ()
     channels: tuple[tuple[ParaId, ParaId], ...] = ()
+    fork: Fork | None = None
+    """The block on which the first one is built, its state being written over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +79,26 @@ class RelayChain:
     downward: list[tuple[ParaId, bytes]] = field(default_factory=list)
     skipped_slots: int = 0
     """Slots since block 0 without a block."""
+    first: RelayBlockNumber = _ZERO
+    """The number of the chain's first block."""
 
     @staticmethod
     def start(config: RelayConfig, genesis: Genesis) -> "RelayChain":
-        """A relay chain at block 0. Raises `IntegrityError` or `DispatchError` if it cannot be set up."""
+        """A relay chain at its first block, 0 or the one after the fork's.
+
+        Raises `IntegrityError` or `DispatchError` if it cannot be set up.
+        """
         runtime = RelayRuntime(config)
-        storage = Storage(State())
+        fork = genesis.fork
+        storage = Storage(State() if fork is None else relay_base(fork))
+        if fork is not None:
+            runtime.take_over(storage, fork.source)
         runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
         root = storage.commit()
-        header = Header(Hash(bytes(32)), 0, root, ordered_root(()), (babe_pre_digest(Slot(config.genesis_slot)),))
-        return RelayChain(runtime, [KeptBlock(header, storage.state)])
+        parent, number = (Hash(bytes(32)), 0) if fork is None else (fork.block, fork.number + 1)
+        digest = (babe_pre_digest(Slot(config.genesis_slot + number)),)
+        header = Header(parent, number, root, ordered_root(()), digest)
+        return RelayChain(runtime, [KeptBlock(header, storage.state)], first=RelayBlockNumber(number))
 
     @property
     def number(self) -> RelayBlockNumber:
@@ -165,6 +180,8 @@ class RelayChain:
         parent = self.blocks[-1]
         number = parent.header.number + 1
         storage = Storage(parent.state.fork())
+        if self.first == parent.header.number > 0:  # extrinsics are signed for the chain that begins there
+            BLOCK_HASH.insert(storage, 0, parent.header.hash())
         lost = self._queue_downward(storage, RelayBlockNumber(number))
         block = self.runtime.executive.build_block(
             storage,

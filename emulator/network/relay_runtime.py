@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
+from pubsub_emulator.emulator.network.fork import BadFork
 from pubsub_emulator.emulator.network.message_outcomes import note_execution
 from pubsub_emulator.emulator.network.relay_accounts import RelayAccounts, RelayConstants
+from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
@@ -25,6 +27,7 @@ from pubsub_emulator.runtime.pallet_prism.pallet import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 from pubsub_emulator.runtime.relay.babe import Babe
 from pubsub_emulator.runtime.relay.configuration import Configuration
 from pubsub_emulator.runtime.relay.definitions import NORMAL_LENGTH
@@ -229,6 +232,17 @@ class RelayRuntime:
     def _scheduled_session(self, storage: Storage) -> int:
         return self.session.scheduled_session(storage)
 
+    def take_over(self, storage: Storage, source: str) -> None:
+        """Go on from what was published before block 0, under another TTL policy too. Raises `BadFork`."""
+        try:
+            for _ in RegisteredPublishers.items(storage):
+                pass
+            self.broadcaster.on_runtime_upgrade(storage)
+        except ScaleError as error:
+            raise BadFork(
+                f"{source}: {self.broadcaster.NAME} keeps other items than the pallet here: {error}"
+            ) from error
+
     def genesis(
         self,
         storage: Storage,
@@ -253,6 +267,8 @@ class RelayRuntime:
             self.accounts.genesis(storage)  # one of its accounts manages every para
         self.inclusion.check_bounds(storage)
         for para in publishers:
+            if RegisteredPublishers.contains(storage, para):  # a fork's, with its manager and deposit
+                continue
             call = Call(self.broadcaster.NAME, "register_publisher", (para,))
             outcome = dispatch(self.broadcaster, storage, Signed(managers[para]), call)
             if outcome.error is not None:

@@ -170,7 +170,7 @@ class Round:
     def _relay_parent(self, chain: Parachain) -> tuple[RelayBlock, RelayBlockNumber | None]:
         """The relay parent of a parachain's next block, and the last block's. Raises `CannotAuthor` without one."""
         last = LAST_RELAY_PARENT.get(Storage(chain.state))
-        wanted = max(self._relay.number - chain.pace.lag, 0, last or 0)
+        wanted = max(self._relay.number - chain.pace.lag, self._relay.first, last or 0)
         relay = self._relay.access(wanted)
         if relay is None:
             raise CannotAuthor(f"relay block {wanted}, on which parachain {chain.para} would build, is not kept")

@@ -1,10 +1,12 @@
 """Runs a scenario: builds its network, adds its traffic, steps to its end."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 
 from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.network.fork import Fork
+from pubsub_emulator.emulator.network.network import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
@@ -31,11 +33,14 @@ class Simulation:
         accounts: bool = False,
         dome_events: str = "",
         prism: bool = False,
+        fork: Fork | None = None,
+        forks: Mapping[int, Fork] | None = None,
     ) -> None:
         """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
 
         With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has
-        pallet `Prism`.
+        pallet `Prism`. `fork` and `forks` are states that the relay chain and parachains go on from; the scenario's
+        blocks then count from the fork.
 
         Raises `ScenarioError` if it cannot work.
         """
@@ -48,7 +53,7 @@ class Simulation:
         try:
             config = network_config(scenario, self._specs)
             relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism)
-            config = replace(config, relay=relay)
+            config = with_forks(replace(config, relay=relay), fork, forks or {})
             self.network = Network(with_accounts(config) if accounts else config)
         except PubsubError as error:
             raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error
@@ -57,7 +62,7 @@ class Simulation:
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Step to the scenario's end, then call `Network.finish`."""
-        while self.network.number < self.scenario.relay_blocks:
+        while self.network.number - self.network.relay.first < self.scenario.relay_blocks:
             self.step()
             if progress is not None:
                 progress(self.network.number)
@@ -65,7 +70,7 @@ class Simulation:
 
     def step(self) -> Step:
         """One relay block with its traffic."""
-        block = RelayBlockNumber(self.network.number + 1)
+        block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
         self._publish(block)
         self._load(block)
         self._govern(block)

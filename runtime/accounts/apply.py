@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
+from pubsub_emulator.trie import TrieError
 
 BASE_WEIGHT: Final = Weight(100_000_000, 0)
 """The weight of every extrinsic in addition to its call."""
@@ -146,6 +147,8 @@ def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> Di
     try:
         outcome = signing.calls.dispatch(storage, Signed(who), extrinsic.call)
     except PubsubError as error:
+        if error.of_the_machine or isinstance(error, TrieError):
+            raise  # the state could not be read: nothing follows for the extrinsic
         raise InvalidTransaction(Invalidity.CALL, str(error)) from error
     weight = outcome.info.weight
     fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total

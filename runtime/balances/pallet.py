@@ -287,13 +287,14 @@ class Balances(Hooks):
     # Genesis and checks
 
     def genesis(self, storage: Storage, balances: Mapping[AccountId, int]) -> None:
-        """Endow accounts before block 1. Raises `IntegrityError` below the existential deposit."""
+        """Give accounts something before block 1. Raises `IntegrityError` for less than the existential deposit."""
         for who, free in balances.items():
             if free < self.existential_deposit:
                 raise IntegrityError(f"a balance of {free} is below the existential deposit")
-            system.inc_providers(storage, who)
+            if not system.account(storage, who).providers:
+                system.inc_providers(storage, who)
             info = system.account(storage, who)
-            system.ACCOUNT.insert(storage, who, replace(info, data=AccountData(free)))
+            system.ACCOUNT.insert(storage, who, replace(info, data=replace(info.data, free=info.data.free + free)))
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
 
     def integrity_test(self) -> None:

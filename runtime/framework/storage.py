@@ -118,7 +118,7 @@ class State:
             trie = trie.fork()
         _write(trie, changes)
         if self._borrowed:
-            self.children = dict(self.children)
+            self.children = self.children.copy()
             self._borrowed = False
         if trie:
             self.children[child_key] = trie

@@ -26,6 +26,7 @@ from pubsub_emulator.runtime.parachain.definitions import (
     parachain_pallets,
 )
 from pubsub_emulator.runtime.parachain.governance import superuser_call, upgrade
+from pubsub_emulator.trie import TrieError
 
 SPEC_NAME: Final = "pubsub-para"
 CRATE: Final = "pubsub_para_runtime"
@@ -87,7 +88,8 @@ def _set_code(storage: Storage, code: bytes) -> None:
 def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> None:
     """Run the root call in a downward message, if there is one that this chain has.
 
-    A call that fails, that raises or that does not decode changes nothing and never fails the block.
+    A call that fails, that raises or that does not decode changes nothing and never fails the block. Raises
+    `TrieError` and what is of the machine: then nobody knows what the call does.
     """
     encoded = superuser_call(message)
     if encoded is None:
@@ -96,8 +98,9 @@ def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> Non
         call = calls.decode(encoded)
         with storage.transaction():
             calls.dispatch(storage, Root(), call)
-    except PubsubError:
-        return
+    except PubsubError as error:
+        if error.of_the_machine or isinstance(error, TrieError):
+            raise
 
 
 class ParachainRoom:

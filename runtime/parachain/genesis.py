@@ -24,18 +24,21 @@ LAST_HRMP_MQC_HEADS: Final = StorageValue("ParachainSystem", "LastHrmpMqcHeads",
 PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
 
 
-def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...]) -> ChainHead:
-    """The header and the state of block 0. Raises `ImpossibleConfig` if the runtime cannot work."""
+def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None) -> ChainHead:
+    """The header and the state of block 0, written over `base` if there is one.
+
+    Raises `ImpossibleConfig` if the runtime cannot work.
+    """
     check_runtime(spec)
     if not authorities:
         raise ImpossibleConfig("a parachain needs at least one collator")
-    state = State.from_entries(
-        [
-            (CODE, spec.encode()),
-            (AUTHORITIES.key, AUTHORITIES.codec.encode(list(authorities))),
-            (PARACHAIN_ID.key, para_id.encode(spec.para_id)),
-        ]
-    )
+    state = State() if base is None else base
+    own = {
+        CODE: spec.encode(),
+        AUTHORITIES.key: AUTHORITIES.codec.encode(list(authorities)),
+        PARACHAIN_ID.key: para_id.encode(spec.para_id),
+    }
+    state.apply(own, {})
     if spec.accounts:
         storage = Storage(state)
         endow(storage, Balances())

@@ -1,0 +1,213 @@
+"""The state after one block of a node, read by need: nothing is taken over that the block's state root does not prove.
+
+    with live_state("wss://…") as fork: Network.of(…, fork=fork)
+
+A node is asked for read proofs of the keys that are read. What it answers is held against the hashes of the trie nodes
+that refer to it, so a node can refuse to tell and can tell nothing wrong. The header's own hash is computed, too; that
+the block is of the chain, and final, is the node's word.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.rpc import Rpc, connect
+from pubsub_emulator.emulator.network.fork import Fork
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.primitives.types import U32_MAX, Hash
+from pubsub_emulator.runtime.framework.lazy_state import lazy_state
+from pubsub_emulator.trie.decoded import DecodedNode
+from pubsub_emulator.trie.errors import BadNode
+from pubsub_emulator.trie.lazy import StateUnavailable
+
+AHEAD: Final = 64
+"""Keys that are fetched at once where what follows will be read, too."""
+_ATTEMPTS: Final = 3
+
+
+@contextmanager
+def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
+    """The state of the chain at a ws:// or http:// URL, to fork while the context lasts.
+
+    `at` is a block's hash or number; without it, it is the newest final block. Raises `ClientError`; whatever reads the
+    state later may raise `StateUnavailable`.
+    """
+    node = _Node(url)
+    try:
+        header = node.header(at)
+        state = lazy_state(header.root, _Source(node, header.hash))
+        yield Fork(state, header.number, header.hash, f"{url}, block {header.number}")
+    finally:
+        node.close()
+
+
+class _Header:
+    """A header whose hash was computed."""
+
+    def __init__(self, url: str, wanted: bytes, found: Any) -> None:
+        """Raises `UnknownBlock`, `BadAnswer`."""
+        if found is None:
+            raise UnknownBlock(f"{url}: the node has no block {hexed(wanted)}")
+        try:
+            parent, root, body = (unhex(found[name]) for name in ("parentHash", "stateRoot", "extrinsicsRoot"))
+            logs = [unhex(item) for item in found["digest"]["logs"]]
+            number = int(found["number"], 16)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise BadAnswer(f"{url}: chain_getHeader: no header of block {hexed(wanted)}") from None
+        if not 0 <= number < U32_MAX:
+            raise BadAnswer(f"{url}: block {hexed(wanted)} has the number {number}")
+        encoded = parent + encode_compact(number) + root + body + encode_compact(len(logs)) + b"".join(logs)
+        if blake2_256(encoded) != wanted or len(root) != 32:
+            raise BadAnswer(f"{url}: the header told for block {hexed(wanted)} has another hash")
+        self.number = number
+        self.root = Hash(root)
+        self.hash = Hash(wanted)
+
+
+class _Node:
+    """A node that is asked from code that is not asynchronous, in a thread with a loop of its own."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._rpc: Rpc = connect(url)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"fork of {url}", daemon=True)
+        self._thread.start()
+        self._run(self._rpc.__aenter__())
+
+    def close(self) -> None:
+        """End the connection and the thread."""
+        self._run(self._rpc.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def ask(self, method: str, *params: object) -> Any:
+        """What a method answers; a connection that was lost is made again. Raises `ClientError`."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._run(self._rpc.call(method, *params))
+            except NodeUnavailable:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise NodeUnavailable(f"{self.url}: {method}")
+
+    def header(self, at: str | None) -> _Header:
+        """The header to fork at. Raises `ClientError`."""
+        if at is None:
+            name = self.ask("chain_getFinalizedHead")
+        elif at.isdecimal():
+            name = self.ask("chain_getBlockHash", int(at))
+            if name is None:
+                raise UnknownBlock(f"{self.url}: the node has no block {at}")
+        else:
+            name = at
+        try:
+            wanted = unhex(name)
+        except (ValueError, AttributeError, TypeError):
+            raise BadAnswer(f"{self.url}: {str(name)[:80]!r} is no block's number or hash") from None
+        return _Header(self.url, wanted, self.ask("chain_getHeader", hexed(wanted)))
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+class _Source:
+    """The tries of a block's state; `nodes` has all that was fetched, by hash, of whichever trie."""
+
+    def __init__(self, node: _Node, block: Hash) -> None:
+        self.node = node
+        self.block = block
+        self.nodes: dict[bytes, bytes] = {}
+
+    def trie(self, child_key: bytes | None) -> "_TrieSource":
+        """The top trie, or a child trie."""
+        return _TrieSource(self, None if child_key is None else child_root_key(child_key))
+
+
+class _TrieSource:
+    """The nodes of one trie."""
+
+    def __init__(self, source: _Source, child: bytes | None) -> None:
+        self._source = source
+        self._child = child
+
+    def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
+        """As `NodeSource` says."""
+        nodes = self._source.nodes
+        if wanted not in nodes:
+            key = unhex(place + "0" * (len(place) % 2))  # a way that leads past `place`, whether or not it is a key's
+            try:
+                self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
+            except NodeRefused as error:
+                raise StateUnavailable(
+                    f"{error}: {self._source.node.url} does not tell the state of block {hexed(self._source.block)}; "
+                    "nodes keep the states of some hundred blocks, archive nodes all"
+                ) from error
+            except ClientError as error:
+                raise StateUnavailable(str(error)) from error
+        found = nodes.get(wanted)
+        if found is None:
+            url, block = self._source.node.url, hexed(self._source.block)
+            raise StateUnavailable(f"{url}: the read proof lacks node {hexed(wanted)} of block {block}")
+        return found
+
+    def _following(self, place: str, start: bytes) -> list[bytes]:
+        """Some keys below `place`, as the node tells them: a hint at what to fetch, and nothing more."""
+        prefix = hexed(unhex(place[: len(place) & ~1]))
+        after = hexed(start) if start else None
+        if self._child is None:
+            found = self._ask("state_getKeysPaged", prefix, AHEAD, after)
+        else:
+            found = self._ask("childstate_getKeysPaged", hexed(self._child), prefix, AHEAD, after)
+        if not isinstance(found, list):
+            raise BadAnswer(f"{self._source.node.url}: state_getKeysPaged: no list of keys")
+        try:
+            return [unhex(key) for key in found[:AHEAD]]
+        except (ValueError, AttributeError, TypeError):
+            raise BadAnswer(f"{self._source.node.url}: state_getKeysPaged: a key is not hex") from None
+
+    def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
+        """Ask for the proof of some keys, and keep what of it belongs to the trie below `wanted`."""
+        asked = [hexed(key) for key in keys]
+        if self._child is None:
+            answer = self._ask("state_getReadProof", asked)
+        else:
+            answer = self._ask("state_getChildReadProof", hexed(self._child), asked)
+        try:
+            proof = [unhex(node) for node in answer["proof"]]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise BadAnswer(f"{self._source.node.url}: state_getReadProof: no proof") from None
+        self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
+
+    def _keep(self, wanted: bytes, proof: dict[bytes, bytes]) -> None:
+        """Take over the nodes and values that `wanted` refers to, however far below, and nothing else."""
+        nodes = self._source.nodes
+        waiting = [wanted]
+        while waiting:
+            name = waiting.pop()
+            node = proof.get(name)
+            if node is not None and name not in nodes:
+                nodes[name] = node
+                waiting += _references(node)
+
+    def _ask(self, method: str, *params: object) -> Any:
+        return self._source.node.ask(method, *params, hexed(self._source.block))
+
+
+def _references(node: bytes) -> list[bytes]:
+    """The hashes that a node refers to, through the nodes within it; none of what is no node but a detached value."""
+    try:
+        parts = DecodedNode(node)
+    except BadNode:
+        return []
+    found = [bytes(parts.value_hash)] if parts.value_hash is not None else []
+    for _, reference in parts.references:
+        found += [reference] if len(reference) == 32 else _references(reference)
+    return found

@@ -1,0 +1,106 @@
+"""A whole state in a file, as nodes export it: the raw genesis of a chain specification.
+
+    {"genesis": {"raw": {"top": {"0x…": "0x…"}, "childrenDefault": {"0x…": {"0x…": "0x…"}}}}}
+
+`polkadot export-state` writes such a file, and `pubsub export-state` does. A file names no block and no root: the root
+follows from the entries, in layout version 1, and the block's number is what `System.Number` says.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from pubsub_emulator.emulator.files import whole_file
+from pubsub_emulator.emulator.network.fork import BadFork, Fork, state_number
+from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.storage import State
+
+MOST_BYTES: Final = 256 * 1_048_576
+"""Of a file: larger states are forked from a node, by need."""
+LONGEST_KEY: Final = 4096
+"""Bytes of a storage key."""
+
+
+def read_state(path: Path) -> Fork:
+    """The state in a file. Raises `BadFork` with file and field."""
+    document = read_json(path, MOST_BYTES, BadFork)
+    raw = document
+    for name in ("genesis", "raw"):
+        raw = raw.get(name) if isinstance(raw, dict) else None
+    if not isinstance(raw, dict):
+        raise BadFork(f"{path}: genesis.raw: missing, so no exported state")
+    top = _entries(f"{path}: genesis.raw.top", raw.get("top"))
+    children = _children(f"{path}: genesis.raw.childrenDefault", raw.get("childrenDefault") or {})
+    roots = {key: top.pop(key) for key in list(top) if key.startswith(CHILD_STORAGE_PREFIX)}
+    state = State.from_entries(top.items(), {key: rows.items() for key, rows in children.items()})
+    for key, root in roots.items():
+        if state.top.get(key) != root:
+            raise BadFork(f"{path}: genesis.raw.top: {hexed(key)} is a child root, and not that of its entries")
+    return Fork(state, state_number(state, str(path)), Hash(bytes(32)), str(path))
+
+
+def write_state(fork: Fork, path: Path) -> int:
+    """Write a whole state to a file, which appears when it is complete; returns how many entries it has.
+
+    Raises `StateUnavailable`, `OSError`.
+    """
+    with whole_file(path) as file:
+        file.write(f'{{"name": {json.dumps(fork.source)}, "id": "exported-state", "genesis": {{"raw": {{"top": ')
+        top = ((key, value) for key, value in fork.state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX))
+        count = _write(file, top)
+        file.write(', "childrenDefault": {')
+        first = True
+        for key, _ in fork.state.top.items(CHILD_STORAGE_PREFIX):
+            child = key[len(CHILD_STORAGE_PREFIX) :]
+            file.write(f'{"" if first else ","}\n"{hexed(child)}": ')
+            first = False
+            count += _write(file, fork.state.child_entries(child))
+        file.write("}}}}\n")
+    return count
+
+
+def _write(file: TextIO, entries: Iterator[tuple[bytes, bytes]]) -> int:
+    count = 0
+    for count, (key, value) in enumerate(entries, start=1):  # read after the loop
+        file.write(f'{"{" if count == 1 else ","}\n"{hexed(key)}": "{hexed(value)}"')
+    file.write("{}" if not count else "}")
+    return count
+
+
+def _children(place: str, found: Any) -> dict[bytes, dict[bytes, bytes]]:
+    if not isinstance(found, dict):
+        raise BadFork(f"{place}: not a table")
+    out = {}
+    for name, rows in found.items():
+        key = _bytes(f"{place}: a key", name)
+        if len(child_root_key(key)) > LONGEST_KEY:
+            raise BadFork(f"{place}: a key of {len(key)} bytes")
+        out[key] = _entries(f"{place}.{name[:40]}", rows)
+    return out
+
+
+def _entries(place: str, found: Any) -> dict[bytes, bytes]:
+    if not isinstance(found, dict):
+        raise BadFork(f"{place}: missing, or not a table")
+    out = {}
+    for name, value in found.items():
+        key = _bytes(f"{place}: a key", name)
+        if len(key) > LONGEST_KEY:
+            raise BadFork(f"{place}: a key of {len(key)} bytes")
+        if key in out:
+            raise BadFork(f"{place}: {name[:80]} is there twice")
+        out[key] = _bytes(f"{place}.{name[:80]}", value)
+    return out
+
+
+def _bytes(place: str, text: Any) -> bytes:
+    if not isinstance(text, str) or not text.startswith("0x"):
+        raise BadFork(f"{place}: {str(text)[:40]!r} is not a 0x string")
+    try:
+        return bytes.fromhex(text[2:])
+    except ValueError:
+        raise BadFork(f"{place}: {text[:40]!r} is not hex") from None

@@ -1,0 +1,121 @@
+"""Chains that go on from the state of a real one: what is taken over, and what is a chain's own.
+
+A fork keeps all of the state that it is made of, except what the emulated chain has to know better: its blocks, who
+builds them, and the messages between its chains. Those pallets begin as at any genesis, and what the fork had of them
+is left out. Accounts, balances and everything that was published stay as they are; so does every pallet that is not
+emulated, which nobody writes to.
+"""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import twox_128
+from pubsub_emulator.primitives.storage_keys import CODE, item_prefix
+from pubsub_emulator.primitives.types import U32_MAX, Hash
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.system import NUMBER
+from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie.lazy import LazyTrie
+
+
+class BadFork(PubsubError):
+    """A state that no chain here can go on from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fork:
+    """The state after a block of another chain; never written.
+
+    `block` is the hash of that block, 32 zeros where only the state is known; `source` is for people.
+    """
+
+    state: State
+    number: int
+    block: Hash
+    source: str
+
+    @property
+    def root(self) -> Hash:
+        """The root of the state as it was taken over."""
+        return self.state.root()
+
+
+OWN_SYSTEM_ITEMS: Final = (
+    "Number",
+    "ParentHash",
+    "BlockHash",
+    "Digest",
+    "ExtrinsicCount",
+    "Events",
+    "EventCount",
+    "EventTopics",
+    "BlockWeight",
+    "BlockSize",
+    "ExecutionPhase",
+    "ExtrinsicData",
+    "AllExtrinsicsLen",
+)
+"""What of `System` is of a chain's blocks; its accounts are not."""
+OWN_RELAY_PALLETS: Final = (
+    "Babe",
+    "Session",
+    "Configuration",
+    "ParaInclusion",
+    "ParaInherent",
+    "ParaScheduler",
+    "ParasShared",
+    "ParaSessionInfo",
+    "Paras",
+    "Dmp",
+    "Hrmp",
+    "Registrar",
+    "MessageQueue",
+    "Timestamp",
+    "TransactionPayment",
+    "Sudo",
+)
+OWN_PARACHAIN_PALLETS: Final = (
+    "Aura",
+    "AuraExt",
+    "ParachainSystem",
+    "ParachainInfo",
+    "Subscriber",
+    "Consumer",
+    "Timestamp",
+    "TransactionPayment",
+    "Sudo",
+)
+OWN_RELAY_KEYS: Final = (b":relay_dispatch_queue_remaining_capacity", CODE)
+OWN_PARACHAIN_KEYS: Final = (CODE,)
+
+
+def relay_base(fork: Fork) -> State:
+    """The state that a relay chain's genesis is written over. Raises `StateUnavailable`."""
+    return _without(fork, OWN_RELAY_PALLETS, OWN_RELAY_KEYS)
+
+
+def parachain_base(fork: Fork) -> State:
+    """The state that a parachain's genesis is written over. Raises `StateUnavailable`."""
+    return _without(fork, OWN_PARACHAIN_PALLETS, OWN_PARACHAIN_KEYS)
+
+
+def state_number(state: State, source: str) -> int:
+    """The number of the block that a state is of, as the state itself says. Raises `BadFork`, `StateUnavailable`."""
+    raw = state.top.get(NUMBER.key)
+    if raw is None or not 4 <= len(raw) <= 8 or int.from_bytes(raw, "little") >= U32_MAX:
+        raise BadFork(f"{source}: System.Number, which tells the block that the state is of, is missing or no number")
+    return int.from_bytes(raw, "little")
+
+
+def _without(fork: Fork, pallets: tuple[str, ...], keys: tuple[bytes, ...]) -> State:
+    state = fork.state.fork()
+    prefixes = [item_prefix("System", item) for item in OWN_SYSTEM_ITEMS]
+    prefixes += [twox_128(pallet.encode()) for pallet in pallets]
+    top: Trie | LazyTrie = cast("Trie | LazyTrie", state.top)
+    for prefix in (*prefixes, *keys):
+        if isinstance(top, LazyTrie):
+            top.cut(prefix)
+        else:
+            top.remove_prefix(prefix)
+    return state

@@ -1,0 +1,88 @@
+"""A state that lies elsewhere: its top trie and its child tries are fetched by need.
+
+What is written stays here, in the same tries, so every block on top has the root that the whole state would have.
+"""
+
+from collections.abc import ItemsView, Iterator
+from typing import Protocol, cast
+
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie.lazy import LazyTrie, NodeSource, StateUnavailable
+
+
+class StateSource(Protocol):
+    """Where the tries of one state come from."""
+
+    def trie(self, child_key: bytes | None) -> NodeSource:
+        """The source of the top trie, or of the child trie with that storage key, without its prefix."""
+
+
+def lazy_state(root: Hash, source: StateSource) -> State:
+    """The state with a root. Whatever reads it may raise `StateUnavailable`."""
+    top = LazyTrie(root, source.trie(None))
+    return State(cast("Trie", top), _Children(top.fork(), source), borrowed=True)  # all that is asked of a trie
+
+
+class _Children(dict[bytes, Trie]):
+    """Child tries by storage key: those that were looked at or written, and behind them those of the fetched state."""
+
+    def __init__(self, base: LazyTrie, source: StateSource) -> None:
+        super().__init__()
+        self._base = base
+        self._source = source
+        self._gone: set[bytes] = set()
+
+    def copy(self) -> "_Children":
+        """The same tries, to write others beside them."""
+        out = _Children(self._base, self._source)
+        out.update(dict(self._own()))
+        out._gone = set(self._gone)  # of its own kind
+        return out
+
+    def get(self, key: bytes, _default: object = None) -> Trie | None:  # type: ignore[override]  # no default is used
+        """The child trie at a storage key."""
+        if super().__contains__(key):
+            return super().__getitem__(key)
+        root = None if key in self._gone else self._base.get(child_root_key(key))
+        if root is None:
+            return None
+        if len(root) != 32:
+            raise StateUnavailable(f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}")
+        found = cast("Trie", LazyTrie(Hash(root), self._source.trie(key)))
+        super().__setitem__(key, found)
+        return found
+
+    def pop(self, key: bytes, _default: object = None) -> Trie | None:  # type: ignore[override]  # as `get`
+        """Take a child trie out: from now on there is none at that key."""
+        self._gone.add(key)
+        return super().pop(key, None)
+
+    def __setitem__(self, key: bytes, trie: Trie) -> None:
+        self._gone.discard(key)
+        super().__setitem__(key, trie)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, bytes) and self.get(key) is not None
+
+    def __getitem__(self, key: bytes) -> Trie:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[bytes]:
+        fetched = (key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX))  # no dict
+        return iter(sorted({*(key for key in fetched if key not in self._gone), *super().__iter__()}))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def items(self) -> ItemsView[bytes, Trie]:  # type: ignore[override]  # dict_items has no public constructor
+        """Every child trie by storage key; the tries themselves are fetched by need."""
+        return {key: self[key] for key in self}.items()
+
+    def _own(self) -> ItemsView[bytes, Trie]:
+        return super().items()

@@ -1,0 +1,349 @@
+"""A network on the state of a running node: what is read is proven, and the roots are those of the merged state."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from pubsub_emulator import Network, key_from_data
+from pubsub_emulator.client.fork import open_fork
+from pubsub_emulator.client.live_state import live_state
+from pubsub_emulator.client.state_file import read_state, write_state
+from pubsub_emulator.emulator.network.fork import BadFork, Fork
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.storage_keys import child_root_key, item_prefix
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ENDOWMENT
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.framework.system import account
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
+from pubsub_emulator.trie import read_child_proof
+from pubsub_emulator.trie.lazy import StateUnavailable
+from tests.node_support import Running, serving, story
+
+PRICE = key_from_data(b"forked price")
+BLOCKS = 6
+
+
+def _scenario() -> Scenario:
+    """A publisher that has to register, and a subscriber to half of its keys."""
+    return parse_scenario(
+        """
+        name = "forked"
+        seed = "forked"
+        relay_blocks = 100
+        [[publishers]]
+        paras = [3000]
+        keys = 4
+        value_size = 40
+        [[subscribers]]
+        para = 2000
+        subscribe = [{ publishers = [3000], keys = 2 }]
+        """,
+        "forked",
+    )
+
+
+@contextmanager
+def _forked(running: Running, chain: int | None = None) -> Iterator[Fork]:
+    with live_state(running.urls[chain]) as fork:
+        yield fork
+
+
+def _of(fork: Fork, forks: dict[int, Fork] | None = None) -> Network:
+    """A network of its own, whose subscriber wants a key that the forked chain has and one that it has not."""
+    scenario = _scenario()
+    publisher = scenario.publisher_ids()[0]
+    published = _published(fork, publisher)
+    subscriber = scenario.subscribers[0].para
+    return Network.of([publisher], {subscriber: {publisher: sorted([published, PRICE])}}, fork=fork, forks=forks)
+
+
+def _published(fork: Fork, publisher: ParaId) -> Any:
+    trie = fork.state.children.get(derive_child_key(publisher))
+    assert trie is not None
+    return next(iter(trie.keys()))
+
+
+def _goes_on(fork: Fork, parachain: Fork) -> None:
+    """All that a user does with a fork: look, publish, receive, delete, and prove what is stored."""
+    scenario = _scenario()
+    publisher, subscriber = scenario.publisher_ids()[0], scenario.subscribers[0].para
+    network = _of(fork, {subscriber: parachain})
+    real = _published(fork, publisher)
+    held = fork.state.children[derive_child_key(publisher)].get(real)
+    assert held is not None
+    assert (network.number, network.relay.header.parent_hash) == (fork.number + 1, fork.block)
+
+    first = network.step()[0]
+    network.publish(publisher, PRICE, b"7.42", ttl=5)
+    later = network.step(3)
+    values = {delivery.key: delivery.value for step in (first, *later) for delivery in step.deliveries(subscriber)}
+    assert values == {real: PublishedEntry.decode(held).value, PRICE: b"7.42"}
+    assert not [record for step in (first, *later) for record in step.refused]
+
+    relay = network.relay
+    nodes: dict[Any, bytes] = {}
+    relay.state.prove((), {derive_child_key(publisher): [PRICE]}, nodes)
+    read = read_child_proof(relay.header.state_root, nodes.values(), derive_child_key(publisher), [PRICE], exact=True)
+    entry = read[PRICE]
+    assert entry is not None
+    assert PublishedEntry.decode(entry).value == b"7.42"
+
+    network.delete(publisher, [real])
+    network.step(6)
+    assert relay.storage().child_get(derive_child_key(publisher), real) is None
+    assert relay.storage().child_get(derive_child_key(publisher), PRICE) is None, "expired"
+
+
+@story
+async def test_a_network_goes_on_from_a_running_node() -> None:
+    async with serving(_scenario()) as running:
+        await running.step(BLOCKS)
+
+        def work() -> None:
+            with _forked(running) as relay, _forked(running, _scenario().subscribers[0].para) as parachain:
+                _goes_on(relay, parachain)
+
+        await asyncio.to_thread(work)
+
+
+@story
+async def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain() -> None:
+    async with serving(_scenario()) as running:
+        await running.step(BLOCKS)
+        whole = running.server.live.network.relay.state.fork()
+
+        def work() -> None:
+            with _forked(running) as fork:
+                lazy = _of(fork)
+                eager = _of(Fork(whole, fork.number, fork.block, "memory"))
+                publisher = _scenario().publisher_ids()[0]
+                for network in (lazy, eager):
+                    network.publish(publisher, PRICE, b"1")
+                assert [step.block for step in lazy.step(4)] == [step.block for step in eager.step(4)]
+                changed = lazy.relay.state.top.differences(fork.state.top)
+                assert list(changed) == list(eager.relay.state.top.differences(whole.top))
+
+        await asyncio.to_thread(work)
+
+
+@story
+async def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_beside_them() -> None:
+    async with serving(_scenario()) as running:
+        await running.step(BLOCKS)
+
+        def work() -> None:
+            with _forked(running) as fork:
+                network = _of(fork)
+                storage = network.relay.storage()
+                assert account(storage, ACCOUNTS["sr25519/Bob"]).data.free == ENDOWMENT
+                publisher = _scenario().publisher_ids()[0]
+                info = RegisteredPublishers.get(storage, publisher)
+                assert info is not None
+                assert info.manager == ACCOUNTS["sr25519/Alice"]
+                assert network.relay.runtime.paras.parachains(storage) == sorted(network.parachains)
+                assert fork.state.top.get(item_prefix("Timestamp", "Now")) is not None
+                assert storage.get(item_prefix("Timestamp", "Now")) is None
+
+        await asyncio.to_thread(work)
+
+
+@story
+async def test_an_exported_state_is_the_state_of_the_block(tmp_path: Path) -> None:
+    async with serving(_scenario()) as running:
+        await running.step(BLOCKS)
+
+        def work() -> None:
+            path = tmp_path / "state.json"
+            with _forked(running) as fork, _forked(running, _scenario().subscribers[0].para) as parachain:
+                count = write_state(fork, path)
+                document = json.loads(path.read_bytes())["genesis"]["raw"]
+                assert count == len(document["top"]) + sum(map(len, document["childrenDefault"].values()))
+                read = read_state(path)
+                assert (read.root, read.number) == (fork.root, fork.number)
+                _goes_on(read, parachain)
+            assert list(tmp_path.iterdir()) == [path]
+
+        await asyncio.to_thread(work)
+
+
+@story
+async def test_an_older_block_is_forked_by_number_or_hash() -> None:
+    async with serving(_scenario()) as running:
+        await running.step(BLOCKS)
+        old = running.server.timeline.moment(3)
+        assert old is not None
+
+        def work() -> None:
+            for at in (3, f"0x{old.relay.hash.hex()}"):
+                with open_fork(running.urls[None], at) as fork:
+                    assert (fork.number, fork.block, fork.root) == (3, old.relay.hash, old.relay.header.state_root)
+            for at, words in (
+                (99, "no block 99"),
+                ("0x" + "00" * 32, "no block 0x00"),
+                ("newest", "no block's number"),
+            ):
+                with pytest.raises(PubsubError, match=words), open_fork(running.urls[None], at):
+                    pass
+
+        await asyncio.to_thread(work)
+
+
+# A node that lies, or is gone
+
+
+Alter = Callable[[str, Any], Any]
+
+
+@contextmanager
+def _between(upstream: str, alter: Alter, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
+    """A proxy over HTTP that changes what a node answers."""
+
+    async def handle(request: web.Request) -> web.Response:
+        body = await request.json()
+        async with aiohttp.ClientSession() as http, http.post(upstream, json=body) as answer:
+            found = await answer.json()
+        if "result" in found:
+            found["result"] = alter(body["method"], found["result"])
+        return web.json_response(found)
+
+    async def start() -> tuple[web.AppRunner, str]:
+        app = web.Application()
+        app.router.add_post("/", handle)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        return runner, f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+    runner, url = asyncio.run_coroutine_threadsafe(start(), loop).result()
+    try:
+        yield url
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+
+
+def _other_value(method: str, result: Any) -> Any:
+    if method == "state_getReadProof":
+        result["proof"] = [node[:-2] + "ff" for node in result["proof"]]
+    return result
+
+
+def _no_proof(method: str, result: Any) -> Any:
+    return None if method == "state_getReadProof" else result
+
+
+def _other_header(method: str, result: Any) -> Any:
+    if method == "chain_getHeader":
+        result["stateRoot"] = "0x" + "11" * 32
+    return result
+
+
+@pytest.mark.parametrize(
+    ("alter", "words"),
+    [
+        (_other_value, "the read proof lacks node"),
+        (_no_proof, "no proof"),
+        (_other_header, "has another hash"),
+    ],
+)
+@story
+async def test_nothing_that_a_node_makes_up_is_taken_over(alter: Alter, words: str) -> None:
+    async with serving(_scenario()) as running:
+        await running.step(2)
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            with (
+                _between(running.http_url(), alter, loop) as url,
+                pytest.raises(PubsubError, match=words),
+                live_state(url) as fork,
+            ):
+                _of(fork)
+
+        await asyncio.to_thread(work)
+
+
+@story
+async def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again() -> None:
+    async with serving(_scenario()) as running:
+        await running.step(BLOCKS)
+        loop = asyncio.get_running_loop()
+        gone = False
+
+        def alter(method: str, result: Any) -> Any:
+            return [] if gone and "Proof" in method else result
+
+        def work() -> None:
+            nonlocal gone
+            with _between(running.http_url(), alter, loop) as url, live_state(url) as fork:
+                publisher, subscriber = _scenario().publisher_ids()[0], _scenario().subscribers[0].para
+                network = Network.of([publisher], {subscriber: {publisher: [PRICE]}}, fork=fork)
+                before = network.relay.header
+                gone = True
+                with pytest.raises(StateUnavailable):
+                    network.step(3)
+                assert network.relay.header == before
+                gone = False
+                assert len(network.step(3)) == 3
+
+        await asyncio.to_thread(work)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[]", "genesis.raw: missing"),
+        ('{"genesis": {"raw": {}}}', "genesis.raw.top: missing"),
+        ('{"genesis": {"raw": {"top": {"aa": "0x00"}}}}', "'aa' is not a 0x string"),
+        ('{"genesis": {"raw": {"top": {"0xaa": 3}}}}', "genesis.raw.top.0xaa: '3' is not a 0x string"),
+        ('{"genesis": {"raw": {"top": {"0xaa": "0x0"}}}}', "is not hex"),
+        ('{"genesis": {"raw": {"top": {"0xaa": "0x00", "0xAA": "0x01"}}}}', "is there twice"),
+        ('{"genesis": {"raw": {"top": {"0x' + "00" * 5000 + '": "0x00"}}}}', "a key of 5000 bytes"),
+        ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": []}}}', "System.Number"),
+        ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": [1]}}}', "childrenDefault: not a table"),
+        ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}}}}', "System.Number"),
+    ],
+)
+def test_a_file_that_is_no_state_is_refused_with_its_place(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadFork, match=words) as refused:
+        read_state(path)
+    assert str(path) in str(refused.value)
+
+
+def test_a_child_root_that_is_not_that_of_its_entries_is_refused(tmp_path: Path) -> None:
+    root_key = "0x" + child_root_key(b"pubsub").hex()
+    document = {"genesis": {"raw": {"top": {root_key: "0x" + "11" * 32}, "childrenDefault": {}}}}
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(BadFork, match="is a child root, and not that of its entries"):
+        read_state(path)
+
+
+def test_a_file_has_one_state_and_no_blocks(tmp_path: Path) -> None:
+    with pytest.raises(BadFork, match="names blocks of a node"), open_fork(tmp_path / "state.json", 3):
+        pass
+
+
+def test_another_pallet_called_broadcaster_is_no_ground_to_go_on_from() -> None:
+    key = RegisteredPublishers.key_for(ParaId(1000))
+    number = item_prefix("System", "Number")
+    state = State.from_entries([(key, b"\x01"), (number, (7).to_bytes(4, "little"))])
+    fork = Fork(state, 7, state.root(), "a chain of others")
+    with pytest.raises(BadFork, match="a chain of others: Broadcaster keeps other items"):
+        Network.of([1000], {2000: {1000: [PRICE]}}, fork=fork)
