@@ -230,9 +230,13 @@ class Network:
         if host.status != RUNNING:
             return Answer(b"", CANISTER_ERROR, STOPPING)
         try:
-            return Answer(host.code.query(caller, self.time(host.subnet), method, arg))
+            data = host.code.query(caller, self.time(host.subnet), method, arg)
         except (Trap, CandidError) as error:
             return Answer(b"", CANISTER_ERROR, f"IC0503: {error}")
+        most = self.limits.message_bytes
+        if len(data) > most:
+            return Answer(b"", CANISTER_ERROR, f"IC0503: a message has at most {most} bytes, not {len(data)}")
+        return Answer(data)
 
     # Life of a canister (IC-8)
 

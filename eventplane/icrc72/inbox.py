@@ -8,11 +8,13 @@ from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
 from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
 from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.eventplane.icrc72.values import Pairs, nat
 
 Told = Callable[[Context, Principal, MemberAlert], None]
 """What is done with an alert: who notified it and what it says."""
@@ -26,6 +28,9 @@ class Taker(Protocol):
 
     def taken(self, ctx: Context) -> None:
         """Called after a batch."""
+
+    def subscribed(self) -> int:
+        """How many subscriptions are registered."""
 
 
 @stable
@@ -78,8 +83,8 @@ class Inbox:
         }
 
     def queries(self) -> Mapping[str, Query]:
-        """None."""
-        return {}
+        """Queries by name; a publisher has them, too: it subscribes to its own system namespace."""
+        return {"icrc72_get_subscriber_stats": self._stats}
 
     def begin(self, ctx: Context) -> None:
         """Ask for valid broadcasters, then register the system namespaces of the roles (IC-39)."""
@@ -252,11 +257,19 @@ class Inbox:
             if self.state.confirmed.get(broadcaster, -1) >= ctx.now:
                 continue
             self.state.confirmed[broadcaster] = ctx.now
-            batch = tuple(numbers)[: self.settings.confirmations]
+            batch = tuple(numbers)[: min(self.settings.confirmations, self.settings.batch_items)]
             for number in batch:
                 del numbers[number]
             self.count("confirmations", len(batch))
             self.role.ask(ctx, broadcaster, "icrc72_confirm_notifications", batch, kind=ONE_WAY)
+
+    # Statistics
+
+    def _stats(self, _caller: Principal, _time: int) -> Pairs:
+        prefix = "icrc72:subscriber:stats:"
+        counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
+        counts["subscriptions"] = 0 if self.taker is None else self.taker.subscribed()
+        return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
 
 
 __all__ = ["Inbox", "Told"]

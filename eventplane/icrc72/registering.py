@@ -1,12 +1,24 @@
 """How publishers and subscribers register what they want: in batches, each name once at a time (IC-30, IC-39)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.values import Pairs
+
+
+class Registrable(Protocol):
+    """A publication or subscription as its owner knows it."""
+
+    config: Pairs
+    id: int | None
+    error: str
+
+
+R = TypeVar("R", bound=Registrable)
 
 Registered = Callable[[str, int | None, str], None]
 """What is done with an answer: the name, and its id or why it was refused."""
@@ -44,4 +56,15 @@ class Registering:
         role.ask(ctx, orchestrator, method, tuple(items.values()), then=got, kind=GUARANTEED)
 
 
-__all__ = ["Registering"]
+def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
+    """After an upgrade: have what only the new code has, and ask once more for what was refused, as it has it now.
+
+    What is registered keeps the configuration that the orchestrator knows.
+    """
+    for name, new in given.items():
+        old = known.setdefault(name, new)
+        if old.id is None:
+            old.config, old.error = new.config, ""
+
+
+__all__ = ["Registering", "renew"]

@@ -65,6 +65,7 @@ class RoleCanister(Canister):
         self._private: dict[str, Callable[[Context, bytes], None]] = {}
         self._woken: int | None = None
         self.confirmers: list[Callable[[Context, int], str]] = []
+        self.batch_items = 0
         for core in self.cores:
             core.attach(self)
         self._wire()
@@ -77,6 +78,15 @@ class RoleCanister(Canister):
             for name, handler in core.updates().items():
                 self._updates.setdefault(name, []).append(handler)
             self._queries.update(core.queries())
+
+    def confirmer(self, confirm: Callable[[Context, int], str], batch_items: int) -> None:
+        """Have notifications that are confirmed here, at most `batch_items` in one call (IC-30a)."""
+        self.confirmers.append(confirm)
+        self.batch_items = batch_items
+
+    def offered(self) -> set[str]:
+        """The names of all methods that others may call."""
+        return {*self._updates, *self._queries}
 
     def private(self, method: str, run: Callable[[Context, bytes], None]) -> None:
         """Have a method that only the canister itself may call."""
@@ -108,6 +118,9 @@ class RoleCanister(Canister):
                 handler(ctx, *values)
                 if ctx.answered:
                     break
+            else:
+                if codec(method).method.mode == "oneway":
+                    reply(ctx, method)
         elif method in self._private:
             if ctx.caller != self.me:
                 raise Trap(f"{method} is for the canister itself")
@@ -163,13 +176,16 @@ class RoleCanister(Canister):
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Answer for each notification: Ok where it was pending and the caller's (IC-44)."""
         outcomes: list[str] = []
-        for number in numbers:
+        for number in numbers[: self.batch_items]:
             said = [each(ctx, number) for each in self.confirmers]
             outcomes.append("Ok" if "Ok" in said else "Unauthorized" if "Unauthorized" in said else "NotFound")
-        if all(each == "Ok" for each in outcomes):
+        if len(outcomes) == len(numbers) and all(each == "Ok" for each in outcomes):
             reply(ctx, "icrc72_confirm_notifications", Variant("allAccepted"))
             return
         results = [Variant("Ok") if each == "Ok" else Variant("Err", Variant(each)) for each in outcomes]
+        if len(numbers) > len(outcomes):
+            most = f"at most {self.batch_items} items are answered"
+            results.append(Variant("Err", Variant("GenericBatchError", most)))
         reply(ctx, "icrc72_confirm_notifications", Variant("itemized", tuple(results)))
 
     def pre_upgrade(self) -> bytes:

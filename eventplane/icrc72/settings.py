@@ -25,7 +25,7 @@ class Settings:
     death: int = 50
     system_queue: int = 100
     alert_entries: int = 200
-    """Entries of one system event; more wait for the next."""
+    """Entries of one system event, so that it fits into a message; more wait for the next."""
     event_bytes: int = 1 << 20
     repeated: int = 1000
     """Ids of a chain for which repetition is recognised (IC-42b)."""

@@ -56,9 +56,17 @@ class Acceptance:
         self.orchestrator = orchestrator
 
     def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Variant, ...]:
-        """The answers to a batch of events."""
+        """The answers to a batch of events; Busy from where the ids of notifications would fill the response."""
         full: set[Any] = set()
-        results = [self._one(ctx, event, full) for event in events[: self.settings.batch_items]]
+        results: list[Variant] = []
+        told = 0
+        for event in events[: self.settings.batch_items]:
+            if told > self.settings.batch_bytes // 2:
+                self.delivery.count("busy")
+                results.append(BUSY)
+                continue
+            results.append(self._one(ctx, event, full))
+            told += _bytes_of(results[-1])
         if len(events) > len(results):
             most = f"at most {self.settings.batch_items} items are answered"
             results.append(Variant("Err", Variant("GenericBatchError", most)))
@@ -108,13 +116,15 @@ class Acceptance:
         if partition is None or not belongs_to(event.eventId, event.source, view.creator):
             return improper("the id is not one of this source and partition")
         key: ChainKey = (namespace, event.source, partition)
+        if (key, caller) in full:
+            return BUSY
         chain = self.state.chains.get((key, caller))
         prev = event.prevEventId if direct else as_nat(first(event.headers, keys.RELAY_PREV))
         anew = not direct and prev is None
         told = self._chained(event, chain, prev, view.mode, anew=anew)
         if told is not None:
             return told
-        if (key, caller) in full or not self._fits(ctx, event, own=direct):
+        if not self._fits(ctx, event, own=direct):
             full.add((key, caller))
             return BUSY
         begins = chain is None or anew or self.state.callers.get(key, caller) != caller
@@ -315,7 +325,7 @@ class Acceptance:
             delivered.chain = Chain(event.eventId)
         self._remember(delivered.chain, event)
         if direct:
-            self.delivery.figure(f"icrc77:replay:{replay}:accepted")
+            self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
             self.delivery.figure(f"icrc77:replay:{replay}:published")
         if not self._passes(event, delivered.filter, delivered.skip):
             self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
@@ -339,7 +349,7 @@ class Acceptance:
         if forwarded.chain is None:
             forwarded.chain = Chain(event.eventId)
         self._remember(forwarded.chain, event)
-        self.delivery.figure(f"icrc77:replay:{replay}:accepted")
+        self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
         self.delivery.figure(f"icrc77:replay:{replay}:published")
         if not self._passes(event, forwarded.filter, forwarded.skip):
             self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
@@ -348,6 +358,11 @@ class Acceptance:
         self.state.events[number].refs += 1
         forwarded.lane.queue.append(Forward(number, None))
         return Variant("Ok", ())
+
+
+def _bytes_of(result: Variant) -> int:
+    """Bytes of the ids of notifications in an answer, which ascend."""
+    return len(result.value) * ((result.value[-1].bit_length() + 6) // 7) if result.tag == "Ok" and result.value else 0
 
 
 def _headers_fit(event: Event, caller: Principal, *, direct: bool) -> bool:

@@ -43,6 +43,9 @@ from pubsub_emulator.eventplane.icrc72.values import (
 
 _NO_STATS = Variant("None")
 
+_DRAIN_LOOK = 10
+"""Rounds between two looks at what a removed publisher has still queued."""
+
 
 class _Pulling:
     """A system event whose additions are being looked up."""
@@ -74,7 +77,7 @@ class Broadcaster:
     def attach(self, role: RoleCanister) -> None:
         """Learn of the canister it is part of."""
         self.role = role
-        role.confirmers.append(self._confirmed)
+        role.confirmer(self._confirmed, self.settings.batch_items)
         self._wire()
 
     def _wire(self) -> None:
@@ -139,6 +142,8 @@ class Broadcaster:
         found = [] if self.state.registered else [now + 5]
         if self._pulling is not None and self._pulling.again:
             found.append(now + 1)
+        if any(who in self.state.undone for who in self.state.drains):
+            found.append(now + _DRAIN_LOOK)
         due = self.delivery.due(now)
         if due is not None:
             found.append(due)
@@ -224,7 +229,7 @@ class Broadcaster:
                 self._confirm(ctx, each.notificationId)
             elif self._pulling is None or self._pulling.id < each.eventId:
                 self._pull(ctx, each)
-        if taken or len(self.role.cores) == 1:
+        if taken:
             reply(ctx, "icrc72_handle_notification")
 
     def _confirm(self, ctx: Context, notification: int) -> None:
@@ -361,6 +366,7 @@ class Broadcaster:
         kind = fact[0]
         if kind == "pub":
             state.publishers.get(fact[1], {}).pop(fact[2], None)
+            state.drains[fact[2]] = ctx.now + _DRAIN_LOOK + self.settings.drain_kept
             self._end_chains(lambda key, caller: key[0] == fact[1] and caller == fact[2])
         elif kind == "sub":
             self._remove_subscriber(fact[1], fact[2])
@@ -438,6 +444,12 @@ class Broadcaster:
         for number, at in list(state.removed.items()):
             if ctx.now - at > kept:
                 del state.removed[number]
+                state.accepted.pop(number, None)
+        for who, until in list(state.drains.items()):
+            if who in state.undone:
+                state.drains[who] = ctx.now + _DRAIN_LOOK + self.settings.drain_kept
+            elif ctx.now >= until:
+                del state.drains[who]
         for at in [each for each in state.recent if each <= ctx.now - 100]:
             del state.recent[at]
 
@@ -458,7 +470,10 @@ class Broadcaster:
             forwarded = state.forwarded.get(number)
             waiting = 0 if forwarded is None else len(forwarded.lane.queue)
             pairs.append((f"icrc77:replay:{number}:queued", nat(waiting)))
-        pairs += [(f"icrc72:drain:{who.text}:queued", nat(count)) for who, count in state.undone.items()]
+            pairs.append((f"icrc77:replay:{number}:accepted", nat(state.accepted.get(number, 0))))
+        for who, until in state.drains.items():
+            if who in state.undone or now < until:
+                pairs.append((f"icrc72:drain:{who.text}:queued", nat(state.undone.get(who, 0))))
         return tuple(pairs)
 
 

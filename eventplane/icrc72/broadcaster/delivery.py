@@ -21,7 +21,7 @@ from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
 from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
 from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.eventplane.icrc72.services import VALUE, codec, type_codec
 from pubsub_emulator.eventplane.icrc72.settings import Settings
 from pubsub_emulator.eventplane.icrc72.values import array, blob, map_, nat
 
@@ -29,7 +29,7 @@ Spot = tuple[Principal, int]
 """A window: whose, and of which isolated replay (0: the common one)."""
 
 _OVERHEAD = 200
-"""Bytes that a notification adds to its event, at most; batches are measured with it."""
+"""Bytes that a notification adds to its event besides a filter, at most; batches are measured with it."""
 
 
 class Delivery:
@@ -91,7 +91,7 @@ class Delivery:
         number = self.role.next_notification()
         namespace = system_namespace("subscriber", who)
         order = (self.state.last_event, 0, 0)
-        note = Note(number, order, namespace, self.state.last_event, ctx.time, 0, _OVERHEAD, data=data)
+        note = Note(number, order, namespace, self.state.last_event, ctx.time, 0, _size(data), data=data)
         self.add(ctx, who, note, window=window)
         return number
 
@@ -100,7 +100,7 @@ class Delivery:
         self.state.last_event += 1
         order = (self.state.last_event, 0, 0)
         number = self.role.next_notification()
-        note = Note(number, order, event.namespace, event.eventId, ctx.time, 0, _OVERHEAD, data=event.data)
+        note = Note(number, order, event.namespace, event.eventId, ctx.time, 0, _size(event.data), data=event.data)
         note.source = event.source
         self.add(ctx, who, note)
         return number
@@ -208,7 +208,7 @@ class Delivery:
         window.trusted = window.queue[0].trusted
         while window.queue and len(batch) < most and window.queue[0].trusted == window.trusted:
             note = window.queue[0]
-            size += note.size + _OVERHEAD
+            size += note.size + _OVERHEAD + len(note.filter or "")
             if batch and size > settings.batch_bytes:
                 break
             batch.append(window.queue.popleft())
@@ -411,6 +411,11 @@ class Delivery:
         if forward.prev is not None:
             headers.append((keys.RELAY_PREV, nat(forward.prev)))
         return event._replace(headers=tuple(headers))
+
+
+def _size(data: Variant) -> int:
+    """Bytes of a notification that has no event in the store, but for what each notification has."""
+    return type_codec("broadcaster", VALUE).size(data)
 
 
 def _is_live(note: Note, namespace: str) -> bool:

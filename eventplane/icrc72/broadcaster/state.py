@@ -220,7 +220,10 @@ class BroadcasterState:
     """Events accepted, by round, of the last 100."""
     figures: dict[str, int] = field(default_factory=dict)
     """Statistics by publication, subscription and replay."""
-    ended_figures: dict[int, int] = field(default_factory=dict)
+    accepted: dict[int, int] = field(default_factory=dict)
+    """Events of each replay that were accepted here from its publisher."""
+    drains: dict[Principal, int] = field(default_factory=dict)
+    """Publishers that were removed, and until which round it is told what they have still queued."""
 
 
 __all__ = [

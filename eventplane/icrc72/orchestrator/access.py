@@ -1,17 +1,29 @@
 """Who may publish and who may subscribe (IC-33): lists, and list canisters that are asked."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import PublicationConfig
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Said
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import Settings
 
-Question = tuple[int, str, Principal]
-"""A publication, which of its lists, and who is looked for."""
+
+class Question(NamedTuple):
+    """Whether a list of a list canister has a principal; asked for a publication."""
+
+    publication: int
+    canister: Principal
+    list: str
+    who: Principal
+
+    @property
+    def said(self) -> Said:
+        """Under which the answer is kept."""
+        return self.canister, self.list, self.who
 
 
 class Access:
@@ -38,74 +50,101 @@ class Access:
     def _listed(publication: Publication, which: str, who: Principal) -> bool:
         if who in publication.config.lists.get(which, ()):
             return True
-        if which not in publication.config.canisters:
+        at = publication.config.canisters.get(which)
+        if at is None:
             return False
-        said = publication.verdicts.get((which, who))
-        return which.endswith(":disallowed") if said is None else said
+        return publication.verdicts.get((*at, who), which.endswith(":disallowed"))
+
+    def is_unheard(self, publication: Publication, side: str, who: Principal) -> bool:
+        """True when a list canister has not said, or not for too long, whether it lists `who`."""
+        return any(each.said not in publication.verdicts for each in self.questions(publication, side, who))
 
     def questions(self, publication: Publication, side: str, who: Principal) -> list[Question]:
         """What list canisters must be asked to judge."""
+        places = publication.config.canisters
         lists = (f"{side}:disallowed", f"{side}:allowed")
-        return [(publication.id, which, who) for which in lists if which in publication.config.canisters]
+        return [Question(publication.id, *places[which], who) for which in lists if which in places]
+
+    @staticmethod
+    def questions_of_change(publication: Publication, config: PublicationConfig) -> list[Question]:
+        """What list canisters that `config` would bring must be asked of everybody who is registered (IC-33a)."""
+        found: list[Question] = []
+        for which, at in config.canisters.items():
+            if publication.config.canisters.get(which) != at:
+                side: Iterable[Principal] = publication.subscribers
+                if which.startswith("publishers:"):
+                    side = publication.publishers
+                found += [Question(publication.id, *at, who) for who in side]
+        return found
 
     def ask(self, ctx: Context, questions: list[Question], then: Callable[[Context, set[Question]], None]) -> None:
         """Ask list canisters; `then` gets the questions that were not answered. Without questions it is called now."""
-        left = len(questions)
+        batches = self._batches(questions)
+        left = len(batches)
         silent: set[Question] = set()
         if not left:
             then(ctx, silent)
             return
 
-        def answered(ctx: Context, question: Question, values: tuple[Any, ...] | None) -> None:
+        def answered(ctx: Context, batch: list[Question], values: tuple[Any, ...] | None) -> None:
             nonlocal left
             left -= 1
-            if values is not None and len(values[0]) == 1:
-                self._note(ctx, question, said=values[0][0])
+            if values is not None and len(values[0]) == len(batch):
+                for question, said in zip(batch, values[0], strict=True):
+                    self._note(ctx, question, said=said)
             else:
-                silent.add(question)
+                silent.update(batch)
             if not left:
                 then(ctx, silent)
 
-        for question in questions:
-            self._ask_one(ctx, question, answered)
+        for batch in batches:
+            self._ask_batch(ctx, batch, answered)
 
-    def _ask_one(
+    def _batches(self, questions: list[Question]) -> list[list[Question]]:
+        """The questions to each list canister, in calls of as many as a batch may have."""
+        by_canister: dict[Principal, list[Question]] = {}
+        for each in questions:
+            by_canister.setdefault(each.canister, []).append(each)
+        most = self.settings.batch_items
+        return [asked[at : at + most] for asked in by_canister.values() for at in range(0, len(asked), most)]
+
+    def _ask_batch(
         self,
         ctx: Context,
-        question: Question,
-        answered: Callable[[Context, Question, tuple[Any, ...] | None], None],
+        batch: list[Question],
+        answered: Callable[[Context, list[Question], tuple[Any, ...] | None], None],
     ) -> None:
-        number, which, who = question
-        canister, name = self.state.publications[number].config.canisters[which]
-
         def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            answered(ctx, question, values)
+            answered(ctx, batch, values)
 
-        self.role.ask(ctx, canister, "icrc75_is_member", ((Variant("Identity", who), ((name,),)),), then=got)
+        items = tuple((Variant("Identity", each.who), ((each.list,),)) for each in batch)
+        self.role.ask(ctx, batch[0].canister, "icrc75_is_member", items, then=got)
 
     def _note(self, ctx: Context, question: Question, *, said: bool) -> None:
-        number, which, who = question
-        publication = self.state.publications.get(number)
+        publication = self.state.publications.get(question.publication)
         if publication is not None:
-            publication.verdicts[which, who] = said
-            publication.heard[which, who] = ctx.now
+            publication.verdicts[question.said] = said
+            publication.heard[question.said] = ctx.now
 
     def stale(self, now: int) -> list[Question]:
-        """Questions whose answer is due again; those unanswered for 300 rounds are a no."""
+        """Questions whose answer is due again; answers over 300 rounds old and those about strangers are forgotten."""
         found: list[Question] = []
         for publication in self.state.publications.values():
             if not publication.config.canisters:
                 continue
             sides = (("publishers", publication.publishers), ("subscribers", publication.subscribers))
-            for side, principals in sides:
-                for who in principals:
-                    for question in self.questions(publication, side, who):
-                        key = question[1], who
-                        heard = publication.heard.get(key, now)
-                        if key in publication.heard and now - heard >= self.settings.list_silence:
-                            publication.verdicts[key] = question[1].endswith(":disallowed")
-                        if key not in publication.heard or now - heard >= self.settings.list_check:
-                            found.append(question)
+            asked = [each for side, those in sides for who in those for each in self.questions(publication, side, who)]
+            known = {each.said for each in asked}
+            ages = {said: now - at for said, at in publication.heard.items() if said in known}
+            publication.heard = {said: now - age for said, age in ages.items()}
+            publication.verdicts = {
+                said: verdict
+                for said, verdict in publication.verdicts.items()
+                if said in ages and ages[said] < self.settings.list_silence
+            }
+            found += [
+                each for each in asked if ages.get(each.said, self.settings.list_check) >= self.settings.list_check
+            ]
         return found
 
 

@@ -106,8 +106,10 @@ def check_memo(memo: bytes | None) -> None:
         raise ConfigError(f"a memo has at most {MEMO_BYTES} bytes, not {len(memo)}")
 
 
-def check_size(config: Pairs, settings: Settings) -> None:
-    """Raises `ConfigError` for a configuration that is too large."""
+def check_size(config: Pairs | PublicationConfig | SubscriptionConfig, settings: Settings) -> None:
+    """Raises `ConfigError` for a configuration that is too large; one that is kept is measured with its controllers."""
+    if not isinstance(config, tuple):
+        config = (*config.pairs(), (keys.CONTROLLERS_ADD, array(blob(each) for each in config.controllers)))
     size = type_codec("orchestrator", MAP).size(config)
     if size > settings.config_bytes:
         raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
@@ -197,6 +199,8 @@ def _changed_list(config: PublicationConfig, which: str, key: str, value: Varian
         if key.endswith(":add"):
             given = tuple(dict.fromkeys((*had, *given)))
         elif key.endswith(":remove"):
+            if which not in config.lists:
+                return config  # a list that is empty would shut everybody out
             given = tuple(each for each in had if each not in given)
         return replace(config, lists={**config.lists, which: given})
     if key == f"{canister}:remove":

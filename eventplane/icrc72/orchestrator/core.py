@@ -91,7 +91,7 @@ class Orchestrator:
     def attach(self, role: RoleCanister) -> None:
         """Learn of the canister it is part of."""
         self.role = role
-        role.confirmers.append(self._confirmed)
+        role.confirmer(self._confirmed, self.settings.batch_items)
         self._wire()
 
     def _wire(self) -> None:
@@ -111,7 +111,9 @@ class Orchestrator:
             "icrc72_register_subscription": self._batch(
                 "icrc72_register_subscription", self._register_subscription, self._ask_subscription
             ),
-            "icrc72_update_publication": self._batch("icrc72_update_publication", self._update_publication),
+            "icrc72_update_publication": self._batch(
+                "icrc72_update_publication", self._update_publication, self._ask_update
+            ),
             "icrc72_update_subscription": self._batch("icrc72_update_subscription", self._update_subscription),
             "icrc72_delete_publication": self._batch("icrc72_delete_publication", self._delete_publication),
             "icrc72_delete_subscription": self._batch("icrc72_delete_subscription", self._delete_subscription),
@@ -273,8 +275,13 @@ class Orchestrator:
         may = self.access.may(publication, "subscribers", who)
         publication.subscribers.setdefault(who, {})[subscription.id] = may
         if not may:
-            self._error("subscriber", who, subscription.id, 0, publication.namespace)
+            self._refused(publication, "subscriber", who, subscription.id)
         self.planner.plan_pair(publication, who)
+
+    def _refused(self, publication: Publication, role: str, who: Principal, number: int) -> None:
+        """Tell somebody that it may not: code 6 where a list canister does not say so (IC-33b)."""
+        code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
+        self._error(role, who, number, code, publication.namespace)
 
     def _error(self, role: str, who: Principal, number: int, code: int, namespace: str) -> None:
         member = self.state.members.get((role, who))
@@ -288,6 +295,15 @@ class Orchestrator:
             number = self.state.by_namespace.get(identifier.value, 0)
         return self.state.publications.get(number)
 
+    def _ask_update(self, ctx: Context, item: PublicationUpdate) -> list[Question]:
+        publication = self._find_publication(item.publication)
+        if publication is None or ctx.caller not in publication.config.controllers:
+            return []
+        try:
+            return self.access.questions_of_change(publication, changed_publication(publication.config, *item.config))
+        except ConfigError:
+            return []  # it is answered when the item is judged
+
     def _update_publication(self, ctx: Context, item: PublicationUpdate, _silent: set[Question]) -> Result:
         try:
             check_memo(item.memo)
@@ -300,12 +316,13 @@ class Orchestrator:
             return err("Unauthorized")
         try:
             config = changed_publication(publication.config, *item.config)
-            check_size(config.pairs(), self.settings)
+            check_size(config, self.settings)
         except ConfigError as error:
             return err("ImproperConfig", str(error))
         publication.config = config
-        publication.verdicts = {k: v for k, v in publication.verdicts.items() if k[0] in config.canisters}
-        publication.heard = {k: v for k, v in publication.heard.items() if k[0] in config.canisters}
+        places = set(config.canisters.values())
+        publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places}
+        publication.heard = {said: at for said, at in publication.heard.items() if said[:2] in places}
         publication.version += 1
         self._judge(publication)
         if config.canisters:
@@ -325,7 +342,8 @@ class Orchestrator:
                 publication.publishers[who] = may
                 if not may:
                     publication.entries.pop(who, None)
-                    self._error("publisher", who, publication.id, 0, publication.namespace)
+                    self._refused(publication, "publisher", who, publication.id)
+                    self.replays.publisher_forbidden(publication.id, who)
                 self.planner.plan_publisher(publication, who)
                 if may:
                     self.planner.assign_entries(publication, who)
@@ -336,7 +354,7 @@ class Orchestrator:
                 publication.subscribers[who] = dict.fromkeys(numbers, may)
                 if not may:
                     for number in numbers:
-                        self._error("subscriber", who, number, 0, publication.namespace)
+                        self._refused(publication, "subscriber", who, number)
                     self.replays.forbidden(publication.id, who)
                 self.planner.plan_pair(publication, who)
 
@@ -486,7 +504,7 @@ class Orchestrator:
             return err("Unauthorized")
         try:
             config = changed_subscription(subscription.config, *item.config)
-            check_size(config.pairs(), self.settings)
+            check_size(config, self.settings)
         except ConfigError as error:
             return err("ImproperConfig", str(error))
         resumes = keys.canonical(item.config[0]) == keys.STOPPED and not config.stopped

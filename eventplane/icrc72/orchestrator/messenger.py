@@ -252,11 +252,16 @@ class Messenger:
             if member.told.get(fact) != wanted[0] and self.planner.member_ready(member, fact, wanted[0])
         }
         removes = tuple(fact for fact in {**member.told, **member.may} if fact not in member.want)
-        errors = tuple(member.errors)
+        most = self.settings.alert_entries  # removals go first; what is left goes with the next one
+        removes = removes[:most]
+        adds = dict(list(adds.items())[: most - len(removes)])
+        errors = tuple(member.errors)[: most - len(removes) - len(adds)]
         if not adds and not removes and not errors:
             return False
-        member.may.clear()
-        member.errors.clear()
+        for fact in (*removes, *adds):
+            member.may.pop(fact, None)
+        for error in errors:
+            del member.errors[error]
         member.last_id += 1
         member.tries = member.next = 0
         alert = member.alert = MemberAlert(member.last_id, adds, removes, errors, exit_)
@@ -273,7 +278,7 @@ class Messenger:
         if member.alert is not None:
             self.state.direct.pop(member.alert.notification, None)
             member.errors.update(dict.fromkeys(member.alert.errors))
-            member.may.update(dict.fromkeys(member.alert.adds))
+            member.may.update(dict.fromkeys((*member.alert.adds, *member.alert.removes)))
             member.alert = None
 
     def direct_confirmed(self, caller: Principal, notification: int) -> str:

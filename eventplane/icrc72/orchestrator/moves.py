@@ -65,8 +65,8 @@ class Moves:
                 self._drained(publication, who)
         for broker in self._retiring():
             if self.planner.choose(broker.subnet, [broker.id]) is None:  # it is the last of its subnet now
-                broker.retiring = broker.looked = broker.emptied = False
-                broker.leaves = None
+                broker.retiring = broker.emptied = False
+                broker.leaves = broker.closed = None
 
     # Publishers
 
@@ -77,19 +77,22 @@ class Moves:
             return
         name = f"icrc72:drain:{who.text}:queued"
         brokers = [self.state.brokers[each] for each in dict.fromkeys(entries)]
-        if who in publication.empty and all(self._is_zero(ctx, each, name) for each in brokers):
+        since = publication.emptying.setdefault(who, ctx.now)
+        waits = [each for each in brokers if not self._is_zero(ctx, each, name, since)]
+        if not waits:
             self._drained(publication, who)
-            return
-        publication.empty[who] = None
-        for each in brokers:
-            self.asked.ask_stats(ctx, self.role, each)
 
-    def _is_zero(self, ctx: Context, broker: Broker, name: str) -> bool:
-        return broker.asked_stats > ctx.now - self.settings.drain_check and not broker.stats.get(name, 0)
+    def _is_zero(self, ctx: Context, broker: Broker, name: str, since: int) -> bool:
+        """True when a broadcaster said so after `since`; otherwise it is asked, every 10 rounds."""
+        if broker.told_stats >= since and not broker.stats.get(name, 0):
+            return True
+        if broker.asked_stats < since or ctx.now >= broker.asked_stats + self.settings.drain_check:
+            self.asked.ask_stats(ctx, self.role, broker)
+        return False
 
     def _drained(self, publication: Publication, who: Principal) -> None:
         old = publication.draining.pop(who)
-        publication.empty.pop(who, None)
+        publication.emptying.pop(who, None)
         if not publication.publishers.get(who):
             return
         chosen = [self.planner.choose(subnet_of(who), old)] * publication.config.partitions
@@ -145,9 +148,9 @@ class Moves:
         """Nothing comes in any more: when its queues are empty its subscribers go, then it is off the list."""
         if not broker.emptied:
             late = ctx.now > since + self.settings.silence
-            broker.emptied = late or (broker.looked and self._is_zero(ctx, broker, _QUEUED))
-            broker.looked = True
-            self.asked.ask_stats(ctx, self.role, broker)
+            if broker.closed is None:
+                broker.closed = ctx.now
+            broker.emptied = self._is_zero(ctx, broker, _QUEUED, broker.closed) or late
         elif not broker.held and broker.alert is None:
             broker.registered = broker.retiring = False
 

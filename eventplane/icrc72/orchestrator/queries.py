@@ -261,10 +261,11 @@ class Queries:
 
     def ask_stats(self, ctx: Context, role: RoleCanister, broker: Broker) -> None:
         """Ask one broadcaster for its statistics now."""
-        broker.asked_stats = ctx.now
+        asked = broker.asked_stats = ctx.now
 
         def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            if values is not None:
+            if values is not None and asked >= broker.told_stats:
+                broker.told_stats = asked
                 broker.stats = {name: as_nat(value) or 0 for name, value in values[0]}
 
         role.ask(ctx, broker.id, "icrc72_get_broadcaster_stats", then=got)
@@ -282,4 +283,4 @@ def satisfies(row: Row, slice_: Variant) -> bool:
     if row.publication is not None:
         return matches(value, row.publication.namespace)
     pattern = "" if row.subscription is None else row.subscription.pattern
-    return value == pattern or matches(value, pattern)
+    return value == pattern or matches(pattern, value)

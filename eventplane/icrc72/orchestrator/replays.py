@@ -266,7 +266,7 @@ class Replays:
         if not replay.settled:
             waits = replay.state == "canceled" and replay.reported is None
             if not waits or ctx.now - ended > settings.replay_settle:
-                self._settle(ctx, replay)
+                self._count_out(ctx, replay, ended)
         self._transfer(ctx, replay)
         if replay.settled and not replay.owed and ctx.now - ended > settings.replay_forgotten:
             del self.state.replays[replay.id]
@@ -280,15 +280,15 @@ class Replays:
             return
         replay.asked = ctx.now
         entry = replay.path[0]
+        reported = (replay.done, replay.reported)
 
         def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
             if values is None:
                 return
             stats = {name: as_nat(value) for name, value in values[0]}
             queued = stats.get(f"icrc77:replay:{replay.id}:queued")
-            accepted = stats.get(f"icrc77:replay:{replay.id}:accepted")
-            if accepted is not None:
-                replay.accepted = accepted
+            if reported == (replay.done, replay.reported):  # otherwise it may have accepted more by then
+                replay.accepted = stats.get(f"icrc77:replay:{replay.id}:accepted") or 0
             if queued != 0:
                 return
             if replay.state == "running" and replay.done is not None:
@@ -309,13 +309,20 @@ class Replays:
 
     # Payment out
 
-    def _settle(self, ctx: Context, replay: Replay) -> None:
+    def _count_out(self, ctx: Context, replay: Replay, ended: int) -> None:
+        """Settle with n; what the publisher reports counts as far as the entry says that it accepted it (RP-4)."""
+        count = 0 if replay.state == "errored" or replay.reported is None else replay.reported
+        entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
+        if count and entry is not None and not entry.dead and ctx.now - ended <= self.settings.replay_stalled:
+            if replay.accepted is None:
+                if ctx.now >= replay.asked + self.settings.replay_poll:
+                    self._ask_entry(ctx, replay)
+                return
+            count = min(count, replay.accepted)
+        self._settle(ctx, replay, count)
+
+    def _settle(self, ctx: Context, replay: Replay, count: int) -> None:
         replay.settled = True
-        count = 0
-        if replay.state in {"completed", "canceled"} and replay.reported is not None:
-            count = replay.reported
-            if replay.accepted is not None:
-                count = min(count, replay.accepted)
         earned = min(replay.price * count, replay.paid)
         if replay.payer is not None:
             owed = [(replay.publisher, earned), (replay.payer, replay.paid - earned)]
@@ -357,6 +364,7 @@ class Replays:
         ok = Variant("Ok", replay.id)
         if replay.state == "canceled" and tag == "canceled" and replay.reported is None:
             replay.reported = replay.count = value
+            replay.accepted, replay.asked = None, 0
             return ok
         now = "completed" if replay.state == "running" and replay.done is not None else replay.state
         if tag == now:
@@ -452,6 +460,10 @@ class Replays:
     def forbidden(self, number: int, who: Principal) -> None:
         """Replays of somebody who may not, or does not, subscribe any more are canceled."""
         self._cancel_all(lambda replay: replay.publication == number and replay.subscriber == who)
+
+    def publisher_forbidden(self, number: int, who: Principal) -> None:
+        """Replays by somebody who may not publish any more are canceled."""
+        self._cancel_all(lambda replay: replay.publication == number and replay.publisher == who)
 
     def _cancel_all(self, which: Callable[[Replay], bool]) -> None:
         for replay in self.state.replays.values():

@@ -19,6 +19,9 @@ or no bytes), ("relayer", namespace, source), ("rp", replay), ("rr", replay), ("
 publication), ("sb", subscription, broadcaster), ("rp", replay).
 """
 
+Said = tuple[Principal, str, Principal]
+"""A list canister, the name of its list, and who is on it or not."""
+
 ABSENT: Final = ("absent",)
 
 stable(Event)
@@ -40,15 +43,15 @@ class Publication:
     """Of each subscriber, the subscriptions that match, and whether they are authorised now."""
     entries: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """Of each assigned publisher, its broadcasters in order of partition."""
-    verdicts: dict[tuple[str, Principal], bool] = field(default_factory=dict)
+    verdicts: dict[Said, bool] = field(default_factory=dict)
     """What list canisters said last."""
-    heard: dict[tuple[str, Principal], int] = field(default_factory=dict)
+    heard: dict[Said, int] = field(default_factory=dict)
     """The round in which they said it."""
     version: int = 0
     draining: dict[Principal, tuple[Principal, ...]] = field(default_factory=dict)
     """Of each publisher that is being moved, the entries that must be empty first."""
-    empty: dict[Principal, None] = field(default_factory=dict)
-    """Of these, those whose entries are to be asked a last time."""
+    emptying: dict[Principal, int] = field(default_factory=dict)
+    """Of these, since when no entry accepts their events: what is queued by then is to be delivered."""
     unserved: dict[Principal, None] = field(default_factory=dict)
     """Subscribers whose exit may not yet serve them; whoever is not listed is served."""
 
@@ -110,11 +113,15 @@ class Broker:
     """It gets nobody new; who is there is moved."""
     leaves: int | None = None
     """The round from which on relays to it may go: its subscribers are served elsewhere."""
-    looked: bool = False
+    closed: int | None = None
+    """The round from which on nothing is relayed to it: what is queued by then is to be delivered."""
     emptied: bool = False
     """Its queues are empty, so its subscribers may go."""
     stats: dict[str, int] = field(default_factory=dict)
     asked_stats: int = 0
+    """When it was asked for statistics last."""
+    told_stats: int = 0
+    """When it was asked for those that it gave last."""
 
     def hold(self, facts: Mapping[Fact, Any]) -> None:
         """It has confirmed these facts."""

@@ -15,7 +15,7 @@ from pubsub_emulator.eventplane.icrc72.messages import ByText, Event, Orchestrat
 from pubsub_emulator.eventplane.icrc72.publisher.archiving import Archiving
 from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
 from pubsub_emulator.eventplane.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
-from pubsub_emulator.eventplane.icrc72.registering import Registering
+from pubsub_emulator.eventplane.icrc72.registering import Registering, renew
 from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
 from pubsub_emulator.eventplane.icrc72.services import type_codec
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
@@ -75,8 +75,9 @@ class Publisher:
         return self.state
 
     def resume(self, state: Any) -> None:
-        """Go on where it was; calls under way have ended before the upgrade."""
-        self.state = state
+        """Go on where it was; calls under way have ended. What only the new code has is registered."""
+        given, self.state = self.state.mine, state
+        renew(given, self.state.mine)
         self._asking.under_way.clear()
         if self.archiving is not None:
             self.archiving.resume()

@@ -1,6 +1,7 @@
 """The role of a subscriber: order, gaps and the handler (IC-49)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from pubsub_emulator.eventplane.ic.canister import STOPPING, Answer, Context
@@ -11,12 +12,12 @@ from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
-from pubsub_emulator.eventplane.icrc72.registering import Registering
+from pubsub_emulator.eventplane.icrc72.registering import Registering, renew
 from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.subscriber.repairs import Repairs
 from pubsub_emulator.eventplane.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, first, nat
+from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, first
 
 HANDLE: Final = "handle_event"
 """The method by which a subscriber calls itself."""
@@ -70,8 +71,8 @@ class Subscriber:
         return {}
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name."""
-        return {"icrc72_get_subscriber_stats": self._stats}
+        """None: the inbox has the statistics."""
+        return {}
 
     def begin(self, ctx: Context) -> None:
         """Nothing, until the system namespace is registered."""
@@ -81,8 +82,9 @@ class Subscriber:
         return self.state
 
     def resume(self, state: Any) -> None:
-        """Go on; what waits for the handler is handed over again."""
-        self.state = state
+        """Go on; what waits for the handler is handed over again. What only the new code wants is registered."""
+        given, self.state = self.state.wanted, state
+        renew(given, self.state.wanted)
         self._asking.under_way.clear()
         self.state.called.clear()
         self.repairs.resume()
@@ -159,6 +161,10 @@ class Subscriber:
         for chain in self.state.chains.values():
             self._drain(chain)
         self._hand_over(ctx)
+
+    def subscribed(self) -> int:
+        """How many subscriptions are registered."""
+        return sum(each.id is not None for each in self.state.wanted.values())
 
     def _take_replayed(self, ctx: Context, notification: EventNotification, chain: Followed, replay: int) -> bool:
         state = self.state
@@ -237,8 +243,9 @@ class Subscriber:
 
     def _gap(self, gap: Gap) -> None:
         self.inbox.count("gaps")
-        if len(self.state.gaps) < self.settings.gaps:
-            self.state.gaps.append(gap)
+        for config in self.state.asks_for(gap.namespace):
+            if len(self.state.gaps) < self.settings.gaps:
+                self.state.gaps.append(replace(gap, config=config))
 
     # The handler: a call to itself for each event, in order (IC-49g)
 
@@ -323,14 +330,6 @@ class Subscriber:
             if key[0] == namespace and highest is not None and highest // OWN == missed // OWN:
                 source, low = key[1], chain.handled.below(missed)
         self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))
-
-    # Statistics
-
-    def _stats(self, _caller: Principal, _time: int) -> Pairs:
-        prefix = "icrc72:subscriber:stats:"
-        counts = {"subscriptions": sum(each.id is not None for each in self.state.wanted.values())}
-        counts |= {name: self.inbox.state.counts.get(name, 0) for name in keys.STATISTICS[prefix] if name not in counts}
-        return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
 
 
 __all__ = ["EventHandler", "Subscriber"]

@@ -103,7 +103,7 @@ class Repairs:
             state.gaps.pop(0)
             self.wake(ctx)
             return
-        narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range
+        narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range and not gap.wide
         end = gap.high if narrow else None
         current = state.current = Asked(gap, gap.start, end, gap.start - 1, ctx.now)
         state.ever_asked = True
@@ -119,13 +119,16 @@ class Repairs:
                 current.over = result.value in state.over
                 return
             state.current = None
+            if result is not None and result.value.tag == "RangeTooLarge" and not gap.wide:
+                gap.wide = True  # the publication allows less at once
+                return
             state.wait = ctx.now + 20
             hopeless = result is not None and not self._may_come(result.value)
             gap.tries += hopeless
             if gap.tries >= self.settings.replay_tries and gap in state.gaps:
                 state.gaps.remove(gap)
 
-        item = ReplayRegistration(gap.namespace, (gap.start, end), ())
+        item = ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
         self.subscriber.role.ask(ctx, self.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
 
     @staticmethod

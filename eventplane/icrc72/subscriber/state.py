@@ -8,7 +8,7 @@ from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification
 from pubsub_emulator.eventplane.icrc72.namespaces import matches
 from pubsub_emulator.eventplane.icrc72.ranges import Ranges
-from pubsub_emulator.eventplane.icrc72.values import Pairs
+from pubsub_emulator.eventplane.icrc72.values import Pairs, option
 
 ChainKey = tuple[str, Principal, int]
 """Namespace, source and partition."""
@@ -29,6 +29,12 @@ class Wanted:
     def plain(self) -> bool:
         """True without filter and skip."""
         return all(keys.canonical(key) not in {keys.FILTER, keys.SKIP} for key, _ in self.config)
+
+    def replay_config(self) -> Pairs:
+        """The configuration of a replay with the filter and skip of this subscription."""
+        chosen = {keys.FILTER: option(None), keys.SKIP: option(None)}
+        chosen |= {name: value for key, value in self.config if (name := keys.canonical(key)) in chosen}
+        return ((keys.REPLAY_FILTER, chosen[keys.FILTER]), (keys.REPLAY_SKIP, chosen[keys.SKIP]))
 
 
 @stable
@@ -63,6 +69,10 @@ class Gap:
     start: int
     """The id from which on they are asked for."""
     tries: int = 0
+    config: Pairs = ()
+    """Filter and skip of the replay; without them those of the only subscription that matches."""
+    wide: bool = False
+    """It was refused as too large: a part of it after the other is asked for."""
 
 
 @stable
@@ -112,6 +122,16 @@ class SubscriberState:
     def plain(self, namespace: str) -> bool:
         """True when no subscription that matches has a filter or skip."""
         return all(each.plain() for each in self.wanted.values() if matches(each.pattern, namespace))
+
+    def asks_for(self, namespace: str) -> list[Pairs]:
+        """How replays of a namespace are asked for: once for each subscription that matches (RP-10c).
+
+        One without filter and skip brings all that the others would.
+        """
+        mine = [each for each in self.wanted.values() if each.id is not None and matches(each.pattern, namespace)]
+        if len(mine) < 2:
+            return [()]
+        return [each.replay_config() for each in mine if each.plain()][:1] or [each.replay_config() for each in mine]
 
 
 __all__ = ["Asked", "ChainKey", "Followed", "Gap", "HeldBack", "SubscriberState", "Wanted"]

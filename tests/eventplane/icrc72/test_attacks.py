@@ -1,0 +1,274 @@
+"""What strangers try: floods, wide answers, memory, money (IC-7, IC-30, IC-41, IC-45, RP-4, I8, I9)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import CANISTER_ERROR
+from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.eventplane.ic.schedule import Limits
+from pubsub_emulator.eventplane.ic.trace import Recorder
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.ledger import Ledger
+from pubsub_emulator.eventplane.icrc72.messages import (
+    Account,
+    ApproveArgs,
+    ByText,
+    Event,
+    PublicationRegistration,
+    ReplayRegistration,
+    ReplayStatusUpdate,
+    SubscriptionRegistration,
+)
+from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.eventplane.icrc72.values import blob, map_, nat, of
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "org.example.a"
+SMALL = Limits(message_bytes=20_000)
+TIGHT = replace(DEFAULTS, batch_bytes=15_000, event_bytes=4_000)
+
+
+class Sink(App):
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append(plain(event.data)["n"])
+
+
+@contextmanager
+def without_traps(lab: Canisters) -> Iterator[Recorder]:
+    """Nothing traps in what is done here: a role that traps has written half of what it meant to."""
+    recorder = Recorder()
+    lab.network.observers.append(recorder)
+    yield recorder
+    assert [(each.receiver.text, each.data) for each in recorder.happenings if each.kind == "trap"] == []
+    lab.network.observers.remove(recorder)
+
+
+def register(lab: Canisters, who: Principal, role: str) -> None:
+    item = (SubscriptionRegistration(system_namespace(role, who), ()),)
+    lab.answer(who, lab.orchestrator, "icrc72_register_subscription", item)
+
+
+def publish(lab: Canisters, who: Principal, *config: tuple[str, Any], names: tuple[str, ...] = (NAME,)) -> Any:
+    items = tuple(PublicationRegistration(name, tuple((key, of(value)) for key, value in config)) for name in names)
+    return lab.answer(who, lab.orchestrator, "icrc72_register_publication", items)
+
+
+def subscribe(lab: Canisters, who: Principal, pattern: str = NAME) -> Any:
+    item = (SubscriptionRegistration(pattern, ()),)
+    return lab.answer(who, lab.orchestrator, "icrc72_register_subscription", item)[0]
+
+
+def confirm_all(lab: Canisters, *probes: Principal) -> None:
+    for _ in range(5):
+        lab.step(6)
+        for probe in probes:
+            notified, lab.probed(probe).notified = lab.probed(probe).notified, []
+            for caller, note in notified:
+                lab.answer(probe, caller, "icrc72_confirm_notifications", (note.notificationId,))
+
+
+def entry(lab: Canisters) -> Principal:
+    """A publisher and a subscriber at one broadcaster; the publisher's probe."""
+    teller, reader = lab.probe(), lab.probe()
+    register(lab, teller, "publisher")
+    register(lab, reader, "subscriber")
+    publish(lab, teller)
+    subscribe(lab, reader)
+    confirm_all(lab, teller, reader)
+    return teller
+
+
+@pytest.mark.parametrize("place", ["orchestrator", "broadcaster"])
+def test_ic_30_i8_a_flood_of_confirmations_is_answered_to_its_hundredth(place: str) -> None:
+    lab = Canisters(broadcasters=(0,))
+    probe = lab.probe()
+    to = lab.orchestrator if place == "orchestrator" else lab.broadcasters[0]
+    with without_traps(lab):
+        answer = lab.answer(probe, to, "icrc72_confirm_notifications", tuple([7]) * 900_000)
+    assert [each.value.tag for each in answer.value] == ["NotFound"] * 100 + ["GenericBatchError"]
+
+
+def test_ic_44_what_is_confirmed_before_the_hundred_and_first_counts() -> None:
+    lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, batch_items=2))
+    teller = entry(lab)
+    (reader,) = [each for each in lab.network.running() if each not in {teller, lab.orchestrator, *lab.broadcasters}]
+    events = tuple(Event(at, at - 1 or None, 1, NAME, nat(at), teller, None) for at in (1, 2))
+    lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
+    lab.step(5)
+    numbers = [note.notificationId for _, note in lab.probed(reader).notified]
+    answer = lab.answer(reader, lab.broadcasters[0], "icrc72_confirm_notifications", (*numbers, 999))
+    assert [each.tag for each in answer.value] == ["Ok", "Ok", "Err"]
+
+
+def test_ic_41_i8_busy_from_where_the_ids_of_notifications_would_fill_the_answer() -> None:
+    lab = Canisters(broadcasters=(0,), limits=SMALL, settings=TIGHT)
+    teller = lab.probe()
+    register(lab, teller, "publisher")
+    publish(lab, teller)
+    confirm_all(lab, teller)
+    core = lab.system.broadcaster(lab.broadcasters[0])
+    crowd = {Principal(b"%d" % at): ((at, None, None),) for at in range(3000)}
+    core.state.subscribers[NAME] = crowd
+    events = tuple(Event(at, at - 1 or None, 1, NAME, nat(at), teller, None) for at in range(1, 6))
+    with without_traps(lab):
+        answer = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
+    assert [len(each.value) if each.tag == "Ok" else each.value.tag for each in answer] == [3000, 3000] + ["Busy"] * 3
+    again = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events[2:])
+    assert [each.tag for each in again[:2]] == ["Ok", "Ok"]
+
+
+def test_ic_41_busy_holds_for_the_rest_of_the_chain() -> None:
+    lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, store_bytes=450))
+    teller = entry(lab)
+    to = lab.broadcasters[0]
+    events = tuple(Event(at, at - 1 or None, 1, NAME, blob(bytes(99)), teller, None) for at in range(1, 9))
+    assert lab.answer(teller, to, "icrc72_publish", events[:1])[0].tag == "Ok"
+    answer = lab.answer(teller, to, "icrc72_publish", events[1:])
+    assert [each.tag if each.tag == "Ok" else each.value.tag for each in answer] == ["Ok", *["Busy"] * 6]
+
+
+def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:
+    lab = Canisters(broadcasters=(0,), limits=SMALL, settings=replace(TIGHT, alert_entries=40))
+    victim = lab.probe()
+    register(lab, victim, "subscriber")
+    assert subscribe(lab, victim, "**").tag == "Ok"
+    confirm_all(lab, victim)
+    long = ".".join("x" * 60 for _ in range(3))
+    with without_traps(lab):
+        for owner in [lab.probe() for _ in range(4)]:
+            names = tuple(f"{long}.n{owner.text[:5]}{at}" for at in range(50))
+            publish(lab, owner, (keys.list_key("subscribers:allowed"), []), names=names)
+        lab.network.stop(lab.broadcasters[0])  # everything is told at once after this
+        for owner in [lab.probe() for _ in range(4)]:
+            names = tuple(f"{long}.n{owner.text[:5]}{at}" for at in range(50))
+            publish(lab, owner, (keys.list_key("subscribers:allowed"), []), names=names)
+        lab.network.start(lab.broadcasters[0])
+        for _ in range(60):
+            lab.step(2)
+        confirm_all(lab, victim)
+    member = lab.system.registry.state.members["subscriber", victim]
+    assert not member.errors
+
+
+def test_ic_7_an_answer_to_a_query_has_at_most_so_many_bytes() -> None:
+    lab = Canisters(limits=SMALL)
+    owner = lab.probe()
+    for at in range(4):
+        publish(lab, owner, ("own", "x" * 9000), names=(f"{NAME}{at}",))
+    arg = codec("icrc72_get_publications").args.encode
+    assert lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(ByText(None, 1))).ok
+    whole = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(ByText(None, 4)))
+    assert whole.code == CANISTER_ERROR
+    assert "20000 bytes" in whole.message
+
+
+def test_i9_verdicts_about_strangers_are_forgotten() -> None:
+    class Everybody(App):
+        def update(self, ctx: Context, method: str, arg: bytes) -> None:
+            (items,) = codec(method).args.decode(arg)
+            ctx.reply(codec(method).rets.encode(tuple(False for _ in items)))
+
+    lab = Canisters()
+    lists, owner = lab.install(Everybody), lab.probe()
+    publish(lab, owner, (keys.icrc75_key("subscribers:allowed"), [bytes(lists), "friends"]))
+    for stranger in [lab.probe() for _ in range(5)]:
+        assert subscribe(lab, stranger).value.tag == "UnauthorizedSubscriber"
+    publication = lab.system.registry.state.publications[1]
+    assert len(publication.verdicts) > 1
+    lab.step(20)
+    assert publication.verdicts == publication.heard == {}
+
+
+def priced(subnet: int) -> tuple[Canisters, Ledger, Principal, Principal]:
+    """A publisher's probe that sells replays at 5, and a subscriber's probe that has paid for a hundred."""
+    lab = Canisters()
+    ledger = Ledger({})
+    token = lab.network.create(0, RoleCanister([ledger]))
+    price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
+    teller, reader = lab.probe(0), lab.probe(subnet)
+    register(lab, teller, "publisher")
+    register(lab, reader, "subscriber")
+    publish(lab, teller, (REPLAY, True), (keys.PRICING, price))
+    subscribe(lab, reader)
+    ledger.balances[reader] = 1000
+    lab.answer(reader, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), 500))
+    confirm_all(lab, teller, reader)
+    item = (ReplayRegistration(NAME, (1, 101), ()),)
+    assert lab.answer(reader, lab.orchestrator, "icrc77_register_replay", item) == (("Ok", 1),)
+    confirm_all(lab, teller, reader)
+    return lab, ledger, teller, reader
+
+
+def report(lab: Canisters, teller: Principal, tag: str, inside: Any = None) -> None:
+    item = (ReplayStatusUpdate(1, Variant(tag, inside)),)
+    assert lab.answer(teller, lab.orchestrator, "icrc77_replay_status", item) == (("Ok", 1),)
+
+
+@pytest.mark.parametrize("subnet", [0, 1])
+@pytest.mark.parametrize("end", ["completed", "canceled"])
+@pytest.mark.parametrize("sent", [0, 3])
+def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, end: str, sent: int) -> None:
+    lab, ledger, teller, reader = priced(subnet)
+    headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(1)))
+    report(lab, teller, "running")
+    events = tuple(Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers) for at in range(1, sent + 1))
+    accepted = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
+    assert [each.tag for each in accepted] == ["Ok"] * sent
+    if end == "canceled":
+        lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (1,))
+    report(lab, teller, end, 100)
+    confirm_all(lab, teller, reader)
+    lab.step(260)
+    assert (ledger.balances.get(teller, 0), ledger.balances[reader], ledger.total()) == (
+        5 * sent,
+        1000 - 5 * sent,
+        1000,
+    )
+
+
+def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
+    lab, ledger, teller, reader = priced(1)
+    report(lab, teller, "running")
+    lab.network.uninstall(lab.broadcasters[0])
+    lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (1,))
+    report(lab, teller, "canceled", 7)
+    lab.step(200)
+    assert (ledger.balances[teller], ledger.total()) == (35, 1000)
+
+
+def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() -> None:
+    lab, ledger, teller, reader = priced(1)
+    publication = lab.system.registry.state.publications[1]
+    publication.config = replace(publication.config, lists={"publishers:disallowed": (teller,)})
+    lab.system.registry._judge(publication)
+    lab.step(260)
+    assert lab.system.registry.state.replays[1].state == "canceled"
+    assert ledger.balances[reader] == 1000
+
+
+def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names() -> None:
+    limits = Limits(message_bytes=16_500)
+    lab = Canisters(broadcasters=(0,), limits=limits, settings=TIGHT)
+    teller = lab.probe()
+    register(lab, teller, "publisher")
+    publish(lab, teller)
+    reader = lab.install(Sink, subscriptions={NAME: {FILTER: " | ".join(f"n != {at}" for at in range(2, 62))}})
+    lab.step(60)
+    confirm_all(lab, teller)
+    lab.network.stop(reader)
+    events = tuple(Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), teller, None) for at in range(1, 90))
+    with without_traps(lab):
+        for at in range(0, 90, 30):
+            lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events[at : at + 30])
+        lab.network.start(reader)
+        lab.step(60)
+    assert lab.app(reader).data == list(range(1, 90))

@@ -1,0 +1,127 @@
+"""How gaps are made whole where it is not simple (IC-47b, RP-10)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "org.example.a"
+
+
+class Source(App):
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        self.emit(ctx, method, {"n": int(arg)})
+        ctx.reply(b"")
+
+
+class Sink(App):
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append(plain(event.data)["n"])
+
+
+def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]], **config: Any) -> tuple[Canisters, Principal]:
+    lab = Canisters(settings=replace(DEFAULTS, queue_notifications=4))
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True, **config}})
+    reader = lab.install(Sink, 1, subscriptions=dict(subscriptions))
+    lab.step(80)
+    lab.network.stop(reader)
+    for number in range(1, 41):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.network.start(reader)
+    lab.step(1200)
+    return lab, reader
+
+
+def test_rp_10c_each_subscription_that_matches_asks_with_its_own_filter_and_skip() -> None:
+    one, two, three = {FILTER: "n < 10"}, {FILTER: "n > 30"}, {SKIP: [10, 5]}
+    lab, reader = after_a_suspension((NAME, one), ("org.**", two), ("org.example.*", three))
+    assert sorted(lab.app(reader).data) == [*range(1, 10), 15, 25, *range(31, 41)]
+    asked = {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()}
+    assert asked == {("n < 10", None), ("n > 30", None), (None, (10, 5))}
+
+
+def test_rp_10c_one_without_filter_and_skip_asks_for_all() -> None:
+    lab, reader = after_a_suspension((NAME, {FILTER: "n < 10"}), ("org.**", {}))
+    assert sorted(lab.app(reader).data) == list(range(1, 41))
+    assert {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()} == {(None, None)}
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Canisters()
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True, keys.MAX_RANGE: most}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    exit_ = lab.system.broadcaster(lab.broadcasters[1])
+    notify = Acceptance._notify
+
+    def loses(self: Any, ctx: Context, number: int, event: Any, *rest: Any, **named: Any) -> list[int]:
+        lost = self is exit_.acceptance and 3 <= event.eventId <= 12
+        return [] if lost else notify(self, ctx, number, event, *rest, **named)
+
+    monkeypatch.setattr(Acceptance, "_notify", loses)
+    for number in range(1, 15):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.step(1500)
+    assert sorted(lab.app(reader).data) == list(range(1, 15))
+    assert len(lab.system.registry.state.replays) == (4 if most == 3 else 1)
+    assert {each.state for each in lab.system.registry.state.replays.values()} == {"completed"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_closed(seed: int) -> None:
+    lab = Canisters(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
+    source = lab.install(Source, 0, publications={NAME: {}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(100)
+    for number in range(1, 61):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+        if number == 20:
+            assert lab.system.registry.move_publisher(NAME, source)
+    lab.step(1500)
+    assert lab.app(reader).data == list(range(1, 61))
+
+
+def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> None:
+    lab = Canisters(broadcasters=(0, 0))
+    source = lab.install(Source, 0, publications={NAME: {}})
+    reader = lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(60)
+    (entry,) = lab.system.registry.state.publications[1].entries[source]
+    exit_ = lab.system.registry.state.exits[reader]
+    assert exit_ not in {None, entry}
+    lab.network.stop(exit_)
+    for number in (1, 2):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step(5)
+
+    def told() -> list[int]:
+        stats = lab.ask("icrc72_get_broadcaster_stats", to=entry)
+        return [value.value for name, value in stats if name == f"icrc72:drain:{source.text}:queued"]
+
+    assert told() == []
+    assert lab.system.registry.move_publisher(NAME, source)
+    lab.step(30)
+    assert told() == [2]
+    lab.network.start(exit_)
+    for _ in range(200):
+        lab.step()
+        if told() == [0]:
+            break
+    lab.step(99)
+    assert told() == [0]
+    lab.step(40)
+    assert told() == []

@@ -1,0 +1,102 @@
+"""Upgrades in the middle of everything: what is kept, and what new code brings (IC-8, IC-47a, IC-48, IC-49)."""
+
+from dataclasses import replace
+
+import pytest
+
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.schedule import Schedule
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME, OTHER = "org.example.a", "org.example.b"
+
+
+class Source(App):
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        self.emit(ctx, method, {"n": int(arg)})
+        ctx.reply(b"")
+
+
+class Sink(App):
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data.append(plain(event.data)["n"])
+
+
+def upgraded(lab: Canisters, who: Principal, made: App) -> None:
+    lab.network.stop(who)
+    lab.step(20)
+    assert lab.network.upgrade(who, made)
+    lab.network.start(who)
+
+
+def test_ic_8_what_only_the_new_code_publishes_and_wants_is_registered() -> None:
+    lab = Canisters()
+    source = lab.install(Source, 0, publications={NAME: {}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(60)
+    both = {NAME: {}, OTHER: {}}
+    upgraded(lab, source, Source(lab.orchestrator, lab.settings, publications=both, subscriptions={}))
+    upgraded(lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=both))
+    lab.step(60)
+    for number, name in enumerate((NAME, OTHER), 1):
+        lab.call(source, name, b"%d" % number)
+        lab.step(20)
+    assert lab.app(reader).data == [1, 2]
+
+
+def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused() -> None:
+    lab = Canisters()
+    source = lab.install(Source, 0, publications={NAME: {"icrc72:publication:partitons": 2}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {FILTER: "n =="}})
+    lab.step(60)
+    lab.call(source, NAME, b"1")
+    lab.step(20)
+    assert "partitons" in lab.app(source).publisher.state.mine[NAME].error
+    assert "ImproperConfig" in lab.app(reader).subscriber.state.wanted[NAME].error
+    mended = {NAME: {FILTER: "n > 0"}}
+    upgraded(lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=mended))
+    lab.step(20)
+    upgraded(lab, source, Source(lab.orchestrator, lab.settings, publications={NAME: {}}, subscriptions={}))
+    lab.step(60)
+    assert lab.app(reader).data == [1]
+
+
+@pytest.mark.parametrize("refuse", [0, 20])
+def test_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_events_and_replays_flow(refuse: int) -> None:
+    from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster  # noqa: PLC0415 — for one test
+    from pubsub_emulator.eventplane.icrc72.orchestrator.core import Orchestrator  # noqa: PLC0415 — for one test
+    from pubsub_emulator.eventplane.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
+
+    settings = replace(DEFAULTS, queue_notifications=6, replay_events=2)
+    lab = Canisters(settings=settings, schedule=Schedule(b"upgrades", 2 if refuse else 0, refuse))
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    lab.network.stop(reader)
+    for number in range(1, 41):  # more than its queue holds: it will be suspended, resume and replay
+        lab.call(source, NAME, b"%d" % number)
+        lab.step()
+    lab.network.start(reader)
+    codes = {
+        source: lambda: Source(lab.orchestrator, settings, publications={NAME: {REPLAY: True}}, subscriptions={}),
+        reader: lambda: Sink(lab.orchestrator, settings, publications={}, subscriptions={NAME: {}}),
+        lab.orchestrator: lambda: RoleCanister([Orchestrator([], settings)]),
+        **{each: lambda: RoleCanister([Broadcaster(lab.orchestrator, settings)]) for each in lab.broadcasters},
+    }
+    for turn in range(3):
+        for who, made in codes.items():
+            lab.network.stop(who)
+            for _ in range(40):
+                lab.step()
+                if lab.network.status(who) == "stopped":
+                    break
+            assert lab.network.upgrade(who, made())
+            lab.network.start(who)
+            lab.call(source, NAME, b"%d" % (41 + turn))
+            lab.step(7)
+    lab.step(1500)
+    handled = lab.app(reader).data
+    assert set(range(1, 41)) <= set(handled)
+    assert len(handled) == len(lab.app(source).publisher.state.log)
