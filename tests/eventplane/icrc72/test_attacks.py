@@ -93,7 +93,7 @@ def test_ic_30_i8_a_flood_of_confirmations_is_answered_to_its_hundredth(place: s
     probe = lab.probe()
     to = lab.orchestrator if place == "orchestrator" else lab.broadcasters[0]
     with without_traps(lab):
-        answer = lab.answer(probe, to, "icrc72_confirm_notifications", tuple([7]) * 900_000)
+        answer = lab.answer(probe, to, "icrc72_confirm_notifications", (7,) * 900_000)
     assert [each.value.tag for each in answer.value] == ["NotFound"] * 100 + ["GenericBatchError"]
 
 
