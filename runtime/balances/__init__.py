@@ -16,7 +16,6 @@ from pubsub_emulator.runtime.balances.types import (
     IdAmount,
     Precision,
     Preservation,
-    Restriction,
 )
 
 __all__ = [
@@ -29,5 +28,4 @@ __all__ = [
     "IdAmount",
     "Precision",
     "Preservation",
-    "Restriction",
 ]

@@ -13,16 +13,13 @@ from pubsub_emulator.primitives.types import U128_MAX, AccountId, Balance
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances.events import (
     BalanceSet,
-    Burned,
     Deposit,
     DustLost,
     Endowed,
     Held,
-    Minted,
     Released,
     Slashed,
     Transfer,
-    TransferOnHold,
     Withdraw,
 )
 from pubsub_emulator.runtime.balances.types import (
@@ -33,7 +30,6 @@ from pubsub_emulator.runtime.balances.types import (
     IdAmount,
     Precision,
     Preservation,
-    Restriction,
     holds_codec,
 )
 from pubsub_emulator.runtime.framework import system
@@ -69,20 +65,58 @@ class Balances(Hooks):
         self.existential_deposit = existential_deposit
         self.max_holds = max_holds
 
+    def genesis(self, storage: Storage, balances: Mapping[AccountId, int]) -> None:
+        """Add to the balances of accounts before block 1. Raises `IntegrityError` below the existential deposit."""
+        for who, free in balances.items():
+            if free < self.existential_deposit:
+                raise IntegrityError(f"a balance of {free} is below the existential deposit")
+            if not system.account(storage, who).providers:
+                system.inc_providers(storage, who)
+            info = system.account(storage, who)
+            system.ACCOUNT.insert(storage, who, replace(info, data=replace(info.data, free=info.data.free + free)))
+        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
+
+    # Calls
+
+    @dispatchable(0, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
+    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
+        """Transfer free balance; the sender's account may end. Errors and events as `transfer`."""
+        self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.EXPENDABLE)
+
+    @dispatchable(3, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
+    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
+        """Transfer free balance that the sender's account outlives. Errors and events as `transfer`."""
+        self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.PRESERVE)
+
+    @dispatchable(4, multi_address, scale.boolean, weight=TRANSFER_WEIGHT)
+    def transfer_all(self, storage: Storage, origin: Origin, dest: Address, keep_alive: bool) -> None:
+        """Transfer all free balance that can be; what keeps the account alive stays if `keep_alive`.
+
+        Errors and events as `transfer`.
+        """
+        who = ensure_signed(origin)
+        preservation = Preservation.PRESERVE if keep_alive else Preservation.EXPENDABLE
+        amount = self.reducible_balance(storage, who, preservation, Fortitude.POLITE)
+        self.transfer(storage, who, lookup(dest), amount, preservation)
+
+    @dispatchable(8, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
+    def force_set_balance(self, storage: Storage, origin: Origin, who: Address, new_free: int) -> None:
+        """Root sets a free balance; below the existential deposit it becomes zero.
+
+        Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and no longer is the sum
+        of all balances. Emits `BalanceSet`.
+        """
+        ensure_root(origin)
+        account = lookup(who)
+        free = 0 if new_free < self.existential_deposit else new_free
+        issuance = TOTAL_ISSUANCE.get(storage) - system.account(storage, account).data.free + free
+        if issuance > U128_MAX:
+            raise Arithmetic(ArithmeticError.Overflow)
+        self._mutate(storage, account, lambda data: replace(data, free=free))
+        TOTAL_ISSUANCE.put(storage, issuance)
+        deposit(storage, BalanceSet(account, free))
+
     # Reading
-
-    def free_balance(self, storage: Storage, who: AccountId) -> Balance:
-        """The free balance, without the amounts on hold."""
-        return Balance(system.account(storage, who).data.free)
-
-    def total_balance(self, storage: Storage, who: AccountId) -> Balance:
-        """Free and held."""
-        data = system.account(storage, who).data
-        return Balance(data.free + data.reserved)
-
-    def total_issuance(self, storage: Storage) -> Balance:
-        """All there is."""
-        return Balance(TOTAL_ISSUANCE.get(storage))
 
     def balance_on_hold(self, storage: Storage, reason: HoldReason, who: AccountId) -> Balance:
         """The amount on hold for this reason."""
@@ -105,35 +139,6 @@ class Balances(Hooks):
         return Balance(max(data.free - untouchable, 0))
 
     # Free balances
-
-    def mint_into(self, storage: Storage, who: AccountId, amount: int) -> None:
-        """Make `amount` and give it to `who`.
-
-        Raises `Arithmetic(Overflow)`, `Token(BelowMinimum)`. Emits `Endowed` for a new account, `Minted`.
-        """
-        issuance = TOTAL_ISSUANCE.get(storage)
-        if issuance + amount > U128_MAX:
-            raise Arithmetic(ArithmeticError.Overflow)
-        self._increase(storage, who, amount, Precision.EXACT)
-        TOTAL_ISSUANCE.put(storage, issuance + amount)
-        deposit(storage, Minted(who, amount))
-
-    def burn_from(
-        self,
-        storage: Storage,
-        who: AccountId,
-        amount: int,
-        preservation: Preservation = Preservation.EXPENDABLE,
-        precision: Precision = Precision.EXACT,
-    ) -> Balance:
-        """Burn of the free balance of `who`; returns how much.
-
-        Raises `Token(FundsUnavailable)`. Emits `Burned`.
-        """
-        burnt = self._decrease(storage, who, amount, precision, preservation, Fortitude.POLITE)
-        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - burnt)
-        deposit(storage, Burned(who, burnt))
-        return Balance(burnt)
 
     def transfer(
         self, storage: Storage, source: AccountId, dest: AccountId, amount: int, preservation: Preservation
@@ -158,7 +163,8 @@ class Balances(Hooks):
 
     def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> bool:
         """Refund a part of a burnt fee; does nothing for zero or if the account is gone. Emits `Deposit`."""
-        if not amount or not self.total_balance(storage, who):
+        data = system.account(storage, who).data
+        if not amount or not (data.free or data.reserved):
             return False
         self._increase(storage, who, amount, Precision.BEST_EFFORT)
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + amount)
@@ -213,89 +219,7 @@ class Balances(Hooks):
             deposit(storage, Slashed(who, taken))
         return Balance(taken)
 
-    def transfer_on_hold(  # noqa: PLR0917  # in the order of fungible's own
-        self,
-        storage: Storage,
-        reason: HoldReason,
-        source: AccountId,
-        dest: AccountId,
-        amount: int,
-        precision: Precision = Precision.EXACT,
-        mode: Restriction = Restriction.ON_HOLD,
-    ) -> Balance:
-        """Move what is on hold to another account, held there for the same reason or free; returns how much.
-
-        Raises `Token(FundsUnavailable)`, `Token(CannotCreateHold)`, `Token(BelowMinimum)`. Emits `TransferOnHold`.
-        """
-        held = self.balance_on_hold(storage, reason, source)
-        if precision is Precision.BEST_EFFORT:
-            amount = min(amount, held)
-        elif amount > held:
-            raise Token(TokenError.FundsUnavailable)
-        if mode is Restriction.FREE:
-            self._check_deposit(storage, dest, amount)
-        elif not self._hold_available(storage, reason, dest):
-            raise Token(TokenError.CannotCreateHold)
-        self._decrease_on_hold(storage, reason, source, amount, Precision.EXACT)
-        if mode is Restriction.FREE:
-            self._increase(storage, dest, amount, Precision.BEST_EFFORT)
-        else:
-            self._set_on_hold(storage, reason, dest, self.balance_on_hold(storage, reason, dest) + amount)
-        deposit(storage, TransferOnHold(reason, source, dest, amount))
-        return Balance(amount)
-
-    # Calls
-
-    @dispatchable(0, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
-        """Transfer free balance; the sender's account may end. Errors and events as `transfer`."""
-        self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.EXPENDABLE)
-
-    @dispatchable(3, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
-        """Transfer free balance that the sender's account outlives. Errors and events as `transfer`."""
-        self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.PRESERVE)
-
-    @dispatchable(4, multi_address, scale.boolean, weight=TRANSFER_WEIGHT)
-    def transfer_all(self, storage: Storage, origin: Origin, dest: Address, keep_alive: bool) -> None:
-        """Transfer all free balance that can be; what keeps the account alive stays if `keep_alive`.
-
-        Errors and events as `transfer`.
-        """
-        who = ensure_signed(origin)
-        preservation = Preservation.PRESERVE if keep_alive else Preservation.EXPENDABLE
-        amount = self.reducible_balance(storage, who, preservation, Fortitude.POLITE)
-        self.transfer(storage, who, lookup(dest), amount, preservation)
-
-    @dispatchable(8, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def force_set_balance(self, storage: Storage, origin: Origin, who: Address, new_free: int) -> None:
-        """Root sets a free balance; below the existential deposit it becomes zero.
-
-        Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and no longer is the sum
-        of all balances. Emits `BalanceSet`.
-        """
-        ensure_root(origin)
-        account = lookup(who)
-        free = 0 if new_free < self.existential_deposit else new_free
-        issuance = TOTAL_ISSUANCE.get(storage) - system.account(storage, account).data.free + free
-        if issuance > U128_MAX:
-            raise Arithmetic(ArithmeticError.Overflow)
-        self._mutate(storage, account, lambda data: replace(data, free=free))
-        TOTAL_ISSUANCE.put(storage, issuance)
-        deposit(storage, BalanceSet(account, free))
-
-    # Genesis and checks
-
-    def genesis(self, storage: Storage, balances: Mapping[AccountId, int]) -> None:
-        """Give accounts something before block 1. Raises `IntegrityError` for less than the existential deposit."""
-        for who, free in balances.items():
-            if free < self.existential_deposit:
-                raise IntegrityError(f"a balance of {free} is below the existential deposit")
-            if not system.account(storage, who).providers:
-                system.inc_providers(storage, who)
-            info = system.account(storage, who)
-            system.ACCOUNT.insert(storage, who, replace(info, data=replace(info.data, free=info.data.free + free)))
-        TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + sum(balances.values()))
+    # Checks
 
     def integrity_test(self) -> None:
         """Raise `IntegrityError` for an existential deposit of zero, with which accounts would be free."""

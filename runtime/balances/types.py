@@ -67,13 +67,6 @@ class Fortitude(Enum):
     FORCE = "force"
 
 
-class Restriction(Enum):
-    """Does what was transferred on hold arrive free or held."""
-
-    FREE = "free"
-    ON_HOLD = "on hold"
-
-
 reason_codec: Final[Codec[HoldReason]] = Codec(
     "RuntimeHoldReason", HoldReason.encode, _read_reason, type_info.Named("RuntimeHoldReason")
 )

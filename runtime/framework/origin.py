@@ -52,13 +52,6 @@ def ensure_signed_or_root(origin: Origin) -> None:
         raise BadOrigin
 
 
-def ensure_parachain(origin: Origin) -> ParaId:
-    """The parachain that it is. Raises `BadOrigin` for any other origin."""
-    if not isinstance(origin, Parachain):
-        raise BadOrigin
-    return origin.para
-
-
 def ensure_unsigned(origin: Origin) -> None:
     """Raise `BadOrigin` unless the origin is `Unsigned`."""
     if not isinstance(origin, Unsigned):

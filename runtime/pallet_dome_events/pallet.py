@@ -85,11 +85,6 @@ class DomeEvents(Hooks):
         self._name = name.encode()
         self._unique = unique
 
-    def integrity_test(self) -> None:
-        """Raises `IntegrityError` for a name that is none."""
-        if not 1 <= len(self._name) <= MOST_NAME:
-            raise IntegrityError(f"{PALLET}: a network's name has 1 to {MOST_NAME} bytes")
-
     def genesis(self, storage: Storage) -> None:
         """Write the network's name and whether ids are unique."""
         NETWORK.put(storage, self._name)
@@ -126,6 +121,11 @@ class DomeEvents(Hooks):
         COUNT.put(storage, min(index + 1, U64_MAX))
         fields = (event_type, data_location, relevant_metadata, entity_id, previous_entity_hash, iss, network)
         deposit(storage, EventDOMEv1(*fields, author, index))
+
+    def integrity_test(self) -> None:
+        """Raises `IntegrityError` for a name that is none."""
+        if not 1 <= len(self._name) <= MOST_NAME:
+            raise IntegrityError(f"{PALLET}: a network's name has 1 to {MOST_NAME} bytes")
 
 
 def _check_lengths(event_type: bytes, data_location: bytes, metadata: list[bytes]) -> None:

@@ -28,10 +28,6 @@ class Broadcaster(Calls, Hooks):
         """Store one entry of a para in the current block. Raises and emits as `publish.publish`."""
         publish(self.config, storage, RelayBlockNumber(system.block_number(storage)), para, key, value, ttl)
 
-    def publish_weight(self, value_length: int) -> Weight:
-        """The weight of a `Publish` with a value of `value_length` bytes."""
-        return weights.publish(self.config, value_length)
-
     # Hooks
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
@@ -53,12 +49,6 @@ class Broadcaster(Calls, Hooks):
             used += weights.deregister_publisher(self.config, keys)
         return used
 
-    def _offboard(self, storage: Storage, para: ParaId) -> int:
-        try:
-            return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
-        except DispatchError:
-            return registry.remove(self.config, self.balances, storage, para, slash=True)
-
     def on_runtime_upgrade(self, storage: Storage) -> Weight:
         """Migrate the state to a changed TTL policy, as `expiry_index.migrate`."""
         return expiry_index.migrate(self.config, storage)
@@ -70,3 +60,11 @@ class Broadcaster(Calls, Hooks):
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` if counters, rows, child tries and holds disagree."""
         try_state(self.config, storage)
+
+    # Implementation
+
+    def _offboard(self, storage: Storage, para: ParaId) -> int:
+        try:
+            return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
+        except DispatchError:
+            return registry.remove(self.config, self.balances, storage, para, slash=True)

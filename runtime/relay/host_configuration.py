@@ -28,22 +28,6 @@ class AsyncBackingParams:
 
 
 @dataclass(frozen=True, slots=True)
-class AbridgedHostConfiguration:
-    """The part that cumulus reads by proof; counts, bytes and relay blocks, all u32."""
-
-    max_code_size: int
-    max_head_data_size: int
-    max_upward_queue_count: int
-    max_upward_queue_size: int
-    max_upward_message_size: int
-    max_upward_message_num_per_candidate: int
-    hrmp_max_message_num_per_candidate: int
-    validation_upgrade_cooldown: int
-    validation_upgrade_delay: int
-    async_backing_params: AsyncBackingParams
-
-
-@dataclass(frozen=True, slots=True)
 class ExecutorParam:
     """One `ExecutorParam`: its variant index and its encoded fields, which are not read here."""
 
@@ -177,14 +161,12 @@ _scheduler: Final[Codec[SchedulerParams]] = struct(
     _u32,
     rust="polkadot_primitives::v8::SchedulerParams",
 )
-_ABRIDGED_FIELDS: Final[tuple[Codec[Any], ...]] = (*([_u32] * 9), _async_backing)
+ABRIDGED: Final[tuple[Codec[Any], ...]] = (*([_u32] * 9), _async_backing)
+"""The first fields, which cumulus reads by proof without the rest."""
 
-abridged_host_configuration: Final[Codec[AbridgedHostConfiguration]] = struct(
-    AbridgedHostConfiguration, *_ABRIDGED_FIELDS
-)
 host_configuration: Final[Codec[HostConfiguration]] = struct(
     HostConfiguration,
-    *_ABRIDGED_FIELDS,
+    *ABRIDGED,
     *([_u32] * 3),
     scale.u128,
     scale.u128,
@@ -198,11 +180,6 @@ host_configuration: Final[Codec[HostConfiguration]] = struct(
     _scheduler,
     rust="polkadot_runtime_parachains::configuration::HostConfiguration",
 )
-
-
-def abridge(raw: bytes) -> AbridgedHostConfiguration:
-    """The abridged form of an encoded `HostConfiguration`, whose rest is not read. Raises `ScaleError`."""
-    return abridged_host_configuration.read(Reader(raw))
 
 
 ACTIVE: Final = StorageValue(PALLET, "ActiveConfig", host_configuration)

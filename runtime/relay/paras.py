@@ -118,10 +118,6 @@ class Paras(Hooks):
         """All paras that include blocks, ascending."""
         return PARACHAINS.get(storage)
 
-    def lifecycle(self, storage: Storage, para: ParaId) -> ParaLifecycle | None:
-        """The lifecycle of a para, or `None` if it does not exist."""
-        return LIFECYCLES.get(storage, para)
-
     def head(self, storage: Storage, para: ParaId) -> bytes | None:
         """The newest included head."""
         return HEADS.get(storage, para)

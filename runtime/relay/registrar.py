@@ -110,11 +110,6 @@ class Registrar(Hooks):
         for para, manager in managers.items():
             PARAS.insert(storage, para, ParaInfo(manager))
 
-    def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
-        """The account that manages a para, or `None` if it is not registered."""
-        info = PARAS.get(storage, para)
-        return None if info is None else info.manager
-
     @dispatchable(0, para_id, scale.bytes_, weight=WEIGHT)
     def register(self, storage: Storage, origin: Origin, para: ParaId, genesis_head: bytes) -> None:
         """Register a para, which the signing account then manages.
@@ -160,6 +155,11 @@ class Registrar(Hooks):
         PARAS.remove(storage, para)
         self._paras.schedule_para_cleanup(storage, para, self._scheduled_session(storage))
         deposit(storage, Deregistered(para))
+
+    def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:
+        """The account that manages a para, or `None` if it is not registered."""
+        info = PARAS.get(storage, para)
+        return None if info is None else info.manager
 
     def _register(self, storage: Storage, manager: AccountId, para: ParaId, head: bytes) -> None:
         if PARAS.contains(storage, para):

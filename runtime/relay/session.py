@@ -76,13 +76,6 @@ class Session(Hooks):
         """The session at whose start a change scheduled now takes effect."""
         return CURRENT_INDEX.get(storage) + self.delay
 
-    def on_initialize(self, storage: Storage, now: int) -> Weight:
-        """Rotate at every multiple of the period. Emits `NewSession` and the events of the hooks."""
-        if now % self.period:
-            return Weight()
-        outgoing = self.rotate(storage)
-        return ROTATION_WEIGHT + OFFBOARDING_WEIGHT * len(outgoing)
-
     def rotate(self, storage: Storage) -> list[ParaId]:
         """End the session and begin the next. Returns the paras that left."""
         session = CURRENT_INDEX.get(storage) + 1
@@ -95,6 +88,13 @@ class Session(Hooks):
                 on_offboard(storage, outgoing)
         deposit(storage, NewSession(session))
         return outgoing
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:
+        """Rotate at every multiple of the period. Emits `NewSession` and the events of the hooks."""
+        if now % self.period:
+            return Weight()
+        outgoing = self.rotate(storage)
+        return ROTATION_WEIGHT + OFFBOARDING_WEIGHT * len(outgoing)
 
     def integrity_test(self) -> None:
         """Raise `IntegrityError` for sessions without blocks, or changes in the past."""

@@ -11,6 +11,7 @@ from pubsub_emulator.emulator.network.records import CheckpointRecord, RelayReco
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import U128_MAX, AccountId, ParaId, PubsubKey
 from pubsub_emulator.runtime.balances.pallet import TOTAL_ISSUANCE
+from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
@@ -274,7 +275,7 @@ def test_a_para_leaves_whatever_its_managers_balance_is_at_the_top_of_u128_ps11(
     net.step(160)
     storage = net.relay.storage()
     net.relay.runtime.executive.try_state(storage)
-    assert net.relay.runtime.balances.free_balance(storage, manager) == U128_MAX - others
+    assert system.account(storage, manager).data.free == U128_MAX - others
     assert ParaId(5000) not in net.relay.runtime.paras.parachains(storage)
 
 

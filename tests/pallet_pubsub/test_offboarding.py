@@ -10,6 +10,7 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import Token, TokenError
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub import weights
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
 from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
 from pubsub_emulator.runtime.relay.session import OffboardingHook, Session
@@ -32,7 +33,7 @@ class Publishes:
         self.world = world
 
     def prepare(self, message: bytes) -> Value:
-        return Value(message, self.world.pallet.publish_weight(len(message)))
+        return Value(message, weights.publish(self.world.config, len(message)))
 
     def process(self, storage: Storage, para: ParaId, prepared: Value, _id: bytes) -> Processed:
         self.world.pallet.publish(storage, para, A, prepared.value, 0)

@@ -144,7 +144,7 @@ class World:
         return self.storage.child_root(derive_child_key(ParaId(para)))
 
     def free(self, who: AccountId) -> int:
-        return self.balances.free_balance(self.storage, who)
+        return system.account(self.storage, who).data.free
 
     def held(self, who: AccountId) -> int:
         return self.balances.balance_on_hold(self.storage, PUBLISHER_DEPOSIT, who)

@@ -10,6 +10,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U64_MAX, AccountId, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
 from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
@@ -158,7 +159,7 @@ def held(chain: RelayChain, who: AccountId) -> int:
 
 
 def free(chain: RelayChain, who: AccountId) -> int:
-    return chain.runtime.balances.free_balance(chain.storage(), who)
+    return system.account(chain.storage(), who).data.free
 
 
 def waiting(chain: RelayChain, para: int) -> list[bytes]:

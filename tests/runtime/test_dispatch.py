@@ -23,7 +23,6 @@ from pubsub_emulator.runtime.framework.origin import (
     Root,
     Signed,
     Unsigned,
-    ensure_parachain,
     ensure_root,
     ensure_signed,
     ensure_unsigned,
@@ -158,8 +157,8 @@ def test_dispatch_errors_differ_by_what_they_say() -> None:
 
 @pytest.mark.parametrize(
     ("ensure", "taken"),
-    [(ensure_root, Root()), (ensure_signed, Signed(ALICE)), (ensure_parachain, Parachain(ParaId(1)))],
-    ids=["root", "signed", "parachain"],
+    [(ensure_root, Root()), (ensure_signed, Signed(ALICE))],
+    ids=["root", "signed"],
 )
 def test_an_origin_is_taken_only_where_it_belongs(ensure: Any, taken: Origin) -> None:
     for origin in (Root(), Signed(ALICE), Parachain(ParaId(1)), Unsigned()):

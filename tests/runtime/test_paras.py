@@ -31,6 +31,7 @@ from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
 from pubsub_emulator.runtime.relay.paras import (
     GO_AHEAD,
     HEADS,
+    LIFECYCLES,
     PARACHAINS,
     NewHeadNoted,
     ParaLifecycle,
@@ -144,7 +145,7 @@ def test_a_registered_para_comes_with_a_session_and_goes_with_another() -> None:
     world = _world()
     world.block(_call("register", B, b"genesis"))
     assert world.registrar.owner_of(world.storage, B) == BOB
-    assert world.paras.lifecycle(world.storage, B) is ParaLifecycle.ONBOARDING
+    assert LIFECYCLES.get(world.storage, B) is ParaLifecycle.ONBOARDING
     assert world.paras.parachains(world.storage) == [A]
     world.block()
     world.block()
@@ -158,7 +159,7 @@ def test_a_registered_para_comes_with_a_session_and_goes_with_another() -> None:
     world.block()
     world.block()
     assert world.paras.parachains(world.storage) == [A]
-    assert world.paras.lifecycle(world.storage, B) is None
+    assert LIFECYCLES.get(world.storage, B) is None
     assert world.session.current_index(world.storage) == 2
 
 

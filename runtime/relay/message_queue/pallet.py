@@ -152,10 +152,6 @@ class MessageQueue(Hooks):
 
     # Serving
 
-    def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # every block is alike
-        """Serve the queues. Emits `Processed`, `ProcessingFailed`, `OverweightDropped`."""
-        return self.service_queues(storage, self.config.service_weight)
-
     def service_queues(self, storage: Storage, limit: Weight) -> Weight:
         """Serve each queue at most once, in turn. Returns the weight used, at most `limit`."""
         turns = ring.books(storage)
@@ -210,12 +206,16 @@ class MessageQueue(Hooks):
         BOOKS.remove(storage, para)
         storage.kill(rows_of(para).capacity)
 
+    # Hooks
+
+    def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # every block is alike
+        """Serve the queues. Emits `Processed`, `ProcessingFailed`, `OverweightDropped`."""
+        return self.service_queues(storage, self.config.service_weight)
+
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
         """Remove the queues of paras that left. It must run before their published data is removed (PS-11)."""
         for para in outgoing:
             self.sweep_queue(storage, para)
-
-    # Checks
 
     def integrity_test(self) -> None:
         """Raise `IntegrityError` if no message could ever be served or fit into a page."""
