@@ -5,6 +5,7 @@ nibbles long, and so may the chain of nodes that leads to it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
@@ -153,6 +154,12 @@ class Trie:
         before = self._count
         self.update({key: None})
         return self._count < before
+
+    def remove_prefix(self, prefix: bytes, limit: int | None = None) -> int:
+        """Remove the keys that start with `prefix`, at most the first `limit`. Returns how many were removed."""
+        doomed = dict.fromkeys(islice(self.keys(prefix), limit))
+        self.update(doomed)
+        return len(doomed)
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys start with `prefix`, ascending bytewise, strictly after `after`.
