@@ -128,7 +128,7 @@ async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLe
     adapters, poster = {}, InsidePoster()
     engine = Engine(replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster)
     for name, ledger in ledgers.items():
-        adapters[name] = InsideAdapter(name, ledger, MemoryStore(), lambda url, body: deliver(engine, url, body))
+        adapters[name] = InsideAdapter(ledger, MemoryStore(), lambda url, notice: deliver(engine, url, notice))
     await engine.start()
     await until(lambda: all(engine.reached[name].answered for name in NAMES))
     await engine.subscribe(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))

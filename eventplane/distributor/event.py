@@ -57,12 +57,13 @@ class Event(NamedTuple):
 
     def digest(self) -> str:
         """What equal events have in common: blake2-256 over the canonical JSON (RFC 8785) of all fields but `iss`."""
-        return _digest(Event(*self[:3], self.entity.lower(), self.previous.lower()))
+        return _digest(self)
 
 
 @lru_cache(4096)
 def _digest(event: Event) -> str:
-    return hashlib.blake2b(_CANONICAL.encode(event.body()).encode(), digest_size=32).hexdigest()
+    told = Event(*event[:3], event.entity.lower(), event.previous.lower())
+    return hashlib.blake2b(_CANONICAL.encode(told.body()).encode(), digest_size=32).hexdigest()
 
 
 class Notice(NamedTuple):

@@ -7,22 +7,22 @@ and what is applied is always what the step makes of the stored values.
 """
 
 import hashlib
-import json
 import time
-from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from threading import RLock
 from typing import Any, Final
 
+import orjson
 import redis
 from redis.exceptions import NoScriptError, RedisError
 
-from pubsub_emulator.eventplane.once.transaction import DueRow, Place, Row, Step, StoreError, T, Transaction
+from pubsub_emulator.eventplane.once.transaction import MEMBER, DueRow, Place, Row, Step, StoreError, T, Transaction
 
 VERSION: Final = 1
 CLOCK_TOLERANCE: Final = 250
 """How far, in ms, a step's time may be from the server's when it is applied."""
 BELIEVED: Final = 20_000
-"""Values kept in this process, at most."""
+"""Values kept in this process: the last so many learnt, and at most as many before."""
 LONG: Final = 64
 """Longer texts are compared by their SHA-1, so that they are not sent."""
 LANES: Final = 2
@@ -30,49 +30,65 @@ LANES: Final = 2
 _LANE: Final = 100_000_000_000_000
 """Scores of a lane begin at its number times this, far beyond any time in ms."""
 
-# ARGV[1]: JSON [prefix, now, tolerance, [[kind, table, key, expected], …], [[kind, table, key, value, score], …]].
-# An empty text is an absent value; `#` before 40 hex digits is a SHA-1. One argument is packed much faster than many.
+# ARGV[1]: JSON [prefix, now, tolerance, checks, writes, due, undue]. `checks` has [kind, table, keys, expected] for
+# each table or set: an empty text is an absent value, `#` before 40 hex digits is a SHA-1. `writes` has [kind, table,
+# flat list of keys and values (of a set: its members), keys to remove]. `due` is a flat list of scores and rows,
+# `undue` the written rows without a time. One argument is packed much faster than many, and one call for a table is
+# much faster than one for each key. The answer is {1, time}, or {0, time, flat list of positions from 1 and true
+# values}.
 _APPLY: Final = """
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local asked = cjson.decode(ARGV[1])
 local prefix = asked[1]
 local wrong = math.abs(now - asked[2]) > asked[3]
-local found = {}
-for i, check in ipairs(asked[4]) do
-  local value
-  if check[1] == 's' then
-    value = redis.call('SISMEMBER', check[2], check[3]) == 1 and '1' or ''
-  else
-    value = redis.call('HGET', prefix .. check[2], check[3]) or ''
+local found, at = {}, 0
+local function parts(list, use)
+  for first = 1, #list, 1000 do
+    use(first, unpack(list, first, math.min(first + 999, #list)))
   end
-  found[i] = value
-  local expected = check[4]
+end
+local function send(name, key, list)
+  parts(list, function(_, ...) redis.call(name, key, ...) end)
+end
+local function compare(value, expected)
+  at = at + 1
+  local seen = value
   if string.sub(expected, 1, 1) == '#' then
-    if '#' .. redis.sha1hex(value) ~= expected then wrong = true end
-  elseif value ~= expected then
+    seen = '#' .. redis.sha1hex(value)
+  end
+  if seen ~= expected then
     wrong = true
+    found[#found + 1] = at
+    found[#found + 1] = value
+  end
+end
+for _, check in ipairs(asked[4]) do
+  local keys, expected = check[3], check[4]
+  if check[1] == 's' then
+    for i, key in ipairs(keys) do
+      compare(redis.call('SISMEMBER', check[2], key) == 1 and '1' or '', expected[i])
+    end
+  else
+    parts(keys, function(first, ...)
+      for i, value in ipairs(redis.call('HMGET', prefix .. check[2], ...)) do
+        compare(value or '', expected[first + i - 1])
+      end
+    end)
   end
 end
 if wrong then return {0, now, found} end
 for _, write in ipairs(asked[5]) do
-  local tbl, key, value, score = write[2], write[3], write[4], write[5]
   if write[1] == 's' then
-    if value == '' then redis.call('SREM', tbl, key) else redis.call('SADD', tbl, key) end
+    send('SADD', write[2], write[3])
+    send('SREM', write[2], write[4])
   else
-    if value == '' then
-      redis.call('HDEL', prefix .. tbl, key)
-    else
-      redis.call('HSET', prefix .. tbl, key, value)
-    end
-    local member = tbl .. '\\0' .. key
-    if score ~= '' then
-      redis.call('ZADD', prefix .. 'due', score, member)
-    else
-      redis.call('ZREM', prefix .. 'due', member)
-    end
+    send('HSET', prefix .. write[2], write[3])
+    send('HDEL', prefix .. write[2], write[4])
   end
 end
+send('ZADD', prefix .. 'due', asked[6])
+send('ZREM', prefix .. 'due', asked[7])
 return {1, now}
 """
 
@@ -94,7 +110,6 @@ return found
 """.replace("LANES", str(LANES)).replace("LANE", str(_LANE))
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NAMES: Final = {each: hashlib.sha1(each.encode(), usedforsecurity=False).hexdigest() for each in (_APPLY, _DUE)}
 """Scripts by text, as the server names them."""
 
@@ -107,7 +122,7 @@ class RedisStore:
         self._prefix = prefix
         self._trips = 0
         self._offset: int | None = None
-        self._believed: OrderedDict[Place, str | None] = OrderedDict()
+        self._believed = Beliefs()
         try:
             self._redis = redis.Redis.from_url(
                 url, decode_responses=True, socket_timeout=10, socket_connect_timeout=5, single_connection_client=True
@@ -131,7 +146,7 @@ class RedisStore:
         with self._lock:
             now = self._clock()
             while True:
-                tx = Transaction(self._believe, now)
+                tx = Transaction(self._believed.value, now)
                 failure: Exception | None = None
                 result: T | None = None
                 try:
@@ -147,26 +162,20 @@ class RedisStore:
                         raise failure
                     return result  # type: ignore[return-value]  # a step without failure returned a T
                 now = int(answer[1])
-                for place, value in zip(tx.reads, answer[2], strict=True):
-                    self._keep(place, value or None)
+                places = _in_order(tx.reads)
+                for at, value in zip(answer[2][::2], answer[2][1::2], strict=True):
+                    self._believed.learn(places[int(at) - 1], value or None)
 
     def _send(self, tx: Transaction) -> Any:
-        asked = (
-            self._prefix,
-            tx.now,
-            CLOCK_TOLERANCE,
-            [(*place, _expected(value)) for place, value in tx.reads.items()],
-            [_write(place, row) for place, row in tx.writes.items()],
-        )
-        text = _ENCODER.encode(asked)
+        asked = orjson.dumps((self._prefix, tx.now, CLOCK_TOLERANCE, _checks(tx.reads), *_writes(tx.writes)))
         self._trips += 1
         try:
-            return self._run(_APPLY, text)
+            return self._run(_APPLY, asked)
         except RedisError as error:
             self._believed.clear()
             raise StoreError(f"Redis: {error}") from error
 
-    def _run(self, script: str, *arguments: str | int) -> Any:
+    def _run(self, script: str, *arguments: str | bytes | int) -> Any:
         """Run a script without keys; one that the server does not know is sent whole."""
         name = _NAMES[script]
         try:
@@ -174,20 +183,12 @@ class RedisStore:
         except NoScriptError:
             return self._redis.execute_command("EVAL", script, 0, *arguments)  # type: ignore[no-untyped-call]
 
-    def _believe(self, place: Place) -> str | None:
-        return self._believed.get(place)
-
-    def _keep(self, place: Place, value: str | None) -> None:
-        self._believed[place] = value
-        self._believed.move_to_end(place)
-        if len(self._believed) > BELIEVED:
-            self._believed.popitem(last=False)
-
     def _learn(self, tx: Transaction) -> None:
         for place, value in tx.reads.items():
-            self._keep(place, value)
+            if place not in tx.writes:
+                self._believed.learn(place, value)
         for place, row in tx.writes.items():
-            self._keep(place, None if row is None else row.value)
+            self._believed.learn(place, None if row is None else row.value)
 
     def _clock(self) -> int:
         if self._offset is None:
@@ -243,10 +244,76 @@ class RedisStore:
         self._redis.close()
 
 
-def _write(place: Place, row: Row | None) -> tuple[str, str, str, str, str]:
-    if row is None:
-        return (*place, "", "")
-    return (*place, row.value, "" if row.due is None else str(max(row.due, 0) + row.lane * _LANE))
+class Beliefs:
+    """What a process believes of places; what was neither learnt nor asked for lately is forgotten."""
+
+    def __init__(self) -> None:
+        self._young: dict[Place, str | None] = {}
+        self._old: dict[Place, str | None] = {}
+
+    def value(self, place: Place) -> str | None:
+        """The value at a place, absent where nothing is known."""
+        return self._young[place] if place in self._young else self._old.get(place)
+
+    def learn(self, place: Place, value: str | None) -> None:
+        """Believe a value."""
+        if len(self._young) >= BELIEVED:
+            self._old, self._young = self._young, {}
+        self._young[place] = value
+
+    def clear(self) -> None:
+        """Believe nothing."""
+        self._young, self._old = {}, {}
+
+
+def _by_table(places: Iterable[Place]) -> dict[tuple[str, str], list[Place]]:
+    found: dict[tuple[str, str], list[Place]] = {}
+    for place in places:
+        kind, table, _ = place
+        of_table = found.get((kind, table))
+        if of_table is None:
+            found[kind, table] = [place]
+        else:
+            of_table.append(place)
+    return found
+
+
+def _in_order(reads: Mapping[Place, str | None]) -> list[Place]:
+    """The places in the order in which they are checked."""
+    return [place for places in _by_table(reads).values() for place in places]
+
+
+def _checks(reads: Mapping[Place, str | None]) -> list[tuple[str, str, list[str], list[str]]]:
+    return [
+        (kind, table, [key for _, _, key in places], [_expected(reads[place]) for place in places])
+        for (kind, table), places in _by_table(reads).items()
+    ]
+
+
+Written = tuple[list[tuple[str, str, list[str], list[str]]], list[str], list[str]]
+
+
+def _writes(writes: Mapping[Place, Row | None]) -> Written:
+    tables: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    due: list[str] = []
+    undue: list[str] = []
+    for (kind, table, key), row in writes.items():
+        lists = tables.get((kind, table))
+        if lists is None:
+            lists = tables[kind, table] = ([], [])
+        if row is None:
+            lists[1].append(key)
+        elif kind == MEMBER:
+            lists[0].append(key)
+        else:
+            lists[0].extend((key, row.value))
+        if kind == MEMBER:
+            continue
+        if row is None or row.due is None:
+            undue.append(f"{table}\0{key}")
+        else:
+            due.extend((str(max(row.due, 0) + row.lane * _LANE), f"{table}\0{key}"))
+    return [(kind, table, put, gone) for (kind, table), (put, gone) in tables.items()], due, undue
 
 
 def _local() -> int:

@@ -39,6 +39,10 @@ class Row(NamedTuple):
     lane: int = 0
 
 
+PRESENT: Final = Row("1")
+"""What is written at the place of a set's member."""
+
+
 class DueRow(NamedTuple):
     """A row whose time has come."""
 
@@ -53,45 +57,52 @@ Writes = Mapping[Place, "Row | None"]
 class Transaction:
     """Reads and buffered writes of one step; a read sees the step's own writes."""
 
-    __slots__ = ("_read", "now", "reads", "writes")
+    __slots__ = ("_read", "_values", "now", "reads", "writes")
 
     def __init__(self, read: Read, now: int) -> None:
         self._read = read
+        self._values: dict[tuple[str, str, str], str | None] = {}
+        """What is at each place that was read or written, with the writes."""
         self.now = now
         self.reads: dict[Place, str | None] = {}
         self.writes: dict[Place, Row | None] = {}
 
-    def _value(self, place: Place) -> str | None:
-        if place in self.writes:
-            row = self.writes[place]
-            return None if row is None else row.value
-        if place not in self.reads:
-            self.reads[place] = self._read(place)
-        return self.reads[place]
+    def _first(self, place: Place) -> str | None:
+        """Read a place for the first time."""
+        value = self._read(place)
+        self.reads[place] = self._values[place] = value
+        return value
+
+    def _write(self, place: Place, row: Row | None) -> None:
+        self.writes[place] = row
+        self._values[place] = None if row is None else row.value
 
     def get(self, table: str, key: str) -> str | None:
         """The text of a row, `None` where there is none."""
-        return self._value(Place(ROW, table, key))
+        place = (ROW, table, key)  # equal to its `Place`, and made in half the time
+        return self._values[place] if place in self._values else self._first(Place(ROW, table, key))
 
     def put(self, table: str, key: str, value: str, due: int | None = None, lane: int = 0) -> None:
         """Write a row; `value` must not be empty. `due` replaces the row's earlier time."""
-        self.writes[Place(ROW, table, key)] = Row(value, due, lane)
+        self._write(Place(ROW, table, key), Row(value, due, lane))
 
     def delete(self, table: str, key: str) -> None:
         """Remove a row; one that is not there stays so."""
-        self.writes[Place(ROW, table, key)] = None
+        self._write(Place(ROW, table, key), None)
 
     def has(self, set_name: str, member: str) -> bool:
         """Whether `member` is in a set."""
-        return self._value(Place(MEMBER, set_name, member)) is not None
+        place = (MEMBER, set_name, member)
+        value = self._values[place] if place in self._values else self._first(Place(MEMBER, set_name, member))
+        return value is not None
 
     def add(self, set_name: str, member: str) -> None:
         """Put `member` into a set."""
-        self.writes[Place(MEMBER, set_name, member)] = Row("1")
+        self._write(Place(MEMBER, set_name, member), PRESENT)
 
     def remove(self, set_name: str, member: str) -> None:
         """Take `member` out of a set."""
-        self.writes[Place(MEMBER, set_name, member)] = None
+        self._write(Place(MEMBER, set_name, member), None)
 
 
 Step = Callable[[Transaction], T]

@@ -1,15 +1,16 @@
-"""An adapter's subscriptions, and the delivery of each event of the log to each of them, in order.
+"""An adapter's subscriptions, and the delivery of each event of the log to each of them.
 
-Subscriptions and how far each got are rows of a store, so a restart goes on where it was. A notification is repeated
-until it is acknowledged or was tried `MOST_TRIES` times; what is lost then, the subscriber reads from the log.
+Events of one entity are delivered in order, up to `AT_ONCE` events of different entities at once. Subscriptions and how
+far each got are rows of a store, so a restart goes on where it was. A notification is repeated until it is acknowledged
+or was tried `MOST_TRIES` times; what is lost then, the subscriber reads from the log.
 """
 
 import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 from pubsub_emulator.eventplane.distributor.core.arrivals import matches
@@ -25,9 +26,11 @@ MOST_TRIES: Final = 3
 RETRY_SECONDS: Final = 0.5
 WAIT_SECONDS: Final = 2.0
 PAGE: Final = 100
+AT_ONCE: Final = 32
+"""Notifications of one subscription under way at once."""
 
-Post = Callable[[str, dict[str, Any]], Awaitable[bool]]
-"""POST a body to an endpoint; whether it was acknowledged."""
+Post = Callable[[str, Notice], Awaitable[bool]]
+"""Notify an endpoint; whether that was acknowledged."""
 
 
 class Subscription(NamedTuple):
@@ -41,8 +44,7 @@ class Subscription(NamedTuple):
 class Desk:
     """Subscriptions of one adapter and their deliveries."""
 
-    def __init__(self, network: str, ledger: Ledger, store: Store, post: Post) -> None:
-        self.network = network
+    def __init__(self, ledger: Ledger, store: Store, post: Post) -> None:
         self._ledger = ledger
         self._store = store
         self._post = post
@@ -119,10 +121,11 @@ class Desk:
                     return
                 after = int(cursor[1] or 0)
                 page = await self._ledger.read(after, PAGE)
-                for notice in () if page is None else page.notices:
-                    await self._tell(Subscription(*json.loads(cursor[0])), notice)
-                    self._store.transact(lambda tx, at=notice.number: tx.put(CURSORS, name, str(at)))  # type: ignore[misc]
-                    after = notice.number
+                subscription = Subscription(*json.loads(cursor[0]))
+                for together in in_order(() if page is None else page.notices):
+                    await asyncio.gather(*(self._tell(subscription, notice) for notice in together))
+                    after = together[-1].number
+                    self._store.transact(lambda tx, at=after: tx.put(CURSORS, name, str(at)))  # type: ignore[misc]
                 await (asyncio.sleep(WAIT_SECONDS) if page is None else self._ledger.wait(after, WAIT_SECONDS))
             except StoreError as error:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
@@ -131,10 +134,23 @@ class Desk:
     async def _tell(self, subscription: Subscription, notice: Notice) -> None:
         if not matches(subscription.types, subscription.metadata, notice.event):
             return
-        body = {**notice.body(), "network": self.network}
         for attempt in range(MOST_TRIES):
-            if await self._post(subscription.endpoint, body):
+            if await self._post(subscription.endpoint, notice):
                 return
             await asyncio.sleep(RETRY_SECONDS * 2**attempt)
         self.lost += 1
         log.warning("a notification was given up", extra={"fields": {"number": notice.number}})
+
+
+def in_order(notices: Iterable[Notice]) -> Iterator[list[Notice]]:
+    """Successive groups of notices, at most `AT_ONCE` in each, and of an entity at most one."""
+    group: list[Notice] = []
+    entities: set[str] = set()
+    for notice in notices:
+        if len(group) == AT_ONCE or notice.event.order in entities:
+            yield group
+            group, entities = [], set()
+        group.append(notice)
+        entities.add(notice.event.order)
+    if group:
+        yield group

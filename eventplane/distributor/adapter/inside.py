@@ -1,11 +1,9 @@
 """An adapter in the distributor's own process: the same desk and ledger, without HTTP between (ID-50)."""
 
-from typing import Any
-
 from pubsub_emulator.eventplane.distributor.adapter.desk import Desk, Post
 from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 from pubsub_emulator.eventplane.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes
-from pubsub_emulator.eventplane.distributor.event import BadEventError, Event, Notice, parse_notification
+from pubsub_emulator.eventplane.distributor.event import Event, Notice
 from pubsub_emulator.eventplane.distributor.service.adapters import Page, Place, Query
 from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
 from pubsub_emulator.eventplane.distributor.service.requests import Wish, newest_per_entity
@@ -17,9 +15,9 @@ PAGE = 1000
 class InsideAdapter:
     """An adapter over a ledger; `post` notifies the endpoints of its subscriptions."""
 
-    def __init__(self, network: str, ledger: Ledger, store: Store, post: Post) -> None:
+    def __init__(self, ledger: Ledger, store: Store, post: Post) -> None:
         self._ledger = ledger
-        self.desk = Desk(network, ledger, store, post)
+        self.desk = Desk(ledger, store, post)
 
     async def publish(self, event: Event) -> Answer:
         """Publish on the ledger."""
@@ -86,12 +84,11 @@ class InsideAdapter:
         await self._ledger.close()
 
 
-async def deliver(engine: Engine, endpoint: str, body: dict[str, Any]) -> bool:
+async def deliver(engine: Engine, endpoint: str, notice: Notice) -> bool:
     """Hand a notification to the engine whose webhook the endpoint is; whether it was stored."""
     kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
     subscription = rest[0] if kind == "desmosNotification" else None
     try:
-        _, notice = parse_notification(body)
         return not reply_of(await engine.tell(Noticed(network, rest[-1], notice, subscription))).code
-    except (BadEventError, StoreError):
+    except StoreError:
         return False

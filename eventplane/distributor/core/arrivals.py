@@ -87,7 +87,7 @@ def _store(turn: Turn, network: str, notice: Notice, stored: Stored | None, dige
 
 def _put(turn: Turn, event_id: str, stored: Stored | None, kept: Stored) -> None:
     if kept != stored:
-        turn.tx.put(rows.EVENTS, event_id, rows.encode(kept))
+        rows.put_event(turn.tx, event_id, kept)
 
 
 def _replicate(turn: Turn, network: str, notice: Notice, lane: int) -> None:
@@ -135,7 +135,7 @@ def tell_interest(turn: Turn, subscription: str, interest: Interest, notice: Not
         return
     kept = Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
     if not kept.seen:
-        turn.tx.put(rows.EVENTS, notice.id, rows.encode(_told(kept, notice)))
+        rows.put_event(turn.tx, notice.id, _told(kept, notice))
     _tell(turn, subscription, notice)
 
 

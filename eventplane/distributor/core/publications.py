@@ -18,7 +18,7 @@ def publish(turn: Turn, asked: Publish) -> None:
         return
     kept = Stored(list(asked.event), digest) if stored is None else stored
     if kept != rows.get_event(turn.tx, asked.id):
-        turn.tx.put(rows.EVENTS, asked.id, rows.encode(kept))
+        rows.put_event(turn.tx, asked.id, kept)
     lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), asked.id)]
     for network in lacking:
         jobs.unbury(turn, rows.on_network(network), asked.id)
@@ -60,7 +60,7 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
         turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", str(turn.now), due=turn.now + turn.rules.check_after)
         jobs.unbury(turn, target, event_id)
     if not stored.time and time:
-        turn.tx.put(rows.EVENTS, event_id, rows.encode(stored._replace(time=time)))
+        rows.put_event(turn.tx, event_id, stored._replace(time=time))
     jobs.finish(turn, target, event_id)
 
 

@@ -314,7 +314,7 @@ def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> N
         return
     if stored is not None and first:
         left = [each for each in stored.numbers if each[0] != network]
-        turn.tx.put(rows.EVENTS, event_id, rows.encode(stored._replace(numbers=left)))
+        rows.put_event(turn.tx, event_id, stored._replace(numbers=left))
     _revoke(turn, network, event_id, stored)
 
 

@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import orjson
 
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
 from pubsub_emulator.eventplane.once import Transaction
@@ -29,6 +32,35 @@ SETTINGS: Final = "settings"
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _KEPT: Final = 4096
 """Decoded texts of each kind that a process keeps, as a row is read several times before it changes."""
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+class Known(Generic[T]):
+    """Rows by their text: those written or decoded last. What is in them is never changed in place."""
+
+    def __init__(self, decode: Callable[[str], T]) -> None:
+        self._decode = decode
+        self._young: dict[str, T] = {}
+        self._old: dict[str, T] = {}
+
+    def row(self, text: str) -> T:
+        """The row of a text."""
+        found = self._young.get(text) or self._old.get(text)
+        return self.keep(text, self._decode(text)) if found is None else found
+
+    def text(self, row: T) -> str:
+        """The text of a row."""
+        text = encode(row)
+        self.keep(text, row)
+        return text
+
+    def keep(self, text: str, row: T) -> T:
+        """Remember a row."""
+        if len(self._young) >= _KEPT:
+            self._old, self._young = self._young, {}
+        self._young[text] = row
+        return row
 
 
 def published(network: str) -> str:
@@ -83,6 +115,7 @@ def to_subscription(subscription: str) -> str:
     return f"s:{subscription}"
 
 
+@lru_cache(_KEPT)
 def letter_of(target: str, event_id: str) -> str:
     """The name of a dead letter."""
     return hashlib.blake2b(f"{target}|{event_id}".encode(), digest_size=16).hexdigest()
@@ -90,7 +123,10 @@ def letter_of(target: str, event_id: str) -> str:
 
 def encode(row: tuple[Any, ...]) -> str:
     """A row as text."""
-    return _ENCODER.encode(row)
+    try:
+        return orjson.dumps(tuple(row)).decode()
+    except TypeError:  # a number of more than 64 bits
+        return _ENCODER.encode(row)
 
 
 class Stored(NamedTuple):
@@ -214,48 +250,43 @@ class Interest(NamedTuple):
     active: int = 1
 
 
+_EVENTS: Final = Known(lambda text: Stored(*json.loads(text)))
+_JOBS: Final = Known(lambda text: Job(*json.loads(text)))
+_CURSORS: Final = Known(lambda text: Cursor(*json.loads(text)))
+
+
 def get_event(tx: Transaction, event_id: str) -> Stored | None:
     """The event of that id."""
     text = tx.get(EVENTS, event_id)
-    return None if text is None else _stored(text)
+    return None if text is None else _EVENTS.row(text)
 
 
-@lru_cache(_KEPT)
-def _stored(text: str) -> Stored:
-    return Stored(*json.loads(text))
+def put_event(tx: Transaction, event_id: str, stored: Stored) -> None:
+    """Write an event."""
+    tx.put(EVENTS, event_id, _EVENTS.text(stored))
 
 
 def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
     """The job of that event for that target."""
     text = tx.get(JOBS, f"{target}|{event_id}")
-    return None if text is None else _job(text)
-
-
-@lru_cache(_KEPT)
-def _job(text: str) -> Job:
-    return Job(*json.loads(text))
+    return None if text is None else _JOBS.row(text)
 
 
 def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool = True) -> None:
     """Write a job; it gets its time unless another of its queue is before it or `due` is false."""
     timed = due and not job.before
-    tx.put(JOBS, f"{target}|{event_id}", encode(job), due=job.due if timed else None, lane=job.lane)
+    tx.put(JOBS, f"{target}|{event_id}", _JOBS.text(job), due=job.due if timed else None, lane=job.lane)
 
 
 def get_cursor(tx: Transaction, network: str) -> Cursor:
     """A network's cursor, at the beginning where there is none."""
     text = tx.get(CURSORS, network)
-    return Cursor() if text is None else _cursor(text)
-
-
-@lru_cache(_KEPT)
-def _cursor(text: str) -> Cursor:
-    return Cursor(*json.loads(text))
+    return Cursor() if text is None else _CURSORS.row(text)
 
 
 def put_cursor(tx: Transaction, network: str, cursor: Cursor, due: int) -> None:
     """Write a cursor; at `due` the log is read."""
-    tx.put(CURSORS, network, encode(cursor), due=due)
+    tx.put(CURSORS, network, _CURSORS.text(cursor), due=due)
 
 
 def get_state(tx: Transaction, network: str) -> State:

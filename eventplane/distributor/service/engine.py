@@ -50,7 +50,7 @@ from pubsub_emulator.eventplane.distributor.event import Event, Notice, legacy_n
 from pubsub_emulator.eventplane.distributor.service.adapters import Adapter
 from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
 from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.distributor.service.waiting import Waiter, Waiting
+from pubsub_emulator.eventplane.distributor.service.waiting import Waiter, Waiting, in_log_order
 from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
 
 log = logging.getLogger("pubsub.distributor")
@@ -172,7 +172,7 @@ class Engine:
             waiting = [await self._queue.get()]
             while len(waiting) < MOST_BATCH and not self._queue.empty():
                 waiting.append(self._queue.get_nowait())
-            await self._take_in(waiting)
+            await self._take_in(in_log_order(waiting))
 
     async def _take_in(self, waiting: list[Waiting]) -> None:
         try:

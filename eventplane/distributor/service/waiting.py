@@ -1,12 +1,11 @@
 """Who waits in a process: inputs for the store, and clients for what becomes of an event."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pubsub_emulator.eventplane.distributor.core.messages import Input
+from pubsub_emulator.eventplane.distributor.core.messages import Input, Noticed
 from pubsub_emulator.eventplane.once import Transaction
 
 
@@ -29,27 +28,51 @@ class Waiting:
         return result, None if self.look is None else self.look(tx)
 
 
+def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
+    """The same with its notices in the order of their numbers, as connections deliver them in any order.
+
+    A notice after a gap would be kept aside and the log be read, though the one before it is here, too.
+    """
+    noticed = iter(sorted((each for each in waiting if isinstance(each.told, Noticed)), key=_number))
+    return [next(noticed) if isinstance(each.told, Noticed) else each for each in waiting]
+
+
+def _number(waiting: Waiting) -> tuple[int, bool]:
+    """The number, and of those with one number the notice of everything first, which moves the cursor."""
+    told = waiting.told
+    return (told.notice.number, told.subscription is not None) if isinstance(told, Noticed) else (0, False)
+
+
 class Waiter:
     """Clients that wait until something was told of an event by each of some networks."""
 
     def __init__(self) -> None:
         self.users = 0
         self._told: set[str] = set()
-        self._waiting: list[tuple[set[str], asyncio.Event]] = []
+        self._waiting: list[tuple[set[str], asyncio.Future[None]]] = []
 
     def told(self, network: str) -> None:
         """Something was told."""
         self._told.add(network)
-        for networks, event in self._waiting:
+        for networks, future in self._waiting:
             if networks <= self._told:
-                event.set()
+                _end(future)
 
     async def wait(self, networks: set[str], seconds: float) -> None:
         """Return once all of them told something, or after so many seconds."""
         if not networks <= self._told:
-            entry = (networks, asyncio.Event())
+            loop = asyncio.get_running_loop()
+            entry = (networks, loop.create_future())
             self._waiting.append(entry)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(entry[1].wait(), seconds)
-            self._waiting.remove(entry)
+            late = loop.call_later(seconds, _end, entry[1])
+            try:
+                await entry[1]
+            finally:
+                late.cancel()
+                self._waiting.remove(entry)
         self._told -= networks
+
+
+def _end(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

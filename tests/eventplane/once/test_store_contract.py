@@ -200,6 +200,31 @@ def test_tables_and_sets_are_paged_in_order(any_store: Store) -> None:
     assert any_store.members("s", after="n1", limit=1) == ["n2"]
 
 
+def test_a_step_may_be_about_thousands_of_rows(any_store: Store) -> None:
+    names = [f"n{number:04}" for number in range(2_100)]
+
+    def write(tx: Transaction) -> None:
+        for name in names:
+            tx.put("t", name, f"v{name}", due=1 if name.endswith("0") else None)
+            tx.add("s", name)
+
+    def swap(tx: Transaction) -> list[str | None]:
+        found = [tx.get("t", name) for name in names]
+        assert all(tx.has("s", name) for name in names)
+        for name in names[:2_050]:
+            tx.delete("t", name)
+            tx.remove("s", name)
+        return found
+
+    any_store.transact(write)
+    assert any_store.backlog() == 210
+    assert any_store.transact(swap) == [f"v{name}" for name in names]
+    assert [key for key, _ in any_store.rows("t")] == any_store.members("s") == names[2_050:]
+    assert any_store.backlog() == 5
+    other = names[2_060]
+    assert any_store.transact(lambda tx: (tx.get("t", other), tx.get("t", names[0]))) == (f"v{other}", None)
+
+
 def test_text_of_strangers_is_stored_as_it_is(any_store: Store) -> None:
     strange = ["'; DROP TABLE once_places; --", "#" + "0" * 40, "é\U0001f600", "%s|{}", '"\\n']
     any_store.transact(lambda tx: [(tx.put("t", text, text), tx.add("s", text)) for text in strange])

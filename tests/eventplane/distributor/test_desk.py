@@ -1,0 +1,88 @@
+"""An adapter's deliveries: many at once, the events of one entity one after the other."""
+
+import asyncio
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.distributor import until
+
+from pubsub_emulator.eventplane.distributor.adapter.desk import AT_ONCE, Desk, in_order
+from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.eventplane.distributor.event import Notice
+from pubsub_emulator.eventplane.distributor.service.requests import Wish
+from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.eventplane.once import MemoryStore
+
+WISH = Wish(("*",), (), "http://subscriber/in", None)
+
+
+@given(entities=st.lists(st.integers(0, 40), max_size=120))
+def test_a_group_has_each_entity_once_and_groups_are_in_order(entities: list[int]) -> None:
+    network = Network("a")
+    notices = [network.append(event_of(number, entity)[1], 0) for number, entity in enumerate(entities, 1)]
+    told = [notice for notice in notices if notice is not None]
+    groups = list(in_order(told))
+    assert [notice for group in groups for notice in group] == told
+    assert all(len({notice.event.order for notice in group}) == len(group) <= AT_ONCE for group in groups)
+    for group, following in pairwise(groups):
+        assert len(group) == AT_ONCE or following[0].event.order in {notice.event.order for notice in group}
+
+
+def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity() -> None:
+    under_way: list[str] = []
+    most: list[int] = []
+    got: list[int] = []
+
+    async def post(_endpoint: str, notice: Notice) -> bool:
+        assert notice.event.order not in under_way
+        under_way.append(notice.event.order)
+        most.append(len(under_way))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        under_way.remove(notice.event.order)
+        got.append(notice.number)
+        return True
+
+    async def run() -> None:
+        ledger = MemoryLedger(Network("a"))
+        desk = Desk(ledger, MemoryStore(), post)
+        await desk.subscribe(WISH)
+        for number in range(1, 91):
+            ledger.append(event_of(number, number % 45)[1])
+        await until(lambda: len(got) == 90)
+        await desk.stop()
+
+    asyncio.run(run())
+    assert sorted(got) == list(range(1, 91))
+    assert max(most) == AT_ONCE
+
+
+def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
+    got: list[int] = []
+    stuck = asyncio.Event()
+
+    async def post(_endpoint: str, notice: Notice) -> bool:
+        got.append(notice.number)
+        if notice.number == 4:
+            await stuck.wait()
+        return True
+
+    async def run() -> None:
+        ledger, store = MemoryLedger(Network("a")), MemoryStore()
+        desk = Desk(ledger, store, post)
+        await desk.subscribe(WISH)
+        for number, entity in enumerate((1, 2, 1, 3, 3), 1):
+            ledger.append(event_of(number, entity)[1])
+        await until(lambda: len(got) == 4)
+        await desk.stop()
+        assert got == [1, 2, 3, 4]  # 5 is of the entity of 4
+        stuck.set()
+        again = Desk(ledger, store, post)
+        await again.start()
+        await until(lambda: got[-1] == 5)
+        await again.stop()
+
+    asyncio.run(run())
+    assert got == [1, 2, 3, 4, 3, 4, 5]
