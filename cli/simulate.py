@@ -6,7 +6,7 @@ from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.scenario.seeded import MILLION
-from pubsub_emulator.spark_audit.engine.engine import choose_engine, open_mapper
+from pubsub_emulator.spark_audit.engine.choice import choose_engine, open_mapper
 from pubsub_emulator.spark_audit.report.words import size
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
 from pubsub_emulator.spark_audit.simulate.score import score

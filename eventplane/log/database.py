@@ -92,16 +92,3 @@ def migrate(database: Database, component: str, steps: Sequence[Sequence[str | C
             session.run("UPDATE migrations SET version = ? WHERE component = ?", (len(steps), component))
         else:
             session.run("INSERT INTO migrations VALUES (?, ?)", (component, len(steps)))
-
-
-def open_database(place: str) -> Database:
-    """The database at a path (SQLite, created if need be) or a `postgresql://` URL. Raises `StoreError`."""
-    if place.startswith(("postgresql://", "postgres://")):
-        from pubsub_emulator.eventplane.log.postgres import PostgresDatabase  # noqa: PLC0415  # its driver is an extra
-
-        return PostgresDatabase(place)
-    if "://" in place:
-        raise StoreError(f"{place.partition('://')[0]}:// is no database here; give a path or a postgresql:// URL")
-    from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase  # noqa: PLC0415  # each loads when it is used
-
-    return SqliteDatabase(place)

@@ -17,7 +17,8 @@ from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock, Sto
 from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
 from pubsub_emulator.eventplane.filters.sql import Dialect
 from pubsub_emulator.eventplane.filters.sql import where as compile_where
-from pubsub_emulator.eventplane.log.database import Database, Session, check_prefix, migrate, open_database
+from pubsub_emulator.eventplane.log.database import Database, Session, check_prefix, migrate
+from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.log.rows import Block, Row
 from pubsub_emulator.eventplane.log.rules import Head, follows
 from pubsub_emulator.eventplane.log.store import SPAN, Page

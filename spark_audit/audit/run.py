@@ -30,6 +30,7 @@ from pubsub_emulator.spark_audit.audit.results import (
     write_report,
     write_result,
 )
+from pubsub_emulator.spark_audit.engine.choice import choose_engine, open_mapper
 from pubsub_emulator.spark_audit.engine.engine import (
     ENGINES,
     EngineLost,
@@ -37,8 +38,6 @@ from pubsub_emulator.spark_audit.engine.engine import (
     Unit,
     WrongMaster,
     check_form,
-    choose_engine,
-    open_mapper,
 )
 from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, make_tasks
 from pubsub_emulator.spark_audit.engine.units import Fold, fold_fingerprint, fold_network, judge_segment

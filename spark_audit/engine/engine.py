@@ -88,31 +88,7 @@ def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:
     return list(range(count)) if weights is None else sorted(range(count), key=lambda at: (-weights[at], at))
 
 
-def choose_engine(name: str, master: str | None, units: int) -> str:
-    """The engine that `auto` means: Spark with a master or under `spark-submit`, else processes if there is work."""
-    if name != "auto":
-        return name
-    if master is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        return "spark"
-    return "pool" if units > 1 and usable_cores() > 1 else "python"
-
-
 def usable_cores() -> int:
     """The cores that this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-def open_mapper(name: str, master: str | None = None) -> Mapper:
-    """The mapper of a name. Raises `EngineLost` when Spark cannot be started."""
-    if name == "python":
-        return PythonMapper()
-    if name == "pool":
-        from pubsub_emulator.spark_audit.engine.pool import PoolMapper  # noqa: PLC0415  # started when it is wanted
-
-        return PoolMapper()
-    try:
-        from pubsub_emulator.spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
-    except ImportError as error:
-        raise EngineLost(f"the Spark engine needs the extra `audit`: {error}") from None
-    return SparkMapper(master)

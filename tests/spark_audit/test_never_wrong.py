@@ -29,7 +29,8 @@ from pubsub_emulator.spark_audit.audit.finding_file import check_finding, findin
 from pubsub_emulator.spark_audit.audit.results import RECEIPT
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.engine import pool
-from pubsub_emulator.spark_audit.engine.engine import EngineLost, choose_engine
+from pubsub_emulator.spark_audit.engine.choice import choose_engine
+from pubsub_emulator.spark_audit.engine.engine import EngineLost
 from pubsub_emulator.spark_audit.engine.pool import PoolMapper
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.storage import LocalStore, open_store

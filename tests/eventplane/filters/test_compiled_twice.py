@@ -18,7 +18,8 @@ from pubsub_emulator.eventplane.filters.algebra import (
 )
 from pubsub_emulator.eventplane.filters.predicate import matches
 from pubsub_emulator.eventplane.filters.sql import where
-from pubsub_emulator.eventplane.log.database import Database, migrate, open_database
+from pubsub_emulator.eventplane.log.database import Database, migrate
+from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.values import encode_fields
 

@@ -23,7 +23,7 @@ from support.prism_story_client import seen
 
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.eventplane.log.database import open_database
+from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.log.sql_store import open_store
 from pubsub_emulator.eventplane.prism.client import NodeError, PrismClient, Subscription
 from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType

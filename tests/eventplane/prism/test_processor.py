@@ -12,8 +12,9 @@ from support.prism import DOCUMENT, Wallet
 from support.prism_log import Chain, dump
 
 from pubsub_emulator.eventplane.errors import AnotherChain, StoreError
-from pubsub_emulator.eventplane.log.database import Database, migrate, open_database
+from pubsub_emulator.eventplane.log.database import Database, migrate
 from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.sql_store import open_store
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256

@@ -8,7 +8,8 @@ import pytest
 
 from pubsub_emulator.eventplane.errors import UnknownToken
 from pubsub_emulator.eventplane.filters.algebra import ANY
-from pubsub_emulator.eventplane.log.database import Database, Session, open_database
+from pubsub_emulator.eventplane.log.database import Database, Session
+from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
 from pubsub_emulator.eventplane.subscriptions.registry import SqlRegistry
 
