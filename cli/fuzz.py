@@ -103,7 +103,7 @@ def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
     if own:
         raise UnknownStrategy(f"Spark's workers do not know {own[0]!r}: strategies of one's own are for one process")
     from pubsub_emulator.spark_audit.engine.campaign import distribute
-    from pubsub_emulator.spark_audit.engine.engine import open_mapper
+    from pubsub_emulator.spark_audit.engine.choice import open_mapper
 
     def watch(done: int, wanted: int) -> None:
         advance(done, wanted, "trying cheats: worlds")

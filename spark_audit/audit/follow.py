@@ -5,7 +5,8 @@ from threading import Event
 from typing import Any
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
-from pubsub_emulator.spark_audit.engine.engine import Mapper, Report, Unit, open_mapper
+from pubsub_emulator.spark_audit.engine.choice import open_mapper
+from pubsub_emulator.spark_audit.engine.engine import Mapper, Report, Unit
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.storage import open_store

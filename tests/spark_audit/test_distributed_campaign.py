@@ -23,7 +23,8 @@ from pubsub_emulator.laboratory.campaign import (
 from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.spark_audit.engine import campaign as module
 from pubsub_emulator.spark_audit.engine.campaign import distribute
-from pubsub_emulator.spark_audit.engine.engine import PythonMapper, Report, Unit, open_mapper
+from pubsub_emulator.spark_audit.engine.choice import open_mapper
+from pubsub_emulator.spark_audit.engine.engine import PythonMapper, Report, Unit
 from pubsub_emulator.spark_audit.spark import job
 
 ALONE = ("another-set", "any-mutation")

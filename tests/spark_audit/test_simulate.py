@@ -13,7 +13,8 @@ from pyspark import SparkContext
 
 from pubsub_emulator.collator.cheats import BUILT_IN
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
-from pubsub_emulator.spark_audit.engine.engine import PythonMapper, open_mapper
+from pubsub_emulator.spark_audit.engine.choice import open_mapper
+from pubsub_emulator.spark_audit.engine.engine import PythonMapper
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.simulate import population
