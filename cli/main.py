@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "fixtures",
     "ship",
     "fetch",
+    "export-state",
     "import-relay-proofs",
     "migrate",
     "open-proof",

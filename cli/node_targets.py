@@ -14,6 +14,8 @@ from pubsub_emulator.laboratory.mutation import Target
 from pubsub_emulator.laboratory.targets import ours
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
 
 if TYPE_CHECKING:
     from pubsub_emulator.client.metadata import Metadata
@@ -21,11 +23,85 @@ if TYPE_CHECKING:
     from pubsub_emulator.node.rpc.dispatch import Dispatcher
     from pubsub_emulator.node.rpc.session import Subscription
     from pubsub_emulator.runtime.accounts.chain import ChainRuntime
+    from pubsub_emulator.runtime.framework.storage import State
     from pubsub_emulator.spark_audit.fetch.block import RawBlock
     from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 _SENDER: Final = bytes(range(32))
 """The seed of the key that signs mutated extrinsics again."""
+
+
+# Forked states
+
+
+_STATE: Final = {bytes((at, at % 7)) * 8: bytes(at % 60) for at in range(40)} | {
+    bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (7).to_bytes(4, "little")
+}
+"""Entries of a small state, `System.Number` among them."""
+_CHILD: Final = b"pubsub\xe8\x03\x00\x00"
+
+
+@cache
+def _small_state() -> "State":
+    from pubsub_emulator.runtime.framework.storage import State
+
+    return State.from_entries(_STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()})
+
+
+def _state_answers() -> Iterable[bytes]:
+    nodes: dict[Hash, bytes] = {}
+    _small_state().prove(_STATE, {}, nodes)
+    return [
+        json.dumps({"at": f"0x{bytes(32).hex()}", "proof": [f"0x{node.hex()}" for node in nodes.values()]}).encode()
+    ]
+
+
+class _Told:
+    """A node that answers everything alike."""
+
+    url = "ws://node"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def ask(self, method: str, *_params: object) -> Any:
+        return list(_STATE) if "Keys" in method else self._answer
+
+
+def _read_state_answer(data: bytes) -> str:
+    from pubsub_emulator.client.live_state import StateProofs
+    from pubsub_emulator.runtime.framework.lazy_state import lazy_state
+
+    whole = _small_state()
+    source = StateProofs(_Told(parse_json(data, "answer")), Hash(bytes(32)))
+    state = lazy_state(whole.root(), source)
+    for key, value in _STATE.items():
+        if state.top.get(key) != value:
+            raise DefensiveFailure("a node was believed")
+    if any(Hash(blake2_256(node)) != name for name, node in source.nodes.items()):
+        raise DefensiveFailure("a node was taken under another hash")
+    return f"{len(source.nodes)} nodes"
+
+
+def _exported_states() -> Iterable[bytes]:
+    from pubsub_emulator.client.state_file import write_state
+    from pubsub_emulator.emulator.network.fork import Fork
+
+    path = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "state.json"
+    write_state(Fork(_small_state(), 7, Hash(bytes(32)), "small"), path)
+    return [path.read_bytes()]
+
+
+@cache
+def _state_path() -> Path:
+    return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "read.json"
+
+
+def _read_exported_state(data: bytes) -> str:
+    from pubsub_emulator.client.state_file import read_state
+
+    _state_path().write_bytes(data)
+    return f"{read_state(_state_path()).number < 1000}"
 
 
 # JSON-RPC
@@ -340,6 +416,8 @@ NODE_TARGETS: Final = (
     Target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, modules=ours("client")),
     Target("events", "the events of a block", lambda: [_event_records()], _read_events, modules=ours("client")),
     Target("inherent", "a real block's inherent", _inherents, _read_inherent, modules=ours("spark_audit.fetch")),
+    Target("state-answer", "read proofs of a forked node", _state_answers, _read_state_answer, True, ours("client")),
+    Target("exported-state", "an exported state's file", _exported_states, _read_exported_state, True, ours("client")),
     Target("export", "rows of exported tables", _exports, _read_export, text=True, modules=ours("spark_audit.fetch")),
 )
 """What `docs/untrusted.md` names of nodes and archives."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from pubsub_emulator.cli.exits import INTERRUPTED
+from pubsub_emulator.cli.forks import opened
 from pubsub_emulator.cli.run import HISTORY, find_scenario
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.network.records import Observer
@@ -48,6 +49,8 @@ class Serve:
     dev: bool
     unsafe_external: bool
     rpc_cors: tuple[str, ...]
+    fork: str | None
+    fork_para: tuple[str, ...]
 
     def options(self) -> Options:
         """As the server wants them. Raises `BadOption`."""
@@ -95,6 +98,10 @@ def serve(name: str | None, given: Serve) -> None:
         raise BadOption(
             "a journal does not say which pallets there are: --dome-events and --prism go without --journal, --replay"
         )
+    if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
+        raise BadOption(
+            "a journal and a history do not hold what is forked: --fork goes without --journal, --replay, --out"
+        )
     replayed = None if given.replay is None else _read(given.replay)
     if replayed is not None:
         if name is not None:
@@ -105,11 +112,15 @@ def serve(name: str | None, given: Serve) -> None:
     with ExitStack() as stack:
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
-        live = LiveNetwork(
-            Simulation(scenario, genesis_slot=slot, accounts=True, dome_events=given.dome_events, prism=given.prism),
-            observers,
-            keep_snapshots=keeps,
+        simulation = Simulation(
+            scenario,
+            genesis_slot=slot,
+            accounts=True,
+            dome_events=given.dome_events,
+            prism=given.prism,
+            forks=stack.enter_context(opened(given.fork, given.fork_para)),
         )
+        live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
         asyncio.run(_serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay)))
     sys.exit(INTERRUPTED)

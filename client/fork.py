@@ -1,21 +1,28 @@
-"""States to fork, from wherever they are: a node, or a file."""
+"""States to fork: of a node, or in a file."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from pubsub_emulator.client.live_state import live_state
 from pubsub_emulator.client.state_file import read_state
 from pubsub_emulator.emulator.network.fork import BadFork, Fork
+
+_AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
 
 
 @contextmanager
 def open_fork(source: str | Path, at: str | int | None = None) -> Iterator[Fork]:
     """The state at `source` for as long as the context lasts: a node's URL, read by need, or an exported state's file.
 
-    `at` is a block of the node, by hash or number; without it, it is the newest final one. Raises `ClientError`,
-    `BadFork`, `OSError`.
+    `at` is a block of the node, by hash or number, which may also follow the URL after an @; without it, it is the
+    newest final one. Raises `ClientError`, `BadFork`.
     """
+    named = _AT.fullmatch(str(source)) if at is None else None
+    if named is not None:
+        source, at = named.groups()
     if "://" in str(source):
         with live_state(str(source), None if at is None else str(at)) as fork:
             yield fork

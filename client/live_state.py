@@ -11,7 +11,7 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.rpc import Rpc, connect
@@ -41,7 +41,7 @@ def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
     node = _Node(url)
     try:
         header = node.header(at)
-        state = lazy_state(header.root, _Source(node, header.hash))
+        state = lazy_state(header.root, StateProofs(node, header.hash))
         yield Fork(state, header.number, header.hash, f"{url}, block {header.number}")
     finally:
         node.close()
@@ -68,6 +68,15 @@ class _Header:
         self.number = number
         self.root = Hash(root)
         self.hash = Hash(wanted)
+
+
+class Asked(Protocol):
+    """Whoever answers a node's methods."""
+
+    url: str
+
+    def ask(self, method: str, *params: object) -> Any:
+        """What a method answers. Raises `ClientError`."""
 
 
 class _Node:
@@ -118,23 +127,23 @@ class _Node:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-class _Source:
+class StateProofs:
     """The tries of a block's state; `nodes` has all that was fetched, by hash, of whichever trie."""
 
-    def __init__(self, node: _Node, block: Hash) -> None:
+    def __init__(self, node: Asked, block: Hash) -> None:
         self.node = node
         self.block = block
         self.nodes: dict[bytes, bytes] = {}
 
-    def trie(self, child_key: bytes | None) -> "_TrieSource":
+    def trie(self, child_key: bytes | None) -> "TrieSource":
         """The top trie, or a child trie."""
-        return _TrieSource(self, None if child_key is None else child_root_key(child_key))
+        return TrieSource(self, None if child_key is None else child_root_key(child_key))
 
 
-class _TrieSource:
+class TrieSource:
     """The nodes of one trie."""
 
-    def __init__(self, source: _Source, child: bytes | None) -> None:
+    def __init__(self, source: StateProofs, child: bytes | None) -> None:
         self._source = source
         self._child = child
 

@@ -16,6 +16,7 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.events import Event, EventRecord
 from pubsub_emulator.runtime.framework.executive import Block
+from pubsub_emulator.runtime.framework.lazy_state import is_lazy
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
@@ -228,6 +229,8 @@ def _has_card(kind: type) -> bool:
 
 def state_card(state: State) -> str:
     """A state: how many keys its tries hold."""
+    if is_lazy(state):
+        return card(tag("p", tag("b", f"State {short(state.root())}"), " · fetched by need"))
     rows = [(f"0x{key.hex()}", len(trie), short(trie.root())) for key, trie in sorted(state.children.items())]
     title = tag("p", tag("b", f"State {short(state.root())}"), f" · {len(state.top):,} keys")
     return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
@@ -349,6 +352,8 @@ def line(thing: Any) -> str:
         case BlockOutcome():
             return f"<BlockOutcome: {len(thing.deliveries)} deliveries, state root {short(thing.state_root)}>"
         case State():
+            if is_lazy(thing):
+                return f"<State {short(thing.root())}, fetched by need>"
             return f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child tries>"
         case Event():
             return event_words(thing, _NAMES)

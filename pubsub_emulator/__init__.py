@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pubsub_emulator.primitives.version import VERSION
 
 if TYPE_CHECKING:
+    from pubsub_emulator.client.fork import open_fork
     from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, register_strategy
     from pubsub_emulator.collator.cheats.steps import Add, Drop
     from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 _HOMES = {
+    "client.fork": ("open_fork",),
     "collator.cheats": ("STRATEGIES", "Situation", "attempt", "register_strategy"),
     "collator.cheats.steps": ("Add", "Drop"),
     "collator.cheats.strategy": ("Proposal", "strategy"),
@@ -146,6 +148,7 @@ __all__ = [
     "key_from_data",
     "load_bundled",
     "load_scenario",
+    "open_fork",
     "parse_scenario",
     "read_child_proof",
     "read_proof",

@@ -50,6 +50,8 @@ from pubsub_emulator.cli import options
 @click.option("--out", type=options.OUT, help="Folder to make, for the history of all blocks.")
 @click.option("--dev", is_flag=True, help="Allow methods that change the network: dev_*, pubsub_publish and others.")
 @click.option("--unsafe-external", is_flag=True, help="Allow --dev on an address that others can reach.")
+@options.fork
+@options.fork_para
 @click.option(
     "--rpc-cors", multiple=True, metavar="ORIGIN", help="A web origin whose pages may call, too; may be repeated."
 )
@@ -57,7 +59,8 @@ def command(scenario: str | None, **given: object) -> None:
     """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
 
     SCENARIO is a TOML file or the name of one that comes with the project, `node` unless given. `/` is the relay chain
-    and `/2000` parachain 2000. docs/node.md says what clients can do.
+    and `/2000` parachain 2000. docs/node.md says what clients can do. With --fork the
+    network continues from a real state, and signed extrinsics, storage and proofs are those of the two merged.
     """
     from pubsub_emulator.cli.serve import Serve, serve
 

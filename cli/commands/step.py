@@ -13,13 +13,18 @@ from pubsub_emulator.cli import options
     epilog="\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step attack.json\n"
     "  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' | pubsub step demo\n"
     "  pubsub step --connect ws://127.0.0.1:9944\n"
+    "  pubsub step node --fork ws://127.0.0.1:9944\n"
     "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @click.option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
 @options.own_cheats
+@options.fork
+@options.fork_para
 @click.option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
-def command(scenario: str | None, url: str | None, *, accounts: bool) -> None:
+def command(
+    scenario: str | None, url: str | None, *, fork: str | None, fork_para: tuple[str, ...], accounts: bool
+) -> None:
     """Step through the network of SCENARIO in a terminal session.
 
     Build blocks one by one or until something happens; publish, subscribe, cheat; look into storage, tries, caches and
@@ -29,9 +34,12 @@ def command(scenario: str | None, url: str | None, *, accounts: bool) -> None:
 
     With --connect, the network is that of a running node, and the commands are those that a node can do; what reads
     events and storage works with any Substrate node.
+
+    With --fork, the scenario's network continues from a real state, by need from a node: docs/howto/fork-live-state.md.
     """
     if (scenario is None) == (url is None):
         raise click.UsageError("give a SCENARIO or --connect URL")
+    from pubsub_emulator.cli.forks import opened
     from pubsub_emulator.cli.run import find_scenario
     from pubsub_emulator.cli.session import Session
     from pubsub_emulator.cli.session.terminal import resume, run_session
@@ -39,15 +47,19 @@ def command(scenario: str | None, url: str | None, *, accounts: bool) -> None:
     if scenario is None:
         if accounts:
             raise click.UsageError("--accounts: a node says by itself whether its chains have accounts")
+        if fork or fork_para:
+            raise click.UsageError("--fork: the network of a node is there already; give a SCENARIO")
         from pubsub_emulator.cli.session.remote import Remote
 
         with Remote(str(url)) as remote:
             sys.exit(run_session(remote))
     path = Path(scenario)
-    if path.suffix == ".json":
-        if accounts:
-            raise click.UsageError("--accounts: a saved session says by itself whether its chains have accounts")
-        session = resume(path)
-    else:
-        session = Session(find_scenario(scenario), accounts=accounts)
-    sys.exit(run_session(session))
+    with opened(fork, fork_para) as forks:
+        if path.suffix == ".json":
+            if accounts:
+                raise click.UsageError("--accounts: a saved session says by itself whether its chains have accounts")
+            session = resume(path, forks)
+        else:
+            session = Session(find_scenario(scenario), accounts=accounts, forks=forks)
+        code = run_session(session)
+    sys.exit(code)

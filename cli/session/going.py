@@ -66,7 +66,7 @@ def _to(session: Session, given: Given) -> Iterator[Shown]:
     now = session.network.number
     target = number(given.one("BLOCK"), "BLOCK is the height of a relay block")
     if target <= now:
-        raise CommandError(f"the network stands at relay block {now}; `restore` and `branch` go back")
+        raise CommandError(f"the network is at relay block {now}; `restore` and `branch` go back")
     yield from _build(session, target - now)
 
 
@@ -92,9 +92,7 @@ def _until(session: Session, given: Given) -> Iterator[Shown]:
             yield from what_failed(session, step)
             return
         yield Doing(f"waiting for a {what}", done, most)
-    raise CommandError(
-        f"no such {what} within {most} blocks; the network stands at relay block {session.network.number}"
-    )
+    raise CommandError(f"no such {what} within {most} blocks; the network is at relay block {session.network.number}")
 
 
 def _condition(session: Session, what: str, which: str | None) -> Callable[[Step], bool]:

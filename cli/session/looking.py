@@ -26,10 +26,13 @@ def chains(session: Session, text: str | None, *, subscribers: bool = False) -> 
 
 def _status(session: Session, _given: Given) -> Iterator[Shown]:
     network, scenario = session.network, session.scenario
-    yield Line(
-        f"{scenario.name}: relay block {network.number} of {scenario.relay_blocks} in the scenario, branch "
-        f"{session.branch}"
-    )
+    at = f"relay block {network.number} of {scenario.relay_blocks} in the scenario"
+    if session.forks.relay is not None:
+        done = f"{network.number - network.relay.first} of {scenario.relay_blocks} blocks of the scenario"
+        at = f"relay block {network.number}, {done}"
+    yield Line(f"{scenario.name}: {at}, branch {session.branch}")
+    for chain, fork in session.forks.by_chain().items():
+        yield Line(f"{chain} continues from {fork.source}, state root {words(fork.root)}")
     yield Grid(
         "parachains",
         ("parachain", "block", "subscribed keys", "collators", "cheating", "to be sent"),
@@ -190,7 +193,7 @@ _AT_BLOCK: Final = Parameter("BLOCK", Kind.NUMBER, optional=True)
 _BLOCKS: Final = Parameter("BLOCKS", Kind.NUMBER, optional=True)
 
 LOOKING: Final = (
-    look("status", "Where the network stands: chains, heights, what waits to be sent.", _status, aliases=("s",)),
+    look("status", "Where the network is: chains, heights, what waits to be sent.", _status, aliases=("s",)),
     look("headers", "The newest headers.", _headers, (_ANY_CHAIN,), ("headers", "headers 3000")),
     look(
         "events",

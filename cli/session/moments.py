@@ -23,7 +23,7 @@ def _save(session: Session, given: Given) -> Iterator[Shown]:
 def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
     """Raises `CommandError` for a name that stands for something else already."""
     if name == "now":
-        raise CommandError("`now` is where the session stands; choose another name")
+        raise CommandError("`now` is where the session is; choose another name")
     if name == session.branch or name in session.branches:
         raise CommandError(f"a branch is called {name}; choose another name")
     if name in session.snapshots and not snapshots:
@@ -36,7 +36,7 @@ def _restore(session: Session, given: Given) -> Iterator[Shown]:
         every = f"there are {', '.join(session.snapshots) or 'none'}"
         raise CommandError(f"no snapshot is called {name!r}; {near_to(name, session.snapshots, every)}")
     session.adopt(session.snapshots[name])
-    yield Line(f"back at {name}: branch {session.branch} now stands at relay block {session.network.number}")
+    yield Line(f"back at {name}: branch {session.branch} is at relay block {session.network.number}")
 
 
 def _branch(session: Session, given: Given) -> Iterator[Shown]:
@@ -75,7 +75,7 @@ def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
 def _forget(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name == session.branch:
-        raise CommandError(f"{name} is the branch that the session stands on")
+        raise CommandError(f"{name} is the branch that the session is on")
     kept = session.snapshots if name in session.snapshots else session.branches
     if name not in kept:
         raise CommandError(f"there is no snapshot or branch {name!r}")
@@ -148,7 +148,7 @@ def _write(session: Session, given: Given) -> Iterator[Shown]:
 def _load(session: Session, given: Given) -> Iterator[Shown]:
     path = Path(given.one("FILE"))
     made: list[Session] = []
-    yield from saved.read(path, made)
+    yield from saved.read(path, made, forks=session.forks)
     session.become(made[0])
     yield Line(f"{path}: {session.scenario.name} at relay block {session.network.number}")
 
@@ -177,7 +177,7 @@ MOMENTS: Final = (
         "Start another branch, here or at a snapshot, and go on with it.",
         _branch,
         (_NAME, Parameter("FROM", Kind.MOMENT, optional=True)),
-        "The branch left stands where it is; `switch` goes back to it.",
+        "The branch that you leave stays where it is; `switch` goes back to it.",
         ("branch honest", "branch attack before"),
     ),
     Command("switch", "Go on with another branch.", _switch, (_MOMENT,), examples=("switch main",)),

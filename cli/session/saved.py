@@ -6,7 +6,8 @@ The scenario stands there as in its TOML file, `hash` is that of the relay block
 follows from its scenario and what was asked of it (PS-90), so nothing else has to be kept, and a file that was made by
 another version and means something else there is noticed.
 
-With `"accounts": true` all chains have that profile.
+With `"accounts": true` all chains have that profile. `"fork": {"relay": "0x…", "2000": "0x…"}` are the roots of the
+states that chains continue from; where those states are, whoever opens the file says.
 
 A file that is read never writes, overwrites or runs anything: only commands that build blocks or change the network are
 played, which are all that `write` ever puts into one, and no more blocks than the file says that there are.
@@ -22,8 +23,10 @@ from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.session import Moment, Session
 from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.primitives.types import U32_MAX
 
 FORMAT: Final = "pubsub-session/1"
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
@@ -38,6 +41,7 @@ def write(session: Session, moment: Moment, path: Path) -> None:
         "format": FORMAT,
         "scenario": session.scenario.document(),
         **({"accounts": True} if session.accounts else {}),
+        **({"fork": session.forks.roots()} if session.forks else {}),
         "commands": list(moment.journal),
         "block": newest.number,
         "hash": "0x" + newest.hash().hex(),
@@ -59,8 +63,9 @@ def read_document(path: Path) -> dict[str, Any]:
     if len(commands) > MOST_COMMANDS:
         raise CommandError(f"{path}: commands: {len(commands)} lines, and a session has at most {MOST_COMMANDS}")
     block = content["block"]
-    if not isinstance(block, int) or isinstance(block, bool) or not 0 <= block <= MOST_BLOCKS:
-        raise CommandError(f"{path}: block: not a number from 0 to {MOST_BLOCKS}")
+    last = U32_MAX if "fork" in content else MOST_BLOCKS
+    if not isinstance(block, int) or isinstance(block, bool) or not 0 <= block <= last:
+        raise CommandError(f"{path}: block: not a number from 0 to {last}")
     if not isinstance(content.get("accounts", False), bool):
         raise CommandError(f"{path}: accounts: neither true nor false")
     if not isinstance(content["hash"], str):
@@ -93,16 +98,43 @@ def _ensure_harmless(place: str, line: str) -> None:
         raise CommandError(f"{place}: {command.name!r} neither builds blocks nor changes the network: it is not played")
 
 
-def read(path: Path, into: list[Session], begun: Callable[[Session], None] = lambda _session: None) -> Iterator[Shown]:
+def _ensure_same_fork(path: Path, content: dict[str, Any], forks: Forks) -> None:
+    """Raises `CommandError` unless a file's session continues from `forks`: a file names states, and no places."""
+    wanted, found = content.get("fork", {}), forks.roots()
+    if wanted == found:
+        return
+    if not isinstance(wanted, dict):
+        raise CommandError(f"{path}: fork: not a table of state roots by chain")
+    chain = next(each for each in {**wanted, **found} if wanted.get(each) != found.get(each))
+    if chain not in wanted:
+        raise CommandError(f"{path}: fork: the session's chain {chain} is not forked; open it without a fork of it")
+    given = f"not {found[chain]}" if chain in found else "which is not given"
+    raise CommandError(
+        f"{path}: fork.{chain}: the session continues from the state {str(wanted[chain])[:66]}, {given}; "
+        "`pubsub step FILE` takes it by --fork and --fork-para"
+    )
+
+
+def read(
+    path: Path,
+    into: list[Session],
+    begun: Callable[[Session], None] = lambda _session: None,
+    forks: Forks = NO_FORKS,
+) -> Iterator[Shown]:
     """Play a file's commands in a new session, which is added to `into` once it has come to the block it names.
 
-    `begun` is called with the session before the first command.
+    `begun` is called with the session before the first command. `forks` are the states that the file's session
+    continues from, if it does.
 
     Raises `CommandError`, and `ScenarioError` for the scenario inside.
     """
     content = read_document(path)
     accounts = bool(content.get("accounts"))
-    session = Session(parse_document(content["scenario"], str(path)), accounts=accounts)
+    _ensure_same_fork(path, content, forks)
+    session = Session(parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks)
+    first = session.network.relay.first
+    if content["block"] - first > MOST_BLOCKS:
+        raise CommandError(f"{path}: block: more than {MOST_BLOCKS} blocks after {first}, the first one")
     begun(session)
     for at, line in enumerate(content["commands"], start=1):
         try:

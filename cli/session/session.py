@@ -16,6 +16,7 @@ from typing import Final
 from pubsub_emulator.cli.pages import Shown
 from pubsub_emulator.cli.session.command import CommandError, near_to
 from pubsub_emulator.emulator.network import Network, Snapshot, Step
+from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_key
 from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -47,11 +48,12 @@ class Moment:
 class Session:
     """Commands over a scenario's network. Raises as `Simulation` for one that cannot work."""
 
-    def __init__(self, scenario: Scenario, *, accounts: bool = False) -> None:
+    def __init__(self, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> None:
         """`accounts` gives all chains that profile, in which root may set storage."""
         self.scenario = scenario
         self.accounts = accounts
-        self.simulation = Simulation(scenario, accounts=accounts)
+        self.forks = forks
+        self.simulation = Simulation(scenario, accounts=accounts, forks=forks)
         self.steps: list[Step] = []
         self.journal: list[str] = []
         self.wanted: dict[ParaId, RuntimeSpec] = {}
@@ -149,6 +151,7 @@ class Session:
     def become(self, other: "Session") -> None:
         """Take everything over from another session, which is not used any more."""
         self.scenario, self.simulation, self.accounts = other.scenario, other.simulation, other.accounts
+        self.forks = other.forks
         self.steps, self.journal, self.wanted = other.steps, other.journal, other.wanted
         self.snapshots, self.branches, self.branch = other.snapshots, other.branches, other.branch
         self.names, self.scenario_names = other.names, other.scenario_names

@@ -15,6 +15,7 @@ from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items, rows
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.lazy_state import is_lazy
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -22,6 +23,9 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 MOST_ROWS: Final = 200
 """Rows of storage that are shown."""
+
+MOST_COUNTED: Final = 1000
+"""Entries of an item that are counted where they are fetched by need."""
 
 _PUBSUB: Final = b"pubsub"
 
@@ -41,8 +45,10 @@ def _storage(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iterator[Shown]:
-    counted = ((name, sum(1 for _ in storage.next_keys(item.prefix))) for name, item in known.items())
-    yield Grid(f"storage of {chain}", ("item", "entries"), tuple((name, count) for name, count in counted if count))
+    most = MOST_COUNTED if is_lazy(storage.state) else None
+    counted = ((name, sum(1 for _ in islice(storage.next_keys(item.prefix), most))) for name, item in known.items())
+    shown = tuple((name, f"{most:,} or more" if count == most else count) for name, count in counted if count)
+    yield Grid(f"storage of {chain}", ("item", "entries"), shown)
     yield Line("items under which nothing is stored are left out; `storage CHAIN ITEM` shows one")
 
 

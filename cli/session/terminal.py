@@ -21,6 +21,7 @@ from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Kind
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.table import find
+from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.primitives.errors import PubsubError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def perform(session: Conversation, line: str, interrupts: Interrupts) -> bool:
             if interrupts.asked:
                 pages.close()
                 advance.clear()
-                click.echo(f"interrupted; the network stands at relay block {session.number}", err=True)
+                click.echo(f"interrupted; the network is at relay block {session.number}", err=True)
                 return False
     return True
 
@@ -168,11 +169,11 @@ def _history() -> "History":
     return FileHistory(folder / HISTORY)
 
 
-def resume(path: Path) -> Session:
+def resume(path: Path, forks: Forks = NO_FORKS) -> Session:
     """The session in a file that `write` made. Raises `CommandError`, `ScenarioError`."""
     made: list[Session] = []
     with bar() as advance:
-        for page in saved.read(path, made):
+        for page in saved.read(path, made, forks=forks):
             if isinstance(page, Doing):
                 advance(page.done, page.total, page.what)
     return made[0]

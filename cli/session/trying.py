@@ -43,7 +43,7 @@ def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
     header, refused = refusal_rows(records)
     if refused:
         yield Grid("what would be refused", header, refused)
-    yield Line(f"nothing is kept: the network stands at relay block {now}, and what you asked for still waits")
+    yield Line(f"nothing is kept: the network is at relay block {now}, and what you asked for still waits")
 
 
 def _draw(session: Session, given: Given) -> Iterator[Shown]:

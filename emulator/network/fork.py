@@ -1,16 +1,17 @@
-"""Chains that go on from the state of a real one: what is taken over, and what is a chain's own.
+"""Chains that continue from the state of another chain: what they keep of it and what they replace.
 
-A fork keeps all of the state that it is made of, except what the emulated chain has to know better: its blocks, who
-builds them, and the messages between its chains. Those pallets begin as at any genesis, and what the fork had of them
-is left out. Accounts, balances and everything that was published stay as they are; so does every pallet that is not
-emulated, which nobody writes to.
+The emulated chain replaces the pallets that describe its own blocks, its collators and the messages between its chains:
+these start as at any genesis, and the fork's items in them are removed. It keeps accounts, balances, everything that
+was published, and all pallets that are not emulated, which nothing here writes to.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, cast
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import twox_128
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CODE, item_prefix
 from pubsub_emulator.primitives.types import U32_MAX, Hash
 from pubsub_emulator.runtime.framework.storage import State
@@ -40,6 +41,28 @@ class Fork:
         """The root of the state as it was taken over."""
         return self.state.root()
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forks:
+    """The states that a network's chains continue from, those of parachains by id."""
+
+    relay: Fork | None = None
+    parachains: Mapping[int, Fork] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.relay is not None or bool(self.parachains)
+
+    def roots(self) -> dict[str, str]:
+        """The root of each state in hex, by chain."""
+        return {chain: hexed(fork.root) for chain, fork in self.by_chain().items()}
+
+    def by_chain(self) -> dict[str, Fork]:
+        """The forks by chain, `relay` or a parachain's id."""
+        relay = {} if self.relay is None else {"relay": self.relay}
+        return relay | {str(para): self.parachains[para] for para in sorted(self.parachains)}
+
+
+NO_FORKS: Final = Forks()
 
 OWN_SYSTEM_ITEMS: Final = (
     "Number",

@@ -30,7 +30,7 @@ from pubsub_emulator.emulator.network.arguments import (
     refuse,
 )
 from pubsub_emulator.emulator.network.block_time import relay_time
-from pubsub_emulator.emulator.network.fork import Fork
+from pubsub_emulator.emulator.network.fork import Fork, Forks
 from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -186,14 +186,14 @@ class Network:
         max_value_length: int | None = None,
         max_stored_keys: int | None = None,
         fork: Fork | None = None,
-        forks: Mapping[int, Fork] | None = None,
+        parachain_forks: Mapping[int, Fork] | None = None,
     ) -> "Network":
         """A small network with these publishers, and subscribers as `{subscriber: {publisher: keys}}`.
 
         `collators` has, for each author of a parachain, the strategies by which it cheats at every turn, none for an
         honest one: `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay
         chain, with the same defaults; sizes are in bytes. The relay chain
-        continues from the state `fork`, parachains from those in `forks`. Raises `BadRequest`.
+        continues from the state `fork`, parachains from those in `parachain_forks`. Raises `BadRequest`.
         """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
@@ -225,7 +225,7 @@ class Network:
         ]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
         config = NetworkConfig(tuple(chains), relay, registered, seed=seed.encode())
-        return Network(with_forks(config, fork, forks or {}))
+        return Network(with_forks(config, Forks(fork, parachain_forks or {})))
 
     def __repr__(self) -> str:
         return f"<Network at relay block {self.number}, parachains {', '.join(map(str, self.parachains))}>"
@@ -480,12 +480,12 @@ class Network:
                 observer.subscriptions(change)
 
 
-def with_forks(config: NetworkConfig, fork: Fork | None, forks: Mapping[int, Fork]) -> NetworkConfig:
+def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:
     """The same network on forked states. Raises `BadRequest` for a parachain that it does not have."""
-    for para in forks.keys() - {each.spec.para_id for each in config.parachains}:
+    for para in forks.parachains.keys() - {each.spec.para_id for each in config.parachains}:
         refuse(f"a fork of parachain {para}, which is not of this network")
-    chains = tuple(replace(each, fork=forks.get(each.spec.para_id)) for each in config.parachains)
-    return replace(config, parachains=chains, fork=fork)
+    chains = tuple(replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains)
+    return replace(config, parachains=chains, fork=forks.relay)
 
 
 def _refused(block: Block) -> list[ParaId]:

@@ -1,11 +1,11 @@
 """Runs a scenario: builds its network, adds its traffic, steps to its end."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 
 from pubsub_emulator.emulator.network import Network, Step
-from pubsub_emulator.emulator.network.fork import Fork
+from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network.network import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
@@ -33,14 +33,13 @@ class Simulation:
         accounts: bool = False,
         dome_events: str = "",
         prism: bool = False,
-        fork: Fork | None = None,
-        forks: Mapping[int, Fork] | None = None,
+        forks: Forks = NO_FORKS,
     ) -> None:
         """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
 
         With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has
-        pallet `Prism`. `fork` and `forks` are states that the relay chain and parachains go on from; the scenario's
-        blocks then count from the fork.
+        pallet `Prism`. Chains continue from the states in `forks`; the
+        scenario's blocks then count from the fork.
 
         Raises `ScenarioError` if it cannot work.
         """
@@ -53,7 +52,7 @@ class Simulation:
         try:
             config = network_config(scenario, self._specs)
             relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism)
-            config = with_forks(replace(config, relay=relay), fork, forks or {})
+            config = with_forks(replace(config, relay=relay), forks)
             self.network = Network(with_accounts(config) if accounts else config)
         except PubsubError as error:
             raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error

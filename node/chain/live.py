@@ -195,7 +195,7 @@ class LiveNetwork:
     def _genesis(self) -> Moment:
         network = self.network
         first = network.relay.blocks[-1]
-        number = RelayBlockNumber(0)
+        number = RelayBlockNumber(first.header.number)
         relay = Block(RELAY, first.header.hash(), first.header, (), first.state, number)
         heads: dict[Chain, Block] = {RELAY: relay}
         for para, chain in network.parachains.items():

@@ -46,7 +46,12 @@ class ChainView:
     heights: Mapping[int, Block]
 
     def at_height(self, number: int) -> Block | None:
-        """The block of that height on the best chain, `None` when there is none or it is not kept."""
+        """The block of that height on the best chain, `None` when there is none or it is not kept.
+
+        Height 0 is the first block, even if that is another number: extrinsics are signed for its hash.
+        """
+        if not number:
+            return self.genesis
         return self.heights.get(number) if 0 <= number <= self.best.number else None
 
     def unfinalized(self) -> tuple[Block, ...]:
@@ -91,21 +96,22 @@ class Timeline:
         self.history = history
         self.finality = finality
         self.genesis = genesis
-        self._path: dict[int, Moment] = {0: genesis}
-        self._moments: dict[int, list[Moment]] = {0: [genesis]}
+        self._first = genesis.number
+        self._path: dict[int, Moment] = {self._first: genesis}
+        self._moments: dict[int, list[Moment]] = {self._first: [genesis]}
         self._blocks: dict[Chain, dict[Hash, Block]] = {chain: {} for chain in genesis.heads}
         self._heights: dict[Chain, dict[int, Block]] = {chain: {} for chain in genesis.heads}
         self._pins: dict[Chain, Counter[Hash]] = {chain: Counter() for chain in genesis.heads}
         self._candidates: dict[Hash, BlockRecord] = {}
         self._discarded: deque[Hash] = deque(maxlen=_REMEMBERED)
-        self._oldest = 1
+        self._oldest = self._first + 1
         self._outlived: list[Block] = []
         self.newest = genesis
         self.views: Mapping[Chain, ChainView] = {}
         for chain, block in genesis.heads.items():
             self._blocks[chain][block.hash] = block
-            self._heights[chain][0] = block
-        self.views = self._views(dict.fromkeys(genesis.heads, 0))
+            self._heights[chain][block.number] = block
+        self.views = self._views({chain: block.number for chain, block in genesis.heads.items()})
 
     # Reading
 
@@ -126,7 +132,7 @@ class Timeline:
         for moment in self._moments.get(block.relay_number, ()):
             if moment.relay is block or any(each is block for each in moment.blocks):
                 return moment
-        return self.genesis if block.relay_number == 0 else None
+        return self.genesis if block.relay_number == self._first else None
 
     def candidate(self, name: bytes) -> BlockRecord | None:
         """A judged candidate by its hash, `None` when it is not kept."""
@@ -209,13 +215,13 @@ class Timeline:
         if pins[block.hash] > 0:
             return
         del pins[block.hash]
-        if 0 < block.relay_number < self._oldest:
+        if self._first < block.relay_number < self._oldest:
             self._forget_block(block)
 
     # Helpers
 
     def _final(self) -> Moment:
-        return self._path[max(self.newest.number - self.finality, 0)]
+        return self._path[max(self.newest.number - self.finality, self._first)]
 
     def _views(self, since: Mapping[Chain, int]) -> Mapping[Chain, ChainView]:
         best, final = self.newest.heads, self._final().heads

@@ -15,6 +15,7 @@ from pubsub_emulator.node.rpc.errors import (
     ANSWER_TOO_BIG,
     BATCH_ANSWER_TOO_BIG,
     BATCH_TOO_LONG,
+    CLIENT,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -166,6 +167,8 @@ class Dispatcher:
             finished(True)
         if isinstance(error, RpcError):
             return Answer(_failure(shown, error), call.opened)
+        if isinstance(error, PubsubError) and error.of_the_machine:  # a forked state that cannot be read now
+            return Answer(_failure(shown, RpcError(CLIENT, f"Client error: {error}")), call.opened)
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
         return Answer(_failure(shown, RpcError(INTERNAL_ERROR, "Internal error", why)), call.opened)

@@ -92,11 +92,11 @@ class Producer:
         async with self._lock:
             missing = list(self.timeline.views)
             for _ in range(_FIRST_BLOCKS + self._options.finality):
-                missing = [chain for chain, view in self.timeline.views.items() if view.final.number < 1]
-                if self.timeline.newest.number and not missing:
+                missing = [chain for chain, view in self.timeline.views.items() if view.final is view.genesis]
+                if not missing:
                     break
                 for chain in missing:
-                    if chain is not RELAY and self.timeline.views[chain].best.number < 1:
+                    if chain is not RELAY and self.timeline.views[chain].best is self.timeline.views[chain].genesis:
                         self._apply(actions.Turn(para=chain))
                 await self._step()
             else:

@@ -26,6 +26,11 @@ def lazy_state(root: Hash, source: StateSource) -> State:
     return State(cast("Trie", top), _Children(top.fork(), source), borrowed=True)  # all that is asked of a trie
 
 
+def is_lazy(state: State) -> bool:
+    """Whether a state is fetched by need: what goes through all of it takes long."""
+    return isinstance(cast("object", state.top), LazyTrie)
+
+
 class _Children(dict[bytes, Trie]):
     """Child tries by storage key: those that were looked at or written, and behind them those of the fetched state."""
 

@@ -245,7 +245,7 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         ("step 0", "BLOCKS is a whole number from 1 on, not '0'"),
         ("step -1", "BLOCKS is a whole number"),
         ("step 1 2", "'2' is one word too many: step"),
-        ("to 0", "stands at relay block 4"),
+        ("to 0", "is at relay block 4"),
         ("until rain", "'rain' is none of verdict, delivery"),
         ("until verdict Bad", "no verdict is called 'Bad'; did you mean BadSeal"),
         ("until delivery 77", "there is no parachain 77"),
@@ -274,7 +274,7 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         ("switch a", "no branch is called 'a'; there are main"),
         ("branch main", "a branch is called main"),
         ("save now", "choose another name"),
-        ("forget main", "the branch that the session stands on"),
+        ("forget main", "the branch that the session is on"),
         ("diff a", "there is no snapshot or branch 'a'; there are kept, main"),
         ("load nothing.json", "nothing.json: No such file"),
         ("write /nowhere/x.json", "/nowhere"),
@@ -290,7 +290,7 @@ def test_errors_name_what_is_wrong_and_change_nothing(stepped: Session, line: st
 
 
 def test_waiting_for_what_does_not_happen_ends_after_so_many_blocks(session: Session) -> None:
-    with pytest.raises(CommandError, match="no such event within 2 blocks; the network stands at relay block 2"):
+    with pytest.raises(CommandError, match="no such event within 2 blocks; the network is at relay block 2"):
         _do(session, "until event NoSuchEvent 2")
     assert session.journal == ["step 2"]
 

@@ -111,7 +111,7 @@ def test_a_conversation_survives_errors_and_ctrl_c_and_ends_with_ctrl_d(terminal
     terminal.type("step 100000\r")
     terminal.wait_for("relay block 5: ")
     terminal.type("\x03")
-    stands = terminal.wait_for(r"interrupted; the network stands at relay block \d+").split()[-1]
+    stands = terminal.wait_for(r"interrupted; the network is at relay block \d+").split()[-1]
     terminal.wait_for(f"main {stands}>")
     terminal.type("half a line\x03")
     terminal.wait_for(f"main {stands}>")
@@ -190,7 +190,7 @@ def test_an_interrupted_script_ends_with_130_after_a_whole_block(tmp_path: Path,
     running.send_signal(signal.SIGINT)
     out, error = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "interrupted; the network stands at relay block" in error
+    assert "interrupted; the network is at relay block" in error
     assert "tiny: relay block" not in out
 
 

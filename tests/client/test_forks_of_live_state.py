@@ -65,7 +65,9 @@ def _of(fork: Fork, forks: dict[int, Fork] | None = None) -> Network:
     publisher = scenario.publisher_ids()[0]
     published = _published(fork, publisher)
     subscriber = scenario.subscribers[0].para
-    return Network.of([publisher], {subscriber: {publisher: sorted([published, PRICE])}}, fork=fork, forks=forks)
+    return Network.of(
+        [publisher], {subscriber: {publisher: sorted([published, PRICE])}}, fork=fork, parachain_forks=forks
+    )
 
 
 def _published(fork: Fork, publisher: ParaId) -> Any:

@@ -1,0 +1,34 @@
+"""`pubsub export-state`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.result import Result, tells
+
+
+@click.command(
+    "export-state",
+    epilog="\b\nExamples:\n  pubsub export-state ws://127.0.0.1:9944 state.json\n"
+    "  pubsub export-state wss://a.example@12345678 state.json\n  pubsub step node --fork state.json\n",
+)
+@click.argument("source", metavar="URL")
+@click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path))
+@tells
+def command(source: str, file: Path) -> Result:
+    """Write the whole state of the chain at URL to FILE, every entry proven by the block's state root.
+
+    URL is a node's, its newest final block unless @ and a block's number or hash follow. FILE becomes the raw genesis
+    of a chain specification, as `polkadot export-state` writes it; --fork takes it. The state of a large chain takes
+    hours: --fork takes the URL itself, too, and reads by need.
+    """
+    from pubsub_emulator.cli.screen import say
+    from pubsub_emulator.client.fork import open_fork
+    from pubsub_emulator.client.state_file import write_state
+    from pubsub_emulator.primitives.hexadecimal import hexed
+
+    with open_fork(source) as fork:
+        count = write_state(fork, file)
+        document = {"file": str(file), "block": fork.number, "state_root": hexed(fork.root), "entries": count}
+    say(f"{file}: {count:,} entries of block {document['block']}, state root {document['state_root']}")
+    return Result(document)
