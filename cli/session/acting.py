@@ -8,6 +8,7 @@ from pubsub_emulator.cli.pages import Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.session import Session, number, value
 from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.types import ParaId
@@ -99,24 +100,11 @@ def _cheat(session: Session, given: Given) -> Iterator[Shown]:
     names = _strategies(given.one("STRATEGY"))
     count = len(chain.collators)
     at = given.maybe("COLLATOR")
-    chosen = _turn(session, chain) if at is None else number(at, f"COLLATOR is a number from 1 to {count}", 1) - 1
-    if chosen >= count:
-        raise CommandError(f"{chain.para} has {count} collators; COLLATOR is a number from 1 to {count}, not {at}")
+    wanted = None if at is None else number(at, f"COLLATOR is a number from 1 to {count}", 1)
     rate = _share(given.maybe("RATE") or "1")
-    chain.collators = tuple(
-        replace(each, strategies=names, rate=rate) if index == chosen else each
-        for index, each in enumerate(chain.collators)
-    )
+    chosen = make_cheat(session.network, chain.para, names, wanted, rate)
     often = "whenever it is its turn" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
-    yield Line(f"collator {chosen + 1} of {count} of {chain.para} now tries {', '.join(names)}, {often}")
-
-
-def _turn(session: Session, chain: Parachain) -> int:
-    """The collator who authors first in the parachain's next turn: collator N mod n in relay block N."""
-    block = session.network.number + 1
-    while block % chain.pace.every:
-        block += 1
-    return block % len(chain.collators)
+    yield Line(f"collator {chosen} of {count} of {chain.para} now tries {', '.join(names)}, {often}")
 
 
 def _share(text: str) -> int:
@@ -131,8 +119,8 @@ def _share(text: str) -> int:
 
 def _honest(session: Session, given: Given) -> Iterator[Shown]:
     chain = _para(session, given.one("PARA"))
-    chain.collators = tuple(replace(each, strategies=()) for each in chain.collators)
-    yield Line(f"all {len(chain.collators)} collators of {chain.para} are honest from now on")
+    count = make_honest(session.network, chain.para)
+    yield Line(f"all {count} collators of {chain.para} are honest from now on")
 
 
 def _order(session: Session, given: Given) -> Iterator[Shown]:

@@ -1,14 +1,19 @@
 """Commands that change what chains are: their storage, and a subscriber's budgets and policies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.session import Session, hexadecimal, number
+from pubsub_emulator.cli.session.states import find_item
 from pubsub_emulator.emulator.state_diff import key_name
+from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items
 from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import transact
@@ -30,9 +35,7 @@ def _set(session: Session, given: Given) -> Iterator[Shown]:
             "only chains with accounts take a root call to their storage: `pubsub step --accounts SCENARIO`"
         )
     chain = given.one("CHAIN")
-    key = hexadecimal(given.one("STORAGE_KEY"), "a storage key")
-    text = given.one("VALUE")
-    value = None if text == NOTHING else hexadecimal(text, "a stored value")
+    key, value = _entry(session, chain, given.one("ITEM"), given.many("VALUE"))
     said = "removed" if value is None else f"set to {words(value)}"
     at = session.network.number + 1
     if chain == "relay":
@@ -48,6 +51,77 @@ def _set(session: Session, given: Given) -> Iterator[Shown]:
     )
     session.network.send_downward(para, transact(call))
     yield Line(f"{key_name(key)} of {para} will be {said}, by a message that governance sends in relay block {at}")
+
+
+def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
+    """The storage key and its new bytes, `None` to remove it. Raises `CommandError`."""
+    *keys, text = given
+    if name.startswith("0x"):
+        if keys:
+            raise CommandError(f"{keys[0]!r} is one word too many: a raw key takes one VALUE")
+        value = None if text == NOTHING else hexadecimal(text, "a stored value")
+        return hexadecimal(name, "a storage key"), value
+    item = find_item(relay_items() if chain == "relay" else parachain_items(), name)
+    key = _storage_key(session, item, keys)
+    if text == NOTHING:
+        return key, None
+    if text.startswith("0x"):
+        raw = hexadecimal(text, "a stored value")
+        try:
+            item.codec.decode(raw)
+        except ScaleError as error:
+            said = f"{text} is no SCALE encoding of a value of {item.pallet}.{item.item}"
+            raise CommandError(f"{said}: {error}") from error
+        return key, raw
+    encoded = _encoded(item.codec, [_plain(text), text.encode()])
+    if encoded is None:
+        raise CommandError(f"{item.pallet}.{item.item} cannot be {text!r}: give its SCALE encoding as 0x and digits")
+    return key, encoded
+
+
+def _storage_key(session: Session, item: Item, keys: Sequence[str]) -> bytes:
+    """The full key of an item's entry. Raises `CommandError`."""
+    if isinstance(item, StorageValue):
+        codecs: tuple[Codec[Any], ...] = ()
+    elif isinstance(item, StorageMap):
+        codecs = (item.key_codec,)
+    else:
+        codecs = (item.key1_codec, item.key2_codec)
+    if len(codecs) != len(keys):
+        takes = {0: "no KEY", 1: "one KEY"}.get(len(codecs), "two KEYs")
+        raise CommandError(f"{item.pallet}.{item.item} takes {takes} before its VALUE, not {len(keys)}")
+    found = []
+    for codec, text in zip(codecs, keys, strict=True):
+        raw = hexadecimal(text, "a KEY") if text.startswith("0x") else bytes(session.key(text))
+        encoded = _encoded(codec, [_plain(text), raw])
+        if encoded is None:
+            raise CommandError(f"{text!r} is no KEY of {item.pallet}.{item.item}")
+        found.append(codec.decode(encoded))
+    if isinstance(item, StorageValue):
+        return item.key
+    return item.key_for(*found)
+
+
+def _plain(text: str) -> int | bool | None:
+    """What a word means that is a number, or yes or no."""
+    if text in {"yes", "no"}:
+        return text == "yes"
+    digits = text.replace("_", "")
+    return int(digits) if digits.isascii() and digits.isdecimal() else None
+
+
+def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
+    """The encoding of the first meaning that the type has."""
+    for meaning in meanings:
+        if meaning is None:
+            continue
+        try:
+            encoded: bytes = codec.encode(meaning)
+            if codec.decode(encoded) == meaning:
+                return encoded
+        except (PubsubError, TypeError, ValueError, AttributeError, OverflowError):
+            continue  # a value of another type
+    return None
 
 
 def _runtime(session: Session, given: Given) -> Iterator[Shown]:
@@ -116,16 +190,22 @@ SETTINGS: Final = (
     ),
     Command(
         "set",
-        "Set a key of a chain's storage, or remove it with VALUE `nothing`.",
+        "Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.",
         _set,
         (
             Parameter("CHAIN", Kind.CHAIN),
-            Parameter("STORAGE_KEY", Kind.ITEM),
-            Parameter("VALUE", Kind.VALUE),
+            Parameter("ITEM", Kind.ITEM),
+            Parameter("VALUE", Kind.VALUE, many=True),
         ),
-        "Key and value are raw, 0x and digits; `storage CHAIN ITEM` and `diff` show them decoded. It is a root call,\n"
+        "The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text where the item holds bytes, or\n"
+        "the SCALE encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call,\n"
         "so proofs and histories hold; the chains need accounts: `pubsub step --accounts SCENARIO`.",
-        ("set relay 0x1234 0x00ff", "set 3000 0x1234 nothing"),
+        (
+            "set relay Broadcaster.PublishedKeys 1000 7",
+            "set relay Babe.EpochIndex 12",
+            "set relay 0x1234 0x00ff",
+            "set 3000 0x1234 nothing",
+        ),
         changes=True,
     ),
 )

@@ -41,7 +41,7 @@ def _storage(session: Session, given: Given) -> Iterator[Shown]:
         held = storage.get(key)
         yield Line(f"{key_name(key)} of {chain}: {words(held, None) if held is not None else 'nothing is stored'}")
     else:
-        yield from _item(session, storage, _find_item(known, name), given.many("KEY"))
+        yield from _item(session, storage, find_item(known, name), given.many("KEY"))
 
 
 def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iterator[Shown]:
@@ -52,7 +52,8 @@ def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iter
     yield Line("items under which nothing is stored are left out; `storage CHAIN ITEM` shows one")
 
 
-def _find_item(known: Mapping[str, Item], name: str) -> Item:
+def find_item(known: Mapping[str, Item], name: str) -> Item:
+    """An item by `Pallet.Item`, or by its own name if that is unique. Raises `CommandError` with those near to it."""
     folded = {key.lower().replace("::", "."): key for key in known}
     wanted = name.lower().replace("::", ".")
     found = [folded[key] for key in folded if key == wanted or key.rpartition(".")[2] == wanted]

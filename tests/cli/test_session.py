@@ -11,7 +11,13 @@ from pubsub_emulator.cli.session.table import COMMANDS, complete, find
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import AccountId, ParaId
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import ACCOUNT
+from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys
+from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.relay.babe import EPOCH_INDEX
 
 SCENARIO = """
 name = "tiny"
@@ -433,6 +439,48 @@ def test_storage_is_set_and_removed_on_chains_with_accounts(tmp_path: Path) -> N
     again = Session(parse_scenario(SCENARIO, "tiny.toml"))
     _do(again, f"load {tmp_path / 's.json'}")
     assert (_hash(again), again.accounts) == (_hash(session), True)
+
+
+def test_storage_is_set_by_the_names_of_items() -> None:
+    session = Session(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
+    session.key("1000/1")
+    account = "0x" + "07" * 32
+    _do(
+        session,
+        "step",
+        "set relay Broadcaster.PublishedKeys 1000 7",
+        "set relay EpochIndex 12",
+        "set relay broadcaster::ttldata 1000 mine 0x0500000009000000",
+        f"set relay System.Account {account} 0x{'00' * 80}",
+        "set 3000 Consumer.Values 1000 mine text",
+        "step 4",
+    )
+    relay, chain = session.network.relay.storage(), Storage(session.chain(3000).state)
+    assert PublishedKeys.get(relay, ParaId(1000)) == 7
+    assert EPOCH_INDEX.get(relay) == 12
+    assert ACCOUNT.contains(relay, AccountId(bytes((7,)) * 32))
+    assert VALUES.get(chain, ParaId(1000), session.key("mine")) == b"text"
+    _do(session, "set relay Broadcaster.PublishedKeys 1000 nothing", "step")
+    assert PublishedKeys.get(session.network.relay.storage(), ParaId(1000)) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("set relay Broadcaster.PublishedKey 1000 7", "did you mean Broadcaster.PublishedKeys"),
+        ("set relay Broadcaster.PublishedKeys 7", "PublishedKeys takes one KEY before its VALUE, not 0"),
+        ("set relay EpochIndex 1 2", "EpochIndex takes no KEY before its VALUE, not 1"),
+        ("set relay EpochIndex -1", "EpochIndex cannot be '-1'"),
+        ("set relay EpochIndex 0x01", "0x01 is no SCALE encoding of a value of Babe.EpochIndex"),
+        ("set relay PublishedKeys price 7", "'price' is no KEY of Broadcaster.PublishedKeys"),
+        ("set relay 0x12 0x34 0x56", "one word too many"),
+        ("set relay EpochIndex", "VALUE is missing"),
+    ],
+)
+def test_what_no_item_can_hold_is_refused(line: str, complaint: str) -> None:
+    session = Session(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
+    with pytest.raises(PubsubError, match=complaint):
+        _do(session, line)
 
 
 def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
