@@ -1,5 +1,6 @@
 """`pubsub fuzz`: a campaign of cheats against the verifier, and what came of them."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +40,7 @@ def run_fuzz(  # noqa: PLR0917  # as the command line has them
     interrupts = Interrupts()
     wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {minutes:g} minutes"
     with stage(f"replaying {len(first)} kept cases, then trying {wanted}", cases) as advance:
-        if master is None or cases is None:
+        if master is None:
 
             def watch(done: int, most: int | None) -> None:
                 advance(done, most, "trying cheats")
@@ -57,11 +58,13 @@ def run_fuzz(  # noqa: PLR0917  # as the command line has them
                     stop=lambda: interrupts.asked,
                 )
         else:
-            result = _on_spark(cases, seed, strategies, out, first, master, advance)
+            if kept is not None:
+                first += read_corpus(kept)
+            result = _on_spark(cases, seed, strategies, out, first, master, advance, minutes)
     show_campaign(result, len(first), monotonic() - began)
     if result.files:
         files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
-    if kept is not None:
+    if kept is not None and master is None:
         files("corpus:", ((kept, f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on"),))
     if interrupts.asked:
         click.echo("pubsub: interrupted; the figures are of what was tried until then", err=True)
@@ -97,7 +100,14 @@ def _document(result: CampaignResult) -> dict[str, object]:
 
 
 def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
-    cases: int, seed: str, strategies: Sequence[str], out: Path, kept: list[Case], master: str, advance: Advance
+    cases: int | None,
+    seed: str,
+    strategies: Sequence[str],
+    out: Path,
+    kept: list[Case],
+    master: str,
+    advance: Advance,
+    minutes: float | None,
 ) -> CampaignResult:
     own = [name for name in STRATEGIES if name not in (*BUILT_IN, *WITH_ACCOUNTS)]
     if own:
@@ -108,8 +118,11 @@ def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
     def watch(done: int, wanted: int) -> None:
         advance(done, wanted, "trying cheats: worlds")
 
+    until = None if minutes is None else monotonic() + 60 * minutes
+    stop = None if until is None else lambda: monotonic() >= until
     spark = partial(open_mapper, "spark", master)
-    return distribute(spark, cases, seed, strategies or None, watch, out=out, first=kept)
+    most = sys.maxsize if cases is None else cases
+    return distribute(spark, most, seed, strategies or None, watch, out=out, first=kept, stop=stop)
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:

@@ -1,26 +1,54 @@
 """`pubsub fuzz --verifier`: another verifier judges the same cases, and every difference is kept."""
 
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
+from time import monotonic
 
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.laboratory.novelty import read_corpus
 from pubsub_emulator.laboratory.verifier import VerifierProcess, compare_verifiers, keep
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 
-def run_verifier(command: str, cases: int, seed: str, strategies: Sequence[str], out: Path) -> Result:
-    """The command: exit code 1 if the two verifiers differ anywhere. Raises `VerifierFailed`, `UnknownStrategy`."""
-    with VerifierProcess(command) as verifier, stage(f"judging {cases:,} cases twice", cases) as advance:
-        found = compare_verifiers(verifier.judge, cases, seed, strategies or None, advance)
+def run_verifier(  # noqa: PLR0917  # as the command line has them
+    command: str,
+    cases: int,
+    seed: str,
+    strategies: Sequence[str],
+    out: Path,
+    minutes: float | None = None,
+    kept: Path | None = None,
+) -> Result:
+    """The command: exit code 1 if the two verifiers differ anywhere.
+
+    Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`, `BadCase`.
+    """
+    until = inf if minutes is None else monotonic() + 60 * minutes
+    first = [] if kept is None else read_corpus(kept)
+    wanted = f"{cases:,} cases" if minutes is None else f"cases for {minutes:g} minutes"
+    with (
+        VerifierProcess(command) as verifier,
+        stage(f"judging {wanted} twice", None if minutes is not None else cases) as advance,
+    ):
+        found = compare_verifiers(
+            verifier.judge,
+            cases,
+            seed,
+            strategies or None,
+            lambda done, most: advance(done, None if minutes is not None else most),
+            first=first,
+            stop=lambda: monotonic() >= until,
+        )
     table("cases by our first verdict", ("verdict", "cases"), found.by_verdict.most_common())
     if found.differences:
         rows = [(group, len(each)) for group, each in sorted(found.differences.items())]
         table("differences", ("what each says", "cases"), rows)
-    kept = keep(found, out)
-    if kept:
-        files("the smallest difference of each kind:", ((path, "") for path in kept))
+    written = keep(found, out)
+    if written:
+        files("the smallest difference of each kind:", ((path, "") for path in written))
     missing = [verdict.value for verdict in Verdict if verdict.value not in found.judged]
     if missing:
         say(f"not judged by the other verifier: {', '.join(missing)}")
@@ -31,6 +59,6 @@ def run_verifier(command: str, cases: int, seed: str, strategies: Sequence[str],
         "judged": sorted(found.judged),
         "differing": found.differing,
         "groups": {group: len(each) for group, each in sorted(found.differences.items())},
-        "files": kept,
+        "files": written,
     }
     return Result(document, FINDINGS if found.differences else 0)

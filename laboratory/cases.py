@@ -137,10 +137,14 @@ class Case:
         if self.block is None:
             storage = Storage(self.bench.parent.state.fork())
             return self.bench.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
-        draft = Draft.of(self.block)
+        return self.bench.judge(self.changed_block(self.block, steps))
+
+    def changed_block(self, block: Candidate, steps: tuple[Step, ...]) -> Candidate:
+        """The block that these steps make of one, sealed again."""
+        draft = Draft.of(block)
         for step in steps:
             step.apply(draft)
-        return self.bench.judge(draft.sealed_by(self.seeds))
+        return draft.sealed_by(self.seeds)
 
     def changed_proof(self, steps: tuple[Step, ...]) -> tuple[bytes, ...]:
         """The list of nodes that these steps lead to."""

@@ -15,7 +15,7 @@ import selectors
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -26,7 +26,7 @@ from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, pr
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy, no_strategy
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import Bench, Case
 from pubsub_emulator.laboratory.worlds import PARA, World
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -238,6 +238,12 @@ class _Run:
         for _ in range(MUTATIONS_A_BLOCK):
             self._compare(bench, ("bytes",), (), _mutated(honest, draws))
 
+    def kept(self, case: Case) -> None:
+        """A case that was kept; one of a proof alone is no block and is left out."""
+        if case.block is not None:
+            raw = case.changed_block(case.block, case.shrunk).encode()
+            self._compare(case.bench, case.strategies, case.shrunk, raw)
+
     def _try(self, now: Situation, bench: Bench, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
         raw = carry_out(now, steps).encode() if steps else now.honest.encode()
         found = self._difference(bench, raw)
@@ -313,19 +319,27 @@ def compare_verifiers(
     seed: str,
     strategies: Sequence[str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    *,
+    first: Iterable[Case] = (),
+    stop: Callable[[], bool] = lambda: False,
 ) -> Comparison:
     """Have `cases` cases judged by us and by `judge`; the same cases for the same seed.
 
-    Raises `UnknownStrategy`, and what `judge` raises.
+    The blocks of the cases in `first` come before them and count. It ends earlier, after a block's cases, if `stop`
+    says so. Raises `UnknownStrategy`, and what `judge` raises.
     """
     run = _Run(judge, cases, seed, strategies)
+    for case in first:
+        run.kept(case)
     number = 0
-    while run.result.cases < cases:
+    while run.result.cases < cases and not stop():
         world = World(Draws(run.seed, f"verifier/world/{number}").take(32), alone=False)
         for block in range(BLOCKS_A_WORLD):
             run.situation(world.situation(), f"{number}/{block}")
             if on_progress is not None:
                 on_progress(run.result.cases, cases)
+            if stop():
+                break
             world.advance()
         number += 1
     return run.result

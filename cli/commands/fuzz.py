@@ -57,7 +57,7 @@ from pubsub_emulator.cli.result import Result, tells
     type=options.OUT,
     default=None,
     help="Folder of cases that showed something new: they guide this campaign, which adds to them and goes on where "
-    "the last one ended.",
+    "the last one ended. With --master or --verifier they are tried first, and nothing is added.",
 )
 @click.option(
     "--replay",
@@ -113,11 +113,7 @@ def command(  # noqa: PLR0917  # its options
 
         if master is not None:
             raise click.UsageError("--verifier runs in this process: leave --master out")
-        if corpus is not None or minutes is not None:
-            raise click.UsageError("--verifier tries a number of --cases: leave --corpus and --minutes out")
-        return run_verifier(verifier, _most(cases, None), seed, strategies, out)
-    if master is not None and (corpus is not None or minutes is not None):
-        raise click.UsageError("--master tries a number of --cases: leave --corpus and --minutes out")
+        return run_verifier(verifier, _most(cases, minutes), seed, strategies, out, minutes, corpus)
     if listing:
         return list_strategies()
     return run_fuzz(

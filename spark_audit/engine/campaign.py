@@ -21,6 +21,9 @@ _CASES_A_WORLD: Final = 384
 _MOST: Final = 2048
 """Worlds in a batch."""
 
+_TIMED: Final = 16
+"""Worlds in a batch of a campaign that ends by the clock: an engine is not interrupted in one."""
+
 OnWorlds = Callable[[int, int], None]
 """Told how many worlds were tried, of how many that seem to be needed."""
 
@@ -62,17 +65,20 @@ def distribute(
     *,
     out: Path | None = None,
     first: Iterable[Case] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> CampaignResult:
     """As `pubsub_emulator.laboratory.campaign.campaign` with the same arguments, its worlds tried by an engine.
 
-    The engine is opened when the first world is to be tried, and closed. Raises what `campaign` and the engine raise.
+    With `stop`, `cases` is an upper bound: worlds go out in small batches until it says so. The engine is opened when
+    the first world is to be tried, and closed. Raises what `campaign` and the engine raise.
     """
     result = replay_kept(seed, strategies, out, first)
     if cases < 1:
         return result
     mapper = engine()
     try:
-        _try_worlds(mapper, result, cases, seed, tuple(strategies or ()), on_worlds or (lambda _done, _total: None))
+        report = on_worlds or (lambda _done, _total: None)
+        _try_worlds(mapper, result, cases, seed, tuple(strategies or ()), report, stop)
     finally:
         mapper.close()
     result.missed = named_untried(result, strategies)
@@ -86,11 +92,13 @@ def _try_worlds(  # noqa: PLR0917  # all of `distribute`
     seed: str,
     strategies: tuple[str, ...],
     report: OnWorlds,
+    stop: Callable[[], bool] | None,
 ) -> None:
+    most = _MOST if stop is None else _TIMED
     number = idle = 0
-    while result.cases < cases and idle < IDLE_WORLDS:
+    while result.cases < cases and idle < IDLE_WORLDS and not (stop is not None and stop()):
         average = max(result.cases // number, 1) if number else _CASES_A_WORLD
-        count = min(-(-(cases - result.cases) // average), _MOST)
+        count = min(-(-(cases - result.cases) // average), most)
         batch = [WorldTask(seed, number + at, strategies, cases) for at in range(count)]
         total = number + count
         tried = mapper.map(fuzz, [task.to_json() for task in batch], "", _shifted(report, number, total))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.verifier import (
     FORMAT,
     Answer,
@@ -17,6 +18,7 @@ from pubsub_emulator.laboratory.verifier import (
 )
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
@@ -56,6 +58,22 @@ def test_a_case_holds_all_that_a_verifier_needs() -> None:
     assert (found.cases, found.differing, found.judged) == (CASES, 0, set(ALL))
     assert len(found.by_verdict) > 4
     assert found.by_verdict["undecodable"] > 0
+
+
+def test_kept_cases_are_judged_first_and_a_stop_ends_the_rest() -> None:
+    kept = [case for _, case in corpus()]
+    blocks = [case for case in kept if case.block is not None]
+    asked: list[str] = []
+
+    def note(case: dict[str, Any]) -> Answer:
+        asked.append(case["candidate"])
+        return judge(case)
+
+    found = compare_verifiers(note, 10_000, "7", first=kept, stop=lambda: True)
+    assert (found.cases, found.differing) == (len(blocks), 0)
+    assert asked == [
+        hexed(case.changed_block(case.block, case.shrunk).encode()) for case in blocks if case.block is not None
+    ]
 
 
 def test_the_same_seed_asks_the_same() -> None:

@@ -59,6 +59,18 @@ def test_the_cases_are_those_of_one_process(cases: int, strategies: tuple[str, .
     assert _told(distribute(PythonMapper, cases, "given out", strategies, first=())) == _told(plain)
 
 
+def test_a_campaign_that_is_stopped_has_whole_worlds_and_begins_as_one_that_is_not() -> None:
+    asked: list[None] = []
+
+    def stop() -> bool:
+        asked.append(None)
+        return len(asked) > 1
+
+    stopped = distribute(PythonMapper, sys.maxsize, "given out", ALONE, first=(), stop=stop)
+    assert stopped.cases > 0
+    assert _told(stopped) == _told(campaign(stopped.cases, "given out", ALONE, first=()))
+
+
 def test_the_world_of_the_last_case_ends_where_one_process_ends() -> None:
     """Situations after the last case are not counted, although they give no case."""
     only = ("drop-message",)
