@@ -91,19 +91,26 @@ def exit_codes() -> Iterator[str]:
 
 def fields() -> Iterator[str]:
     """Every field of a scenario, table by table."""
+    shown: dict[tuple[tuple[str, ...], ...], str] = {}
     for table, listed in groupby(described(), key=lambda each: each.table):
+        rows = tuple((f"`{each.name}`", _holds(each.holds), _default(each.default), each.meaning) for each in listed)
+        if rows in shown:
+            yield f"### `{table}`\n\nAs `{shown[rows]}`.\n"
+            continue
+        shown[rows] = table
         yield f"### {f'`{table}`' if table else 'The scenario itself'}\n"
-        rows = ((f"`{each.name}`", _holds(each.holds), _default(each.default), each.meaning) for each in listed)
-        yield from _table(("field", "holds", "unless given", "meaning"), rows)
+        yield from _table(("field", "values", "default", "meaning"), rows)
 
 
 def _holds(text: str) -> str:
-    """What a field may hold, without the fields of large tables, which have tables of their own."""
-    return re.sub(r" \{ [^}]{40,} \}", " as below", text)
+    """The values of a field in short. Large tables have tables of their own."""
+    text = re.sub(r" \{ [^}]{40,} \}", " as below", text)
+    text = text.replace("a whole number from 0 to 4,294,967,295", "u32")
+    return text.replace("a whole number from 1 to 4,294,967,295", "u32 > 0").replace(" of at least one, each", ", each")
 
 
 def _default(text: str) -> str:
-    return text if text in ("none", "see there") else f"`{text}`" if text else "has to be given"
+    return text if text in ("none", "see there") else f"`{text}`" if text else "required"
 
 
 def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a scenario says: who publishes what how often, who subscribes to it, who cheats, how full the blocks are.
+"""The models of scenarios: publishers, subscribers, cheats and load.
 
 Frozen models, checked on construction; `emulator.scenario_file` reads them from TOML. Sizes are bytes, times are relay
 blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no rounding depends on a machine. Each
@@ -65,7 +65,7 @@ Name = Annotated[Text, AfterValidator(_network_name)]
 
 
 class Model(BaseModel):
-    """Closed and frozen: an unknown field is a typing error of the author's, never ignored."""
+    """Base of all models: frozen, and without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -86,51 +86,51 @@ class Span(Model):
 
 
 class RelaySettings(Model):
-    """The relay chain's configuration; what is not given keeps the runtime's default (PS-8, PS-15, PS-19)."""
+    """The relay chain's configuration, by default the runtime's (PS-8, PS-15, PS-19)."""
 
     session_length: Positive = 50
     """Relay blocks per session."""
     system_para_threshold: Count = SYSTEM_PARA_THRESHOLD
-    """Publishers with ids below it are system parachains and need no registration (PS-7)."""
+    """Ids below it are system parachains, which need no registration (PS-7)."""
     ttl_policy: Literal["scan", "expiry_index"] = "scan"
-    """How expired entries are found: by going through all of them, or by an index over their expiry (PS-19)."""
+    """How expired entries are found: by a scan of all entries, or with an index (PS-19)."""
     max_value_length: Positive | None = None
-    """Bytes of the longest value that is published; 2,048 unless given (PS-8)."""
+    """Most bytes of a value; 2,048 by default (PS-8)."""
     max_stored_keys: Positive | None = None
-    """Keys that one publisher may store; 1,024 unless given (PS-8)."""
+    """Most keys of a publisher; 1,024 by default (PS-8)."""
     max_total_storage_size: Positive | None = None
-    """Bytes that one publisher may store, each key counting 32 and its value; 1,048,576 unless given (PS-8)."""
+    """Most bytes of a publisher, 32 + value per key; 1,048,576 by default (PS-8)."""
     max_publishers: Positive | None = None
-    """Publishers that may be registered, system parachains not counted; 1,000 unless given."""
+    """Most registered publishers; 1,000 by default."""
     publisher_deposit: Count | None = None
-    """What a registration holds of its manager's balance, in the smallest unit; 1,000,000,000,000 unless given."""
+    """Deposit of a registration in plancks; 1,000,000,000,000 by default."""
     max_ttl_scans_per_idle: Positive | None = None
-    """Entries that are looked at for expiry in one block; 500 unless given (PS-19)."""
+    """Most entries examined for expiry in a block; 500 by default (PS-19)."""
 
 
 class PublisherGroup(Model):
-    """Parachains that publish in the same manner, each keys of its own."""
+    """Parachains that publish in the same way, each with its own keys."""
 
     paras: Annotated[tuple[Para, ...], Field(min_length=1)]
-    """Their ids; each stands in one group only."""
+    """Their ids, each in one group only."""
     keys: Positive
-    """How many keys each of them holds; key i of para p is `key_from_data(b"p/i")`."""
+    """Number of keys of each; key i of para p is `key_from_data(b"p/i")`."""
     value_size: Span | Count = 64
-    """Bytes of each value: one size, or a range that each publish draws from."""
+    """Bytes of each value, or a range from which each publish draws."""
     update_rate: Share = 0
-    """Share of the keys that is published anew in each relay block."""
+    """Share of the keys updated in each relay block."""
     delete_rate: Share = 0
-    """Share of the keys that is deleted in each relay block; a deleted key comes back with its next update."""
+    """Share of the keys deleted in each relay block; the next update publishes a deleted key again."""
     ttl: Count | Annotated[tuple[Count, ...], Field(min_length=1)] = 0
-    """Relay blocks that an entry is valid for, 0 for ever; of several, each publish draws one."""
+    """Relay blocks for which an entry is valid, 0 forever; from several, each publish draws one."""
     first_block: Block = RelayBlockNumber(1)
-    """The relay block with which it begins to publish."""
+    """The first relay block in which it publishes."""
     last_block: Block | None = None
-    """The relay block after which it is silent; none: never."""
+    """The last relay block in which it publishes."""
     fill_per_block: Positive = 50
-    """How many keys are published for the first time in each relay block, from `first_block` on."""
+    """New keys published in each relay block, from `first_block` on."""
     offboard_at: Block | None = None
-    """The relay block in which the para is scheduled to be offboarded, at the next session change (PS-11)."""
+    """The relay block that schedules its offboarding, for the next session change (PS-11)."""
 
     def sizes(self) -> Span:
         """The value sizes as a range."""
@@ -145,22 +145,22 @@ class Subscription(Model):
     """Keys of some publishers."""
 
     publishers: Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
-    """Whose keys: ids, or all of them, the system parachains, or the others."""
+    """Whose keys: ids, or all publishers, system parachains, or the others."""
     keys: Positive | Literal["all"] = "all"
-    """How many of each publisher's keys; of `all`, `system` and `public` those who hold fewer give what they hold."""
+    """Number of keys of each publisher. With `all`, `system` and `public`, those with fewer keys give all."""
     first_key: Count = 0
-    """The first of them, by index."""
+    """Index of the first key."""
     missing_keys: Count = 0
-    """Keys beside them that nobody ever publishes: their absence has to be proven."""
+    """Additional keys that nobody publishes, whose absence must be proven."""
 
 
 class CollatorSettings(Model):
     """A collator; honest unless it has strategies."""
 
     strategies: tuple[Text, ...] = ()
-    """What it tries when it cheats, one drawn each time; names as in `pubsub_emulator.collator.cheats`."""
+    """Strategies from which it draws when it cheats; `pubsub fuzz --list` has the names."""
     rate: Share = MILLION
-    """How often it cheats when it is its turn."""
+    """Share of its turns in which it cheats."""
 
     @field_validator("strategies")
     @classmethod
@@ -180,13 +180,13 @@ class Load(Model):
     last_block: Block
     """The last relay block of the period."""
     downward_messages: Count = 0
-    """How many the relay chain sends it in each relay block."""
+    """Downward messages in each relay block."""
     downward_size: Count = 1024
-    """Bytes of each of them."""
+    """Bytes of each downward message."""
     senders: tuple[Para, ...] = ()
-    """Publishers that send one horizontal message each: the relay chain takes no more from a parachain block."""
+    """Publishers that send one horizontal message each, the most of a parachain block."""
     horizontal_size: Count = 1024
-    """Bytes of each of those."""
+    """Bytes of each horizontal message."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Load":
@@ -201,7 +201,7 @@ class SubscriptionChange(Model):
     at_block: Block
     """The relay block that sends the change."""
     subscribe: tuple[Subscription, ...]
-    """All that it subscribes to from then on."""
+    """Its subscriptions from then on."""
 
 
 class Order(Model):
@@ -221,37 +221,37 @@ class Subscriber(Model):
     para: Para
     """Its id."""
     name: Text = "subscriber"
-    """What tables call it; no two that are given a name may have the same."""
+    """Its name in tables; names must differ."""
     subscribe: tuple[Subscription, ...]
-    """What it reads from the start."""
+    """Its first subscriptions."""
     changes: tuple[SubscriptionChange, ...] = ()
-    """What it reads later, ascending by `at_block`."""
+    """Later subscriptions, ascending by `at_block`."""
     collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = (CollatorSettings(), CollatorSettings())
-    """Who authors its blocks, in turn; two honest ones unless given."""
+    """Authors of its blocks in turn; two honest ones by default."""
     load: tuple[Load, ...] = ()
-    """Messages it receives, which leave less room for proofs."""
+    """Messages that it receives, which leave less room for proofs."""
     orders: tuple[Order, ...] = ()
     """Calls that governance sends it."""
     cache: Literal["nodes", "none", "slots"] = "slots"
     """The cache policy (PS-69)."""
     handler: Literal["observe", "store"] = "observe"
-    """What is done with deliveries: nothing more, or the newest value is kept in its own storage."""
+    """The handler of deliveries: `store` writes the newest value to storage."""
     max_pov_size: Positive = 10 * 1024 * 1024
-    """Bytes of the largest block, 85 % of them for messages and proofs (PS-50)."""
+    """Bytes of the largest block, of which 85 % are for messages and proofs (PS-50)."""
     reserve_minimum: Flag = False
-    """Whether messages leave 1 MiB of that free for proofs, as small blocks need it (PS-50)."""
+    """Whether messages leave 1 MiB of that for proofs, which small blocks need (PS-50)."""
     max_cache_bytes: Positive | None = None
-    """Bytes that policy `nodes` caches of one publisher; 4,194,304 unless given (PS-62)."""
+    """Most bytes that policy `nodes` caches of a publisher; 4,194,304 by default (PS-62)."""
     meter_cache_reads: Flag = True
     """Whether reading cached nodes is charged (PS-45)."""
     max_trie_depth: Count | None = 16
-    """Child nodes on a path before a publisher is disabled; 0 switches the limit off (PS-68)."""
+    """Most child nodes on a path, beyond which a publisher is disabled; 0 for no limit (PS-68)."""
     blocks_per_relay_block: Positive = 1
-    """Parachain blocks between two relay blocks; all but the first share their relay parent."""
+    """Parachain blocks per relay block, which share their relay parent."""
     every: Positive = 1
-    """Relay blocks from one turn of the parachain to the next."""
+    """Relay blocks between its turns."""
     relay_parent_lag: Count = 0
-    """Relay blocks that the relay parent stands behind the newest one."""
+    """Relay blocks by which its relay parent is older than the newest."""
 
     @model_validator(mode="after")
     def _changes_ascend(self) -> "Subscriber":
@@ -265,15 +265,15 @@ class Scenario(Model):
     """A whole network and what happens in it."""
 
     name: Name
-    """What its history calls the network: letters, digits, `-`, `_` and `.`."""
+    """The network's name in its history: letters, digits, `-`, `_` and `.`."""
     description: str = ""
     """For readers."""
     seed: Text
-    """Every draw follows from it: another seed is another network."""
+    """Every draw follows from it."""
     relay_blocks: Positive
-    """How long it runs."""
+    """The length of the run."""
     segment_length: Positive = 100
-    """Relay blocks per segment of the history: each starts at a checkpoint of every chain and can be verified alone."""
+    """Relay blocks per segment of the history, which can be verified alone."""
     relay: RelaySettings = RelaySettings()
     """The relay chain."""
     publishers: tuple[PublisherGroup, ...] = ()
@@ -282,7 +282,7 @@ class Scenario(Model):
     """Who reads."""
 
     def document(self) -> dict[str, Any]:
-        """What a file that describes this scenario holds, without what says no more than a default."""
+        """The content of a file with this scenario, without defaults."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def group_of(self, para: ParaId) -> PublisherGroup | None:
@@ -294,7 +294,7 @@ class Scenario(Model):
         return tuple(sorted(para for group in self.publishers for para in group.paras))
 
     def items(self, subscriptions: Iterable[Subscription]) -> dict[ParaId, tuple[PubsubKey, ...]]:
-        """What subscriptions ask for: publishers ascending, keys ascending and each once (PS-30)."""
+        """The items of subscriptions: publishers ascending, keys ascending and distinct (PS-30)."""
         found: dict[ParaId, set[PubsubKey]] = {}
         for subscription in subscriptions:
             for para in self.select(subscription.publishers):
