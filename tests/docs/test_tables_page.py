@@ -1,12 +1,13 @@
 """docs/tables.md names every table and column that there is, in the words of `spark_audit/history/schema.py`."""
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
-from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.schema import Column, Table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 START = "## Every column\n"
@@ -27,30 +28,53 @@ def kind(arrow: pa.DataType) -> str:
     return {"binary": "bytes", "string": "text", "bool": "yes or no"}.get(str(arrow), str(arrow))
 
 
+TABLES = {**HISTORY_TABLES, **RESULT_TABLES}
+COMMON_FROM = 3
+"""A column that means the same in so many tables is described once."""
+
+
+def common() -> dict[tuple[str, str], int]:
+    """The columns, by name and meaning, that many tables have, in the order of their first use."""
+    counted = Counter((column.name, column.doc) for table in TABLES.values() for column in table.columns)
+    return {column: count for column, count in counted.items() if count >= COMMON_FROM}
+
+
+def type_of(column: Column) -> str:
+    return kind(column.type) + "?" * column.nullable
+
+
 def described(table: Table) -> str:
     """One table as the page shows it."""
     where = f", a folder for each {' and '.join(table.partitions)}" if table.partitions else ""
-    lines = [
-        f"### `{table.name}`, version {table.version}",
-        "",
-        f"{table.doc} Unique by {', '.join(table.key)}{where}.",
-        "",
-        "| column | type | |",
-        "|---|---|---|",
-    ]
+    shared = [column for column in table.columns if (column.name, column.doc) in common()]
+    lines = [f"### `{table.name}`, version {table.version}", ""]
+    lines += [f"{table.doc} Unique by {', '.join(table.key)}{where}.", ""]
+    if shared:
+        lines += [f"Common columns: {', '.join(f'`{column.name}` {type_of(column)}' for column in shared)}.", ""]
+    lines += ["| column | type | |", "|---|---|---|"]
     for column in table.columns:
-        empty = "; may be empty" if column.nullable else ""
-        lines.append(f"| `{column.name}` | {kind(column.type)}{empty} | {column.doc} |")
+        if column not in shared:
+            lines.append(f"| `{column.name}` | {type_of(column)} | {column.doc} |")
     for later, columns in zip(table.stages[1:], table.added, strict=True):
-        for column in columns:
-            doc = f"{column.doc}; version {later.version}, of files that have something to put there"
-            lines.append(f"| `{column.name}` | {kind(column.type)}{'; may be empty' * column.nullable} | {doc} |")
+        lines += [
+            f"| `{column.name}`, from version {later.version} | {type_of(column)} | {column.doc} |"
+            for column in columns
+        ]
     return "\n".join(lines) + "\n"
 
 
 def reference() -> str:
     """The section of the page that follows from the schemas."""
-    return "\n".join(described(table) for table in {**HISTORY_TABLES, **RESULT_TABLES}.values())
+    shared = [f"| `{name}` | {doc} |" for name, doc in common()]
+    intro = [
+        "A `?` after a type means that the value may be null. Columns of a later version are in files with values for them.",
+        "",
+        "### Common columns",
+        "",
+        "| column | |",
+        "|---|---|",
+    ]
+    return "\n".join([*intro, *shared, "", *map(described, TABLES.values())])
 
 
 def test_the_page_shows_every_column_in_the_words_of_the_schema() -> None:
