@@ -13,7 +13,7 @@ from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
 from pubsub_emulator.emulator.network.parachain import pack
 from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRuntime
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -238,7 +238,7 @@ def _fuzz_case() -> Race:
     if situation is None:
         raise RuntimeError("no world has a proof of fifty nodes")
     now = situation
-    bench = Bench.of(now)
+    bench = JudgingContext.of(now)
     turn = [0]
 
     def case() -> None:

@@ -14,7 +14,7 @@ from itertools import count
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, expected_of_proof, propose
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
 from pubsub_emulator.laboratory.campaign import campaign
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=50)
     options = parser.parse_args()
     now = situation_of(options.nodes)
-    bench, chosen = Bench.of(now), (STRATEGIES["any-mutation"],)
+    bench, chosen = JudgingContext.of(now), (STRATEGIES["any-mutation"],)
     began = time.process_time()
     for case in range(options.cases):
         _, steps = propose(now, chosen, b"%d" % case)

@@ -21,7 +21,7 @@ class Result:
     code: int = 0
 
 
-def tells(run: Callable[P, Result]) -> Callable[..., None]:
+def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
     """Give a command the option `--json`; what it returns is printed when that is asked for, and ends the program."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, all else on error.")
@@ -49,4 +49,4 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-__all__ = ["Result", "tells"]
+__all__ = ["Result", "with_json_option"]

@@ -1,4 +1,4 @@
-"""SCALE by metadata's types, into plain values; the same bytes always give the same value.
+"""Decodes SCALE by the types of metadata into plain values.
 
 [u8; n], Vec<u8>      bytes
 integers, bool        int, bool
@@ -38,7 +38,7 @@ _VALUES_A_BYTE: Final = 16
 
 
 class Walk:
-    """A read of values by metadata that a stranger may have made.
+    """Reads values by untrusted metadata.
 
     Types without bytes can stand for any number of values: no more are read than 10,000 and 16 for each byte there is.
     """
@@ -51,14 +51,14 @@ class Walk:
         self.left = _FREE_VALUES + _VALUES_A_BYTE * len(data)
 
     def step(self) -> None:
-        """One value more. Raises `BadAnswer` where there are too many."""
+        """Count one more value. Raises `BadAnswer` if there are too many."""
         self.left -= 1
         if self.left < 0:
             raise BadAnswer("the types stand for far more values than there are bytes")
 
 
 def decode(metadata: Metadata, kind: int, data: bytes) -> Any:
-    """The value of type number `kind` that is encoded as `data`, all of it. Raises `ScaleError`, `BadAnswer`."""
+    """The value of type number `kind` that all of `data` encodes. Raises `ScaleError`, `BadAnswer`."""
     walk = Walk(metadata, data)
     value = read(walk, kind)
     walk.reader.end()

@@ -1,4 +1,4 @@
-"""What talking to a node may fail with; each is one line."""
+"""The errors of the client."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -8,7 +8,7 @@ class ClientError(PubsubError):
 
 
 class NodeUnavailable(ClientError):
-    """No answer: the node is not there, is too busy, or the connection was lost. Asking again may succeed.
+    """No answer: the node cannot be reached, is too busy, or the connection was lost. Another try may succeed.
 
     `after` is how many seconds to wait before that, where the node said so.
     """
@@ -31,7 +31,7 @@ class NodeRefused(ClientError):
 
 
 class BadAnswer(ClientError):
-    """The node's answer is not what the method promises."""
+    """The node's answer violates the contract of the method."""
 
 
 class UnknownBlock(ClientError):

@@ -1,4 +1,4 @@
-"""Signed extrinsics for chains of this project's make, whose signed extensions are known here."""
+"""Signed extrinsics for the chains of this project, whose signed extensions are known."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, Sig
 from pubsub_emulator.runtime.framework.calls import EncodedCall
 
 _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca3580ec8deb7797479e")
-"""The mini secret of the phrase that all development accounts come from."""
+"""The mini secret of the development phrase."""
 
 
 def development_seed(name: str) -> bytes:

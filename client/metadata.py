@@ -1,4 +1,4 @@
-"""Metadata V14, read by scalecodec, as the types and items that decoding needs."""
+"""The types and items of metadata V14 that decoding needs, read by scalecodec."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A chain behind a node: what readers of events and storage ask for."""
+"""One chain of a node: headers, storage and events."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _RUNTIMES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """A header as the node tells it; `logs` are the SCALE bytes of its digest items."""
+    """A header of the node; `logs` are the SCALE bytes of its digest items."""
 
     hash: bytes
     number: int
@@ -28,7 +28,7 @@ class BlockHeader:
 
 @dataclass(frozen=True, slots=True)
 class DecodedEvent:
-    """One event of a block; `fields` by name, those without names by their place."""
+    """One event of a block; `fields` by name, or by index if they have no names."""
 
     pallet: str
     name: str
@@ -76,12 +76,12 @@ class SubstrateNode:
         return BlockHeader(block, number, parent, logs)
 
     async def storage(self, key: bytes, block: bytes) -> bytes | None:
-        """The bytes at a storage key as of a block, `None` where nothing is."""
+        """The value of a storage key at a block, or `None`."""
         found = await self.rpc.call("state_getStorage", "0x" + key.hex(), "0x" + block.hex())
         return None if found is None else self._bytes("state_getStorage", found)
 
     async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
-        """The metadata of the runtime that made a block; kept by name and version of the runtime."""
+        """The metadata of the runtime that made a block; cached by name and version of the runtime."""
         # The state after a block has the code of the next one; events are those of the runtime before.
         parent = (await self.header(block)).parent if parent is None else parent
         at = block if parent == bytes(32) else parent
@@ -102,7 +102,7 @@ class SubstrateNode:
         return self._metadata[name]
 
     async def events(self, block: bytes, parent: bytes | None = None) -> list[DecodedEvent]:
-        """The events of a block, in order; its `parent` is asked for where it is not given."""
+        """The events of a block, in order. Requests the `parent` if it is not given."""
         raw = await self.storage(_EVENTS_KEY, block)
         if raw is None:
             return []
@@ -113,12 +113,12 @@ class SubstrateNode:
             raise BadAnswer(f"{self.rpc.url}: events of block 0x{block.hex()}: {error}") from error
 
     async def timestamp(self, block: bytes) -> int | None:
-        """`Timestamp.Now` of a block in milliseconds, `None` where the chain has none."""
+        """`Timestamp.Now` of a block in milliseconds, or `None`."""
         raw = await self.storage(_TIMESTAMP_KEY, block)
         return None if raw is None else int.from_bytes(raw, "little")
 
     async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> Any:
-        """A storage item as of a block, decoded; `keys` are the SCALE bytes of its keys. `None` where nothing is."""
+        """A decoded storage item at a block, or `None`; `keys` are the SCALE bytes of its keys."""
         metadata = await self.metadata(block)
         found = metadata.pallets.get(pallet)
         entry = None if found is None else found.storage.get(name)

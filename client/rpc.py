@@ -1,12 +1,12 @@
-"""JSON-RPC 2.0 over WebSocket, with subscriptions, or over HTTP without them.
+"""JSON-RPC 2.0 over WebSocket, or over HTTP without subscriptions.
 
     async with connect("ws://127.0.0.1:9944") as rpc:
         header = await rpc.call("chain_getHeader")
         async with rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads") as heads:
             async for header in heads: …
 
-A lost connection fails what was under way with `NodeUnavailable`; the next call connects again. A subscription ends
-with `NodeUnavailable` then: what was missed in between only its user can know and fetch.
+If the connection is lost, pending calls and subscriptions fail with `NodeUnavailable`. The next call connects again.
+The user of a subscription must subscribe again and fetch what was missed.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, N
 
 ANSWER_SECONDS: Final = 60.0
 MAX_MESSAGE: Final = 256 * 1024 * 1024
-"""Bytes of one answer."""
+"""The most bytes of one answer."""
 MAX_WAITING: Final = 10_000
-"""Notifications of one subscription that its user has not taken; beyond it the subscription ends."""
+"""The most unread notifications of one subscription; with more, the subscription ends."""
 _TOO_MANY: Final = 429
 _SERVER_FAILED: Final = 500
 _FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
@@ -208,7 +208,7 @@ def connect(url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Rpc:
 
 
 def _end(queue: asyncio.Queue[Any], error: ClientError) -> None:
-    """Put an error behind what waits; where there is no room, in the place of the oldest."""
+    """Append an error to a queue, in place of the oldest item if it is full."""
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(error)

@@ -1,7 +1,7 @@
-"""Networks and their blocks in front of people's eyes: drawings of proofs, notebook cards, the page of a run.
+"""Shows networks and their blocks to people: drawings of proofs, notebook cards, the page of a run.
 
-In a notebook, `%load_ext pubsub_emulator.explorer` has networks, steps, blocks, ledgers, tries, events and state
-differences show themselves. The emulator knows nothing of it.
+In a notebook, `%load_ext pubsub_emulator.explorer` registers cards for networks, steps, blocks, ledgers, tries, events
+and state differences.
 """
 
 from typing import Any

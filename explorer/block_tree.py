@@ -1,4 +1,4 @@
-"""A block's proof as a trie: which of it was read for whom, what the parachain remembered, what was left for later."""
+"""A block's proof as a trie: which nodes were read for whom, what was cached, what was left for later."""
 
 from bisect import bisect_left
 from functools import lru_cache
@@ -16,9 +16,9 @@ from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
 
 def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item | None = None) -> list[Drawn]:
-    """The proof of a candidate as `plan` read it; without one, as nodes under the root that it claims.
+    """The proof of a candidate as `plan` read it, or without a plan as nodes under the root that it claims.
 
-    `start` is the cursor that the walk began at: what it left unread tells what it did not get to from what it skipped.
+    `start` is the cursor at which the walk began, which tells items not reached from items skipped.
     """
     inherent = record.candidate.inherent
     proof = {blake2_256(node): node for node in inherent.proof}
@@ -36,14 +36,14 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
     def used(name: Hash) -> Fate:
         if name in plan.taken:
             return Fate.STATIC if name in static else Fate.PROVEN
-        return Fate.UNUSED if plan.missing is None else Fate.WAITING  # cut short, a walk cannot tell
+        return Fate.UNUSED if plan.missing is None else Fate.WAITING  # an incomplete walk cannot tell
 
     sources = Sources(proof, own, used, loose=plan.missing is not None)
     return draw(root, _top(record.chain, plan, names, _Reach(plan, start)), sources)
 
 
 def static_nodes(plan: Plan) -> frozenset[Hash]:
-    """The nodes that the static keys took: the walk takes them first (PS-44)."""
+    """The nodes of the static keys, which the walk takes first (PS-44)."""
     costs = accumulate(node_cost(len(node)) for node in plan.taken.values())
     return frozenset(name for name, cost in zip(plan.taken, costs, strict=True) if cost <= plan.static_bytes)
 
@@ -92,12 +92,12 @@ def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
 
 @lru_cache(maxsize=4096)
 def _digits(keys: tuple[PubsubKey, ...]) -> tuple[str, ...]:
-    """Keys as hex digits: subscriptions are the same in block after block."""
+    """Keys as hex digits; cached, since blocks share subscriptions."""
     return tuple(key.hex() for key in keys)
 
 
 class _Reach:
-    """How far a walk came, in the rotation that begins at the cursor."""
+    """How far a walk got in the rotation that begins at the cursor."""
 
     def __init__(self, plan: Plan, start: Item | None) -> None:
         self.missing = None if plan.missing is None else plan.missing.node_hash
@@ -105,11 +105,11 @@ class _Reach:
         self.end = plan.cursor or _cut_at(plan)
 
     def is_missing(self, reference: bytes) -> bool:
-        """Whether the walk was cut short by this very node."""
+        """Whether the absence of this node ended the walk."""
         return reference == self.missing
 
     def visited(self, publisher: PublisherPlan, low: int, high: int) -> bool:
-        """Whether the walk came by all of a publisher's keys `[low, high)`."""
+        """Whether the walk visited all of a publisher's keys `[low, high)`."""
         if self.end is None or publisher.complete:
             return True
         begun, ended = _place(publisher, self.start), _place(publisher, self.end)
@@ -119,7 +119,7 @@ class _Reach:
 
 
 def _place(publisher: PublisherPlan, item: Item) -> int:
-    """How many of a publisher's keys come before an item."""
+    """The number of a publisher's keys before an item."""
     para, key = item
     if para != publisher.para:
         return 0 if para < publisher.para else len(publisher.keys)
@@ -127,7 +127,7 @@ def _place(publisher: PublisherPlan, item: Item) -> int:
 
 
 def _cut_at(plan: Plan) -> Item | None:
-    """The item at which a walk lacked a node; `None` if it lacked none, or lacked one before the first item."""
+    """The item at which a walk missed a node; `None` if it missed none, or missed one before the first item."""
     if plan.missing is None:
         return None
     met = list(plan.publishers.values())

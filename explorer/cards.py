@@ -1,4 +1,4 @@
-"""What notebooks show of the emulator's objects: a card of HTML each, and a line of text where there is no HTML."""
+"""Notebook cards of the emulator's objects in HTML, and lines of text for consoles."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -26,16 +26,16 @@ from pubsub_emulator.runtime.parachain.ledger import Ledger
 from pubsub_emulator.trie import Trie
 
 MOST_KEYS: Final = 256
-"""Keys of a trie that its card draws."""
+"""The most keys of a trie that its card draws."""
 MOST_ROWS: Final = 100
 MOST_CARDS: Final = 12
-"""Cards of a list that are shown."""
+"""The most cards of a list."""
 
 _NAMES: Final = Names()
 
 
 class Picture:
-    """Tries as drawn, for a notebook to show or a file to keep: `svg` stands alone."""
+    """Drawn tries for a notebook or a file; `svg` is self-contained."""
 
     def __init__(self, trees: Iterable[Drawn], title: str) -> None:
         self.title = title
@@ -50,12 +50,12 @@ class Picture:
 
 
 def picture_of_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes]) -> Picture:
-    """A proof as a trie: what is proven of `keys` under `root`, what is pruned, what is missing or not needed."""
+    """A proof as a trie: the proven part of `keys` under `root`, and what is pruned, missing or unused."""
     return Picture(draw_read(Hash(root), nodes, keys), f"proof under {short(root)}")
 
 
 def picture_of_trie(trie: Trie, labels: Mapping[bytes, str] | None = None) -> Picture:
-    """A trie with all its nodes, up to its first `MOST_KEYS` keys; `labels` name some of them."""
+    """A trie with its nodes, up to `MOST_KEYS` keys; `labels` name some keys."""
     keys = [key for key, _ in zip(trie.keys(), range(MOST_KEYS), strict=False)]
     nodes: dict[Hash, bytes] = {}
     trie.prove(keys, nodes)
@@ -64,7 +64,7 @@ def picture_of_trie(trie: Trie, labels: Mapping[bytes, str] | None = None) -> Pi
 
 
 def picture_of_block(record: BlockRecord, names: Names = _NAMES) -> Picture:
-    """The proof of a candidate; of a refused one, as it came."""
+    """The proof of a candidate."""
     plan = None if record.outcome is None else record.outcome.plan
     return Picture(draw_block(record, plan, names), f"proof of {len(record.candidate.inherent.proof)} nodes")
 
@@ -73,13 +73,13 @@ def picture_of_block(record: BlockRecord, names: Names = _NAMES) -> Picture:
 
 
 def card(*content: object) -> str:
-    """The frame of all cards, with their style."""
+    """The frame and style of all cards."""
     style = Html(f"<style>{asset('trie.css')}{asset('card.css')}</style>")
     return str(tag("div", style, *content, class_="pubsub-card"))
 
 
 def network_card(network: Network) -> str:
-    """Where the relay chain and every parachain stand."""
+    """The present blocks of the relay chain and of every parachain."""
     header = network.relay.header
     rows = []
     for para, chain in network.parachains.items():
@@ -104,7 +104,7 @@ def network_card(network: Network) -> str:
 
 
 def step_card(step: Step) -> str:
-    """A relay block, and what became of every candidate in it."""
+    """A relay block, and the result of every candidate in it."""
     rows = [
         (
             str(record.chain),
@@ -126,7 +126,7 @@ def step_card(step: Step) -> str:
 
 
 def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
-    """A candidate with its verdict, its ledger, its proof as in `picture`, and what it delivered."""
+    """A candidate with its verdict, ledger, deliveries, and its proof as in `picture`."""
     header = record.candidate.header
     outcome = record.outcome
     picture = picture or picture_of_block(record)
@@ -170,7 +170,7 @@ def header_card(header: Header) -> str:
 
 
 def relay_block_card(block: Block) -> str:
-    """A relay block: its header, and what it did."""
+    """A relay block: its header, outcomes and events."""
     header = block.header
     return card(
         tag(
@@ -192,7 +192,7 @@ def candidate_card(candidate: Candidate) -> str:
 
 
 def outcome_card(outcome: BlockOutcome) -> str:
-    """What a valid block made of its parent's state."""
+    """The outcome of a valid block."""
     return card(
         tag("p", tag("b", "Outcome"), f" · state root {short(outcome.state_root)}"),
         _ledger(outcome.ledger, {}),
@@ -237,7 +237,7 @@ def state_card(state: State) -> str:
 
 
 def difference_card(difference: StateDifference) -> str:
-    """Where two states part: the key, both values, the node on the way to it."""
+    """The first difference of two states: the key, both values, the node on the way to it."""
     return card(tag("pre", "\n".join(difference.lines())))
 
 
@@ -331,11 +331,11 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
     StateDifference: difference_card,
     NodeDifference: lambda difference: card(tag("pre", "\n".join(difference.lines()))),
 }
-"""How each type is shown; subclasses are shown as their base is."""
+"""The card of each type; subclasses have that of their base."""
 
 
 def line(thing: Any) -> str:
-    """A line of text for a type of `CARDS`, where there is no HTML to be had."""
+    """A line of text for a type of `CARDS`."""
     match thing:
         case Delivery():
             value = "" if thing.value is None else f", {len(thing.value)} bytes"

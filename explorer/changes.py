@@ -1,4 +1,4 @@
-"""What a block wrote into its parachain's state, in words: what is remembered of publishers first, bookkeeping last."""
+"""A block's changes of its parachain's state in words, bookkeeping last."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,14 +13,14 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.delivered import PACK
 
 MOST_ROWS: Final = 12
-"""Rows of one item that are told apart; of further ones only how many there are."""
+"""The most rows of one item that are listed; the number of others follows."""
 
 _BOOKKEEPING: Final = ("System.", "ParachainSystem.", "Aura.", "ParachainInfo.")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row: the storage item, its arguments, and what stood there before and after; empty where nothing did."""
+    """One row: the storage item, its arguments, and the values before and after, empty for none."""
 
     item: str
     where: str
@@ -29,7 +29,7 @@ class Change:
 
     @property
     def bookkeeping(self) -> bool:
-        """Whether every block writes it, whatever it brings."""
+        """Whether every block writes it."""
         return self.item.startswith(_BOOKKEEPING)
 
 

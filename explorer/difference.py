@@ -1,4 +1,4 @@
-"""The page of a dry run: what would be added, changed and removed, as a tree."""
+"""The page of a dry run: a tree of additions, changes and removals."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _STYLE: Final = Html(
 
 
 def difference_page(title: str, shown: Mapping[str, Any]) -> str:
-    """A page that needs nothing from elsewhere; `shown` has `delta` as jsondiffpatch writes it."""
+    """A self-contained page; `shown` has `delta` in jsondiffpatch's format."""
     found = shown["delta"]
     body = tag("p", "Nothing would change.") if found is None else _tree(found)
     head = join(

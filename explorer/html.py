@@ -1,23 +1,23 @@
-"""HTML from Python values: text is escaped, always; what is markup already says so by its type."""
+"""HTML from Python values. All text is escaped except `Html`, which is markup already."""
 
 from collections.abc import Iterable
 from html import escape
 
 
 class Html(str):
-    """Markup; only this module and drawings make it."""
+    """Markup, made only by this module and by drawings."""
 
     __slots__ = ()
 
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
-    """An element; attributes end in an underscore where Python has their name for itself."""
+    """An element; attributes that are Python keywords end in an underscore."""
     given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     return Html(f"<{name}{given}>{join(content)}</{name}>")
 
 
 def join(content: Iterable[object]) -> Html:
-    """Markup and texts, one after the other; nothing for none."""
+    """Markup and texts, one after the other."""
     return Html("".join(_text(each) for each in content if each is not None))
 
 
@@ -28,12 +28,12 @@ def _text(value: object) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
-    """A table; whole numbers stand at the right."""
+    """A table with whole numbers aligned right."""
     top = tag("tr", *(tag("th", name) for name in head))
     body = (tag("tr", *(tag("td", cell, class_="f" if isinstance(cell, int) else "t") for cell in row)) for row in rows)
     return tag("table", tag("thead", top), tag("tbody", *body))
 
 
 def fold(title: str, content: object) -> Html:
-    """Something that a reader may open."""
+    """Folded content with a title."""
     return tag("details", tag("summary", title), content)

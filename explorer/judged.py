@@ -1,4 +1,4 @@
-"""Blocks that are not of a run here: of a history, a fixture, a case or a finding, executed again to be drawn."""
+"""Draws blocks of histories, fixtures, cases and findings by executing them again."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -33,7 +33,7 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     unpruned: tuple[tuple[ParaId, int], ...] = (),
     strategy: str | None = None,
 ) -> BlockRecord:
-    """The record of a block, executed on `state`; what is stored beside it is taken as it is."""
+    """The record of a block, executed on `state`; the other arguments are copied into it."""
     outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
     at = relay.number if included_at is None else included_at
     return BlockRecord(
@@ -51,7 +51,7 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
 
 
 def block_card(record: BlockRecord, state: State, names: Names | None = None) -> str:
-    """A block's card, its proof drawn as a verifier walks it; as it came if not even that can be told of `state`."""
+    """A block's card with its proof as a verifier walks it, or as a plain list if `state` cannot be walked."""
     try:
         walked = walk_again(record, state)
     except PubsubError:
@@ -61,7 +61,7 @@ def block_card(record: BlockRecord, state: State, names: Names | None = None) ->
 
 
 def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
-    """A page of cards, each with a heading; it needs nothing from elsewhere."""
+    """A self-contained page of cards with headings."""
     head = join(
         (
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),

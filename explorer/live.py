@@ -1,4 +1,4 @@
-"""The page of a running node: what happens, live; and its kept blocks as the page of a run, drawn when asked."""
+"""The live page of a running node, and the page of its kept blocks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.primitives.types import ParaBlockNumber, Slot
 
 DRAWN = 200
-"""Relay blocks on one page, the newest."""
+"""The number of newest relay blocks on a page."""
 
 
 class LivePage:
@@ -25,16 +25,16 @@ class LivePage:
         self._scenario = scenario
 
     def live(self) -> str:
-        """The page that shows blocks, candidates and deliveries as they come; it asks for nothing from elsewhere."""
+        """The self-contained page that shows blocks, candidates and deliveries live."""
         return asset("live.html")
 
     @staticmethod
     def difference(title: str, shown: Mapping[str, Any]) -> str:
-        """The page of a dry run; `shown` has what `dev_dryRun` answers."""
+        """The page of a dry run; `shown` is the result of `dev_dryRun`."""
         return difference_page(title, shown)
 
     def explore(self, network: Network, moments: Sequence[Moment]) -> str:
-        """The page of the newest moments, ascending; the first is where it starts and is not drawn."""
+        """The page of the newest moments, ascending; the first is the start and is not drawn."""
         kept = moments[-DRAWN - 1 :]
         recorder = Recorder(scenario_names(self._scenario), network.relay)
         start = kept[0]

@@ -1,4 +1,4 @@
-"""Cards in notebooks: IPython's formatters are told how each type of the emulator is shown."""
+"""Cards in notebooks: registers IPython formatters for the emulator's types."""
 
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ class _Printer(Protocol):
 
 
 def register(shell: Any) -> None:
-    """Have an IPython shell show the types of `CARDS`, in HTML and in plain text."""
+    """Register formatters of the types of `CARDS`, in HTML and in plain text."""
     html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
     for shown, make in CARDS.items():
         html.for_type(shown, make)
@@ -28,7 +28,7 @@ def register(shell: Any) -> None:
 
 
 def unregister(shell: Any) -> None:
-    """Have them shown as Python shows them."""
+    """Remove the formatters."""
     html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
     for shown in CARDS:
         html.pop(shown, None)

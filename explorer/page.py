@@ -1,12 +1,12 @@
-"""The page of a run: one HTML file that asks for nothing, with the run's records in it, compressed.
+"""The page of a run: one self-contained HTML file with the run's records, compressed.
 
     index      opened with the page: chains, keys, one row a candidate and a relay block
     d<chain>-  details of a chain's candidates, 48 to a part
     r          details of relay blocks, 64 to a part
     n          nodes by number: hash, length, bytes; 1,024 to a part
 
-A part is JSON, deflated, in base64; the browser opens it when something of it is looked at. Names that come from
-outside stand in these parts or are escaped, and the page's own scripts put them up as text.
+A part is JSON, deflated, in base64. The browser decodes it on demand. Untrusted names are in these parts or escaped,
+and the page's scripts insert them as text.
 """
 
 import base64
@@ -28,7 +28,7 @@ _SCRIPTS: Final = ("data.js", "trie.js", "timeline.js", "ledger.js", "detail.js"
 
 
 def write_page(recorder: Recorder, title: str, description: str = "") -> str:
-    """The page of what a recorder was told; the same records give the same text."""
+    """The page of a recorder; the same records give the same text."""
     parts = "".join(
         f'<script type="application/octet-stream" id="{name}">{_packed(content)}</script>\n'
         for name, content in _parts(recorder, title, description)

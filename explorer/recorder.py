@@ -1,4 +1,4 @@
-"""A run as the explorer's page needs it: an observer that turns each record into rows at once and keeps no state of it.
+"""Records a run for the explorer's page: an observer that turns each record into rows at once.
 
 index      one row a candidate and a relay block: what the time line draws and the search finds
 details    by candidate: ledger, drawing, deliveries, evidence, state changes, events
@@ -40,11 +40,11 @@ from pubsub_emulator.runtime.parachain.validate import judge_proof
 Json = dict[str, Any]
 
 VALUE_BYTES: Final = 32
-"""Of a value, what is kept: the page says how long it is."""
+"""The bytes kept of a value, next to its length."""
 
 
 class Walked(NamedTuple):
-    """How a candidate's proof was read, and from which cursor on."""
+    """The walk over a candidate's proof, and the cursor at which it began."""
 
     plan: Plan
     ledger: Ledger
@@ -53,7 +53,7 @@ class Walked(NamedTuple):
 
 @dataclass(slots=True)
 class Chain:
-    """What is known of a parachain: its collators, whether it ever subscribed to anything, and where it stands."""
+    """A parachain: its collators, whether it ever subscribed to anything, and its present state."""
 
     para: ParaId
     collators: tuple[bytes, ...] = ()
@@ -62,12 +62,12 @@ class Chain:
     head: Hash = EMPTY_TRIE_ROOT
     """The hash of its newest block."""
     first: Hash | None = None
-    """The hash of the block that the record starts after."""
+    """The hash of the block after which the record starts."""
     state: State = field(default_factory=State)
 
 
 class Table:
-    """Things that are numbered when they are first seen."""
+    """Numbers objects by their first occurrence."""
 
     __slots__ = ("numbers",)
 
@@ -80,7 +80,7 @@ class Table:
 
 
 class Recorder(Observer):
-    """An observer; `relay`, where it is given, tells what happened in each relay block."""
+    """The observer; `relay`, if given, adds details of each relay block."""
 
     def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
         self.names = names or Names()
@@ -98,7 +98,7 @@ class Recorder(Observer):
     # An observer
 
     def relay_block(self, record: RelayRecord) -> None:
-        """A relay block, with its events and messages where the relay chain is at hand."""
+        """Add a relay block, with its events and messages if the relay chain is given."""
         published, events, messages = self._relay_events(record.number)
         self.relay_blocks.append(
             {"number": record.number, "hash": record.hash.hex(), "root": record.storage_root.hex(), "keys": published}
@@ -106,23 +106,23 @@ class Recorder(Observer):
         self.relay_details.append(as_json({"events": events, "messages": messages}))
 
     def authorities(self, record: AuthorityRecord) -> None:
-        """The collators of a chain."""
+        """Note the collators of a chain."""
         self._chain(record.chain).collators = record.keys
 
     def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Whether a chain subscribes to anything."""
+        """Note whether a chain subscribes to anything."""
         if record.items:
             self._chain(record.chain).subscribes = True
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """Where a chain stands."""
+        """Note the state of a chain."""
         chain = self._chain(record.chain)
         chain.head, chain.state = record.header.hash(), record.state
         chain.first = chain.first or chain.head
         chain.cache = runtime_spec(Storage(record.state)).cache.value
 
     def candidate(self, record: BlockRecord) -> None:
-        """A candidate, and all that the page shows of it."""
+        """Add a candidate with everything that the page shows of it."""
         chain = self._chain(record.chain)
         walked = walk_again(record, chain.state)
         outcome, refusal = record.outcome, record.refusal
@@ -193,7 +193,7 @@ class Recorder(Observer):
         return self.chains.setdefault(para, Chain(para))
 
     def _node(self, place: Drawn) -> int:
-        """The number of a place's node, -1 where it has none of its own."""
+        """The number of a place's node, -1 if it has none."""
         if place.hash is None:
             return -1
         known = self.nodes.get(place.hash)
@@ -223,10 +223,10 @@ def as_json(thing: Any) -> bytes:
 
 
 def walk_again(record: BlockRecord, state: State) -> Walked | None:
-    """How a candidate's proof was read on `state`, its parent's; `None` if the relay chain has no such block.
+    """The walk over a candidate's proof on `state`, its parent's; `None` for an unknown relay block.
 
-    Of a valid block this is on record. A refused one is walked again as far as that goes: its ledger is what it would
-    have cost.
+    The walk of a valid block is on record. A refused block is walked again as far as possible, and its ledger is what
+    it would have cost.
     """
     storage = Storage(state)
     start = items.PROCESSING_CURSOR.get(storage)
@@ -247,7 +247,7 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
 
 
 def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
-    """The ledger of a block (PS-70); publishers with what their full proof would have weighed."""
+    """The ledger of a block (PS-70), with the sizes of the publishers' full proofs."""
     ledger = walked.ledger
     full = dict(unpruned)
     return {

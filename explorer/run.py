@@ -1,4 +1,4 @@
-"""A scenario run for its page: equal scenarios, equal pages."""
+"""Runs a scenario and makes its page. Equal scenarios give equal pages."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from pubsub_emulator.explorer.words import scenario_names
 
 
 def record(simulation: Simulation) -> Recorder:
-    """A recorder that is told everything that the simulation's network does from now on."""
+    """A recorder of everything that the simulation's network does from now on."""
     recorder = Recorder(scenario_names(simulation.scenario), simulation.network.relay)
     simulation.network.observe(recorder)
     return recorder
 
 
 def page_of(recorder: Recorder, scenario: Scenario) -> str:
-    """The page of what was recorded."""
+    """The page of a recorder."""
     return write_page(recorder, scenario.name, scenario.description)
 
 

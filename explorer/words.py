@@ -1,4 +1,4 @@
-"""What things are called in front of people: chains, keys, storage, verdicts, lifetimes, events."""
+"""Names and descriptions for people: chains, keys, storage, verdicts, lifetimes, events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -38,7 +38,7 @@ _CHANNEL: Final = storage_keys.item_prefix("Hrmp", "HrmpChannels")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names that chains and published keys were given; what has none is shown by number or hash."""
+    """The names of chains and published keys; others are shown by number or hash."""
 
     chains: Mapping[ParaId, str] = field(default_factory=dict)
     keys: Mapping[PubsubKey, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Names:
 
 
 def scenario_names(scenario: Scenario) -> Names:
-    """The names that a scenario gives: subscribers', and those that its publishers' keys are made from."""
+    """The names in a scenario: of subscribers, and those from which keys are made."""
     keys = {
         published_key(para, index): f"{para}/{index}"
         for group in scenario.publishers
@@ -70,14 +70,14 @@ def short(data: bytes) -> str:
 
 
 def preview(value: bytes, most: int = 24) -> str:
-    """The beginning of a value: as text where all of it is printable ASCII, else in hex."""
+    """The beginning of a value, as text if all of it is printable ASCII, else in hex."""
     if value and value.isascii() and (text := value.decode("ascii")).isprintable():
         return f'"{text[: 2 * most]}"' + ("…" if len(text) > 2 * most else "")
     return f"0x{value[:most].hex()}" + ("…" if len(value) > most else "")
 
 
 def ttl_words(state: TtlState | None) -> str:
-    """How fresh an entry is."""
+    """The freshness of an entry."""
     if state is None:
         return ""
     if isinstance(state, Infinite):
@@ -98,7 +98,7 @@ def _static_label(key: bytes) -> str:
 
 
 def _channel(key: bytes) -> str:
-    """A horizontal channel by its ends; empty for any other key."""
+    """A horizontal channel by sender and recipient; empty for any other key."""
     if not key.startswith(_CHANNEL) or len(key) < len(_CHANNEL) + 8:
         return ""
     sender, recipient = int.from_bytes(key[-8:-4], "little"), int.from_bytes(key[-4:], "little")
@@ -115,7 +115,7 @@ def event_words(event: Event, names: Names) -> str:
 
 
 def execution_words(message: MessageExecution, names: Names) -> str:
-    """What became of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
+    """The outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
     outcome = message.execution.outcome
     failures = "; ".join(f"instruction {each.index}: {each.cause or each.error}" for each in message.execution.failures)
     match outcome:

@@ -1,8 +1,8 @@
-"""What cheating is worth: what a refused block would have won, and how long cheats can hold a delivery up.
+"""What cheating is worth: what a refused block would have gained, and how long cheats can delay a delivery.
 
-Every cheat is refused, so what its author wins in the end is a lost slot (PS-53, PS-79). `cheat_gains` says what each
-strategy was after in bytes and deliveries, had it been believed; `delays` what lost slots do to delivery when a share
-of the collators cheats at every turn at which there is something to withhold.
+Every cheat is refused, so its author only loses a slot (PS-53, PS-79). `cheat_gains` says what each strategy would have
+gained in bytes and deliveries; `delays` how lost slots delay deliveries if a share of the collators cheats whenever
+there is something to withhold.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.scenario.seeded import MILLION
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.pubsub import key_from_data, node_cost
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
@@ -30,12 +30,12 @@ COLLATORS: Final = 10
 WITHHOLD: Final = "withheld-delivery"
 
 OnStep = Callable[[str], None]
-"""Told what is measured next."""
+"""Called with a description of what is measured next."""
 
 
 @dataclass(slots=True)
 class Gain:
-    """One strategy over many blocks: what it would have won at most, and what became of it.
+    """One strategy over many blocks: the most that it would have gained, and its results.
 
     Bytes are costs of proof nodes. `withheld` are callbacks of the honest block, which the refused one does not make.
     """
@@ -44,7 +44,7 @@ class Gain:
     blocks: int = 0
     refused: int = 0
     believed: int = 0
-    """Blocks that ended in the canonical set after all: no cheat any more (PS-52)."""
+    """Blocks that ended in the canonical set and so are not cheats (PS-52)."""
     wrongly_accepted: int = 0
     bytes_left_out: int = 0
     bytes_added: int = 0
@@ -80,7 +80,7 @@ def cheat_gains(worlds: int = 30, seed: bytes = b"attacker", on_step: OnStep | N
 
 
 def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
-    bench = Bench.of(now)
+    bench = JudgingContext.of(now)
     honest = _weights(now.honest)
     for name, gain in gains.items():
         attempted = attempt(now, (STRATEGIES[name],), draws.take(16))
@@ -101,7 +101,7 @@ def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
 
 
 def _weights(candidate: Candidate) -> Counter[bytes]:
-    """What each node costs in a proof, repetitions counted."""
+    """The cost of each node in a proof, repetitions counted."""
     weights: Counter[bytes] = Counter()
     for node in candidate.inherent.proof:
         weights[node] += node_cost(len(node))
@@ -110,10 +110,10 @@ def _weights(candidate: Candidate) -> Counter[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """What a share of cheating collators does: relay blocks from publish to delivery, and slots that were lost."""
+    """The effect of cheating collators: relay blocks from publish to delivery, and lost slots."""
 
     cheating: int
-    """Of ten collators."""
+    """How many of ten collators cheat."""
     placement: str
     delivered: int
     undelivered: int
@@ -135,7 +135,7 @@ class Delay:
 
 
 def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
-    """Ten collators, none to nine of which withhold: side by side in turn order, or as far apart as can be."""
+    """Ten collators of which none to nine withhold: side by side in turn order, or as far apart as possible."""
     for cheating in range(COLLATORS):
         for placement in ("side by side", "spread"):
             if on_step is not None:

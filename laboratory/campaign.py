@@ -1,16 +1,16 @@
-"""The campaign: many small worlds, many cheats in each, and every verdict compared with the one that was due.
+"""The campaign: many small worlds with many cheats in each. Every verdict is compared with the one due.
 
     world ──situation──► honest block    must be accepted
                       ──► strategies     must meet exactly the verdicts that a comparison of sets says (PS-52)
                       ──► afterwards     the parent's state must be what it was (PS-53)
           ──advance──► next situation
 
-A world is built once and serves many cases, and what only touches the list of nodes is judged without executing the
-block again: a walk of the same taken nodes leads to the same state. A surprise is shrunk; of the surprises that one
-defect leads to, the smallest is kept as a `Case`.
+A world is built once for many cases. Changes of the list of nodes only are judged without executing the block again,
+since a walk of the same nodes leads to the same state. A surprise is shrunk, and the smallest surprise of each group
+is kept as a `Case`.
 
-Half of the cases of a situation go to the strategies that were tried least in its world, so that no strategy is left
-out by chance. With a `Guide`, a third of the cases is made from those that showed something new before.
+Half of the cases of a situation use the strategies tried least in its world, so that none is left out by chance. With a
+`Guide`, a third of the cases is made from earlier ones that showed something new.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from pubsub_emulator.collator.cheats import (
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.laboratory.cases import Bench, Case, Found, read_case
+from pubsub_emulator.laboratory.cases import Case, Found, JudgingContext, read_case
 from pubsub_emulator.laboratory.mutation import NO_LINES
 from pubsub_emulator.laboratory.novelty import (
     PROGRESS,
@@ -53,14 +53,14 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 Progress = Callable[[int, int | None], None]
-"""Called with the cases done and the cases wanted, `None` for as many as there is time for."""
+"""Called with the cases done and the cases wanted, `None` for as many as time allows."""
 
 BLOCKS_A_WORLD: Final = 8
 CASES_ALONE: Final = 60
-"""Cases a situation whose proof is judged alone."""
+"""Cases per situation whose proof is judged alone."""
 
 CASES_A_BLOCK: Final = 12
-"""Cases a situation in which whole blocks are judged; some fifty times as expensive."""
+"""Cases per situation in which whole blocks are judged, which takes some fifty times as long."""
 
 
 IDLE_WORLDS: Final = 50
@@ -72,16 +72,16 @@ class UnknownStrategy(PubsubError):
 
 
 def no_strategy(name: str) -> str:
-    """The error about a strategy that there is not."""
+    """The error message for an unknown strategy."""
     near = " or ".join(get_close_matches(name, STRATEGIES, n=3))
     return f"no strategy is called {name!r}; " + (f"did you mean {near}?" if near else "`pubsub fuzz --list` shows all")
 
 
 @dataclass(slots=True)
 class CampaignResult:
-    """What a campaign found.
+    """The result of a campaign.
 
-    `accepted_equal` counts the cases that were accepted and had to be: their steps ended in the canonical set.
+    `accepted_equal` counts the cases that were rightly accepted: their steps ended in the canonical set.
     `by_strategy` has the cases by strategy and first verdict (`Accepted` for none), `missed` the strategies that took
     part in no case.
     """
@@ -102,12 +102,12 @@ class CampaignResult:
 
     @property
     def files(self) -> list[Path]:
-        """Where they were written to."""
+        """The files of the surprises."""
         return self.found.files
 
     @property
     def tried(self) -> Counter[str]:
-        """How many cases each strategy took part in."""
+        """The number of cases by strategy."""
         counts: Counter[str] = Counter()
         for names, verdicts in self.by_strategy.items():
             counts.update(dict.fromkeys(names.split("+"), sum(verdicts.values())))
@@ -125,7 +125,7 @@ class CampaignResult:
         row[verdict] = row.get(verdict, 0) + 1
 
     def add(self, later: "CampaignResult") -> None:
-        """Add what comes after: another part of the same campaign."""
+        """Add the result of the next part of the same campaign."""
         self.cases += later.cases
         self.honest += later.honest
         self.rejected += later.rejected
@@ -141,7 +141,7 @@ class CampaignResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A case played again: what was due and what was found, for the full sequence of steps and for the shrunk one."""
+    """A replayed case: the verdicts due and found, for the full sequence of steps and for the shrunk one."""
 
     case: Case
     full: Found
@@ -149,12 +149,12 @@ class ReplayResult:
 
     @property
     def surprising(self) -> bool:
-        """Whether the verdicts still are not those that were due."""
+        """Whether the verdicts still differ from those due."""
         return self.shrunk != self.case.expected
 
     @property
     def reproduced(self) -> bool:
-        """Whether the verdicts are those that the file records."""
+        """Whether the verdicts are those in the file."""
         return self.shrunk == self.case.verdicts
 
 
@@ -164,12 +164,12 @@ def replay(path: Path | str) -> ReplayResult:
 
 
 def replay_case(case: Case) -> ReplayResult:
-    """As `replay`, of a case at hand."""
+    """As `replay`, for a `Case`."""
     return ReplayResult(case, case.play(case.steps), case.play(case.shrunk))
 
 
 def corpus() -> list[tuple[str, Case]]:
-    """The cases that are kept, by file name: one for every strategy, and all that once were surprises."""
+    """The project's cases by file name: one for every strategy, and all former surprises."""
     folder = resources.files("pubsub_emulator.laboratory.corpus")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
     return [(name, Case.from_json((folder / name).read_text(encoding="utf-8"))) for name in names]
@@ -239,7 +239,7 @@ def replay_kept(
 
 
 def try_world(seed: bytes | int | str, number: int, strategies: Sequence[str] | None, most: int) -> CampaignResult:
-    """World `number` of the campaign with this seed, as long as fewer than `most` cases were tried in it.
+    """Run world `number` of the campaign with this seed, with at most about `most` cases.
 
     A campaign is its worlds one after the other, until all cases are tried or `IDLE_WORLDS` in a row gave none.
     """
@@ -249,7 +249,7 @@ def try_world(seed: bytes | int | str, number: int, strategies: Sequence[str] | 
 
 
 def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False) -> dict[str, Case]:
-    """The smallest case found of every strategy, used by itself: what the corpus is made of.
+    """The smallest case of every strategy used alone, from which the corpus is made.
 
     With `alone`, of proofs judged alone, where the walk stopped.
     """
@@ -260,7 +260,7 @@ def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False)
         for block in range(4):
             world.advance()
             now = world.situation()
-            bench = Bench.of(now)
+            bench = JudgingContext.of(now)
             if alone and now.walked.cursor is None:
                 continue
             for name, strategy in for_any_chain().items():
@@ -343,7 +343,7 @@ class _Campaign:
 
     def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
         """Try the honest block and a number of cheats in one situation."""
-        bench = Bench.of(now)
+        bench = JudgingContext.of(now)
         before = _digest(now)
         self.result.stopped += now.walked.cursor is not None
         honest = self.judge(now, bench, ()) or _same_walk(now)
@@ -375,7 +375,9 @@ class _Campaign:
         self.tried[found.name] += 1
         return found
 
-    def _try(self, now: Situation, bench: Bench, label: str, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+    def _try(
+        self, now: Situation, bench: JudgingContext, label: str, names: tuple[str, ...], steps: tuple[Step, ...]
+    ) -> None:
         due = _due(now, steps)
         lines = None if self.guide is None else self.guide.noted(Draws(self.seed, f"lines/{label}"))
         with NO_LINES if lines is None else lines:
@@ -389,7 +391,7 @@ class _Campaign:
             shrunk = shrink(steps, lambda fewer: self.judge(now, bench, fewer) == found != _due(now, fewer))
             self.keep(self.case(now, bench, label, names, steps, shrunk, found))
 
-    def judge(self, now: Situation, bench: Bench, steps: tuple[Step, ...]) -> Found:
+    def judge(self, now: Situation, bench: JudgingContext, steps: tuple[Step, ...]) -> Found:
         """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
         if now.budget is not None:
             return bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
@@ -398,7 +400,7 @@ class _Campaign:
     def case(  # noqa: PLR0917  # a case has this many parts
         self,
         now: Situation,
-        bench: Bench,
+        bench: JudgingContext,
         label: str,
         names: tuple[str, ...],
         steps: tuple[Step, ...],

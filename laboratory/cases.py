@@ -70,12 +70,12 @@ Found = tuple[str, ...]
 
 
 class BadCase(PubsubError):
-    """A file that holds no case; the message says why."""
+    """The file is not a case; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """What a verifier knows: the same for every proof or block that is tried on one parent."""
+class JudgingContext:
+    """What a verifier knows about one parent, for judging any proof or block on it."""
 
     parent: ChainHead
     relays: tuple[tuple[RelayBlockNumber, Hash], ...]
@@ -84,14 +84,14 @@ class Bench:
     budget: int | None
 
     @staticmethod
-    def of(situation: Situation) -> "Bench":
-        """What a verifier knows in that situation."""
+    def of(situation: Situation) -> "JudgingContext":
+        """The context of a situation."""
         known = sorted((relay.number, relay.storage_root) for relay in (situation.relay, *situation.others))
         root = situation.relay.storage_root
-        return Bench(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
+        return JudgingContext(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
 
     def context(self, candidate: Candidate) -> RelayContext:
-        """What the relay chain vouches for, of the relay block that a candidate is built on."""
+        """What the relay chain attests about the relay parent of a candidate."""
         number = candidate.inherent.relay_parent_number
         root = next((root for at, root in self.relays if at == number), None)
         return RelayContext(number, root, self.slot_now)
@@ -123,7 +123,7 @@ class Case:
 
     label: str
     strategies: tuple[str, ...]
-    bench: Bench
+    bench: JudgingContext
     seeds: tuple[bytes, ...]
     block: Candidate | None
     proof: tuple[bytes, ...]
@@ -133,7 +133,7 @@ class Case:
     verdicts: Found
 
     def play(self, steps: tuple[Step, ...]) -> Found:
-        """The verifier's verdicts on the honest block with these steps done to it."""
+        """The verifier's verdicts on the honest block after these steps."""
         if self.block is None:
             storage = Storage(self.bench.parent.state.fork())
             return self.bench.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
@@ -147,11 +147,11 @@ class Case:
         return draft.sealed_by(self.seeds)
 
     def changed_proof(self, steps: tuple[Step, ...]) -> tuple[bytes, ...]:
-        """The list of nodes that these steps lead to."""
+        """The list of nodes after these steps."""
         return apply_to_proof(self.proof, steps)
 
     def expected_of_proof(self, steps: tuple[Step, ...]) -> Found:
-        """What the list of nodes alone must be refused for, the honest one being `proof`."""
+        """The verdicts due for the list of nodes alone, given the honest one."""
         nodes = self.changed_proof(steps)
         canonical = {blake2_256(node): node for node in self.proof}
         present = {blake2_256(node) for node in nodes}
@@ -212,7 +212,7 @@ class _Fields:
         case = Case(
             self._text("label", self._document["label"]),
             tuple(self._text("strategies", name) for name in self._list("strategies")),
-            self._bench(),
+            self._context(),
             self._seeds(),
             block,
             proof,
@@ -225,7 +225,7 @@ class _Fields:
             raise BadCase("budget: a proof alone has one, and a block has none")
         return case
 
-    def _bench(self) -> Bench:
+    def _context(self) -> JudgingContext:
         document = self._document
         state = self._state()
         try:
@@ -233,7 +233,7 @@ class _Fields:
         except (ScaleError, ImpossibleConfig) as fault:
             raise BadCase(f"state: {fault}") from fault
         budget = document["budget"]
-        return Bench(
+        return JudgingContext(
             ChainHead(self._decoded("parent", Header.decode), state),
             tuple(self._relay(entry) for entry in self._list("relays")),
             Slot(self._number("slot_now", document["slot_now"], U64_MAX)),
@@ -320,7 +320,7 @@ class _Fields:
 
 
 def _lines(value: object) -> str:
-    """JSON with one element a line, so that two cases can be compared by eye."""
+    """JSON with one element per line, for comparing cases by eye."""
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n]"
     if isinstance(value, dict) and value:
@@ -329,7 +329,7 @@ def _lines(value: object) -> str:
 
 
 def write_case(case: Case, folder: Path) -> Path:
-    """Write a case into a folder that exists, under a name that its contents give; returns the file."""
+    """Write a case into an existing folder under a name derived from its contents. Returns the file."""
     text = case.to_json()
     what = "-".join(case.strategies[:2]) or "honest"
     path = folder / f"{what}-{blake2_256(text.encode()).hex()[:12]}.json"
@@ -347,4 +347,4 @@ def read_case(path: Path) -> Case:
         raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
 
 
-__all__ = ["BadCase", "Bench", "Case", "Found", "Json", "read_case", "write_case"]
+__all__ = ["BadCase", "Case", "Found", "Json", "JudgingContext", "read_case", "write_case"]

@@ -1,7 +1,6 @@
-"""The set of executable fixtures that the project hands out: made from one scenario and the corpus of cheats.
+"""The project's set of executable fixtures, made from one scenario and the corpus of cheats.
 
-The scenario gives blocks as they follow each other in a network; where it happens to lack a cheat, the kept case of
-that strategy stands in, in a world of its own.
+The scenario supplies successive blocks of a network. Cheats that it lacks come from the kept cases.
 """
 
 import json
@@ -48,7 +47,7 @@ replays them, and `pubsub replay` does so with the reference.
 
 
 def make_vectors(progress: Callable[[int], None] | None = None, scenario: str = SCENARIO) -> list[Fixture]:
-    """Run the scenario and make the fixtures, one a kind: always the same ones."""
+    """Run the scenario and make one fixture of each kind, always the same ones."""
     maker = FixtureMaker(per_kind=1)
     Simulation(load_bundled(scenario), (maker,)).run(progress)
     cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
@@ -62,7 +61,7 @@ def make_vectors(progress: Callable[[int], None] | None = None, scenario: str = 
 
 
 def fixtures_of_case(case: Case) -> Iterable[Fixture]:
-    """The block of a kept case as a fixture; nothing for a proof alone and for what no bytes say."""
+    """The block of a kept case as a fixture; none for a proof alone or a block that no bytes encode."""
     if case.block is None:
         return
     draft = Draft.of(case.block)

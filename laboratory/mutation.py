@@ -1,12 +1,12 @@
-"""Mutation of files that a stranger may have made: every reader either takes one or refuses it in its own words.
+"""Mutates untrusted files: every reader must either read a file or refuse it with its own error.
 
     corpus ──pick──► mutate ──► target ──► read, refused, or a surprise
        ▲                                     │
        └──────────── what is new ◄───────────┘
 
-A target is a reader. Its outcome is a short text: what it made of the file, or which refusal. An input joins the corpus
-if nobody saw its outcome before, or lines of the reader that it reaches. The corpus grows, and may be kept in a folder.
-Everything else that a reader raises is a surprise. The same seed, corpus and count try the same inputs.
+A target is a reader. Its outcome is a short text: the result, or which refusal. An input joins the corpus if its
+outcome is new, or if it reaches new lines of the reader. The corpus may be kept in a folder. Any other exception of
+a reader is a surprise. The same seed, corpus and count try the same inputs.
 """
 
 import json
@@ -25,13 +25,13 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 
 TRACED: Final = 24
-"""One input of so many is read with its lines noted: noting them takes some ten times as long."""
+"""One in so many inputs is traced by line, which takes some ten times as long."""
 
 MOST_KEPT: Final = 4000
-"""Inputs that a corpus grows to."""
+"""The most inputs of a corpus."""
 
 MOST_BYTES: Final = 1 << 20
-"""No input grows longer."""
+"""The most bytes of an input."""
 
 _NUMBERS: Final = (
     0,
@@ -79,7 +79,7 @@ _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A reader of files. `read` says what it made of the bytes; `seeds` are files that it takes.
+    """A reader of files. `read` returns a description of the result; `seeds` are files that it accepts.
 
     `text` says that a file is JSON, whose values are changed as well as its bytes. `modules` are the parts of the
     project whose lines are noted. `shrink` makes an input that surprises smaller.
@@ -96,7 +96,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """An input that a reader neither took nor refused."""
+    """An input that a reader neither accepted nor refused."""
 
     target: str
     data: bytes
@@ -105,7 +105,7 @@ class Surprise:
 
 @dataclass(slots=True)
 class Mutated:
-    """What came of a campaign on one target."""
+    """The result of a campaign on one target."""
 
     target: str
     tried: int = 0
@@ -127,7 +127,7 @@ def mutate_target(  # noqa: PLR0917  # as the command line has them
     kept: Path | None = None,
     on_progress: Progress | None = None,
 ) -> Mutated:
-    """Try `cases` mutations on a target, or for so many minutes; the corpus is read from `kept` and grows there."""
+    """Try `cases` mutations on a target, or for `minutes`. The corpus is read from and written to `kept`."""
     run = _Run(target, Draws(seed.encode(), f"mutate/{target.name}"), kept)
     run.begin()
     began = monotonic()
@@ -156,7 +156,7 @@ class _Run:
         self.lines: dict[tuple[str, int], None] = {}
 
     def begin(self) -> None:
-        """Read what is in the corpus already; the seeds of a target must be taken."""
+        """Read the corpus so far. The target must accept its seeds."""
         for data in self.target.seeds():
             self._try(data, keep=True)
         if self.kept is not None and self.kept.is_dir():
@@ -164,7 +164,7 @@ class _Run:
                 self._try(path.read_bytes(), keep=True)
 
     def one(self) -> None:
-        """Mutate something of the corpus, and see what the reader makes of it."""
+        """Mutate an input of the corpus and read the result."""
         draws = self.draws
         data = draws.choice(self.corpus)
         for _ in range(draws.choice((1, 1, 1, 2, 4))):
@@ -209,7 +209,7 @@ class _Run:
 
 
 def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
-    """Change some bytes: flip, set, insert, cut, repeat, move, or put in a piece of another input."""
+    """Change some bytes: flip, set, insert, cut, repeat, move, or insert a piece of another input."""
     at = draws.below(len(data) + 1)
     length = 1 + draws.below(draws.choice((1, 4, 32, 512)))
     rest = data[at:]
@@ -302,7 +302,7 @@ NO_LINES: Final = NoLines()
 
 
 class Lines:
-    """Notes which lines of some modules run, by file and number."""
+    """Records the executed lines of some modules by file and number."""
 
     def __init__(self, modules: tuple[str, ...], into: dict[tuple[str, int], None]) -> None:
         self.modules = modules

@@ -1,7 +1,7 @@
-"""What guides a long campaign: cases that showed something new are kept, and later cases are made from their steps.
+"""Guides a long campaign: cases that showed something new are kept, and later cases are made from their steps.
 
-A case is new if it met a combination of verdicts that none met before, or if it reached lines of the verifier that none
-reached before. Noting lines is slow, so one case in `TRACED` has its lines noted.
+A case is new if it met a new combination of verdicts, or reached new lines of the verifier. Tracing lines is slow, so
+only one case in `TRACED` is traced.
 
 A corpus can be kept in a folder:
 
@@ -29,10 +29,10 @@ from pubsub_emulator.primitives.hashing import blake2_256
 FORMAT: Final = "pubsub-corpus/1"
 PROGRESS: Final = "progress.json"
 TRACED: Final = 16
-"""One case of so many has its lines noted."""
+"""One in so many cases is traced by line."""
 
 MOST_KEPT: Final = 2000
-"""Cases that a corpus grows to."""
+"""The most cases of a corpus."""
 
 _MOST_STEPS: Final = 64
 _VERIFIER: Final = tuple(
@@ -42,12 +42,12 @@ _VERIFIER: Final = tuple(
 
 
 class BadCorpus(PubsubError):
-    """A folder that is no corpus; the message names the file."""
+    """The folder is not a corpus; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a later case is made from: the strategies of a case that showed something new, and its steps."""
+    """A case that showed something new: its strategies and its steps."""
 
     names: tuple[str, ...]
     steps: tuple[Step, ...]

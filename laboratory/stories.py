@@ -55,7 +55,7 @@ QUIET: Final = 16
 
 
 class BrokenPromise(PubsubError):
-    """A promise that a network did not keep; the message says which and in which step."""
+    """A network broke a promise; the message says which and in which step."""
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Message:
 
 @dataclass(slots=True)
 class Story:
-    """A network, what was done to it, and what is still owed."""
+    """A network, the actions on it, and the deliveries that are still due."""
 
     network: Network = field(default_factory=lambda: Network(_config()))
     said: list[str] = field(default_factory=list)

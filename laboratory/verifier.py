@@ -26,7 +26,7 @@ from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, pr
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy, no_strategy
-from pubsub_emulator.laboratory.cases import Bench, Case
+from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.worlds import PARA, World
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -202,7 +202,7 @@ Judge = Callable[[dict[str, Any]], Answer]
 class _Ours:
     """Our judgement of the bytes of a candidate."""
 
-    bench: Bench
+    bench: JudgingContext
 
     def found(self, raw: bytes) -> tuple[str, ...] | None:
         """Our verdicts; `None` for bytes that do not decode."""
@@ -227,7 +227,7 @@ class _Run:
 
     def situation(self, now: Situation, label: str) -> None:
         """The honest block, cheats, and the honest block's bytes with something changed."""
-        bench = Bench.of(now)
+        bench = JudgingContext.of(now)
         draws = Draws(self.seed, f"verifier/{label}")
         self._try(now, bench, (), ())
         for _ in range(CASES_A_BLOCK):
@@ -239,12 +239,12 @@ class _Run:
             self._compare(bench, ("bytes",), (), _mutated(honest, draws))
 
     def kept(self, case: Case) -> None:
-        """A case that was kept; one of a proof alone is no block and is left out."""
+        """Compare on a kept case. A case of a proof alone has no block and is skipped."""
         if case.block is not None:
             raw = case.changed_block(case.block, case.shrunk).encode()
             self._compare(case.bench, case.strategies, case.shrunk, raw)
 
-    def _try(self, now: Situation, bench: Bench, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+    def _try(self, now: Situation, bench: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
         raw = carry_out(now, steps).encode() if steps else now.honest.encode()
         found = self._difference(bench, raw)
 
@@ -257,7 +257,7 @@ class _Run:
             raw = carry_out(now, steps).encode() if steps else now.honest.encode()
         self._compare(bench, names, steps, raw)
 
-    def _difference(self, bench: Bench, raw: bytes) -> tuple[Answer, str, str]:
+    def _difference(self, bench: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
         """The other's answer, and what each of the two says, as far as the other judges it."""
         answer = self.judge(case_of(bench, raw, self.result.cases))
         ours = _Ours(bench).found(raw)
@@ -268,7 +268,7 @@ class _Run:
         theirs = sorted(answer.offences & answer.judged)
         return answer, "+".join(sorted(common)) or "no offence", "+".join(theirs) or "no offence"
 
-    def _compare(self, bench: Bench, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
+    def _compare(self, bench: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
         if self.result.cases >= self.wanted:
             return
         answer, ours, theirs = self._difference(bench, raw)
@@ -282,7 +282,7 @@ class _Run:
         self.result.cases += 1
 
 
-def case_of(bench: Bench, raw: bytes, number: int) -> dict[str, Any]:
+def case_of(bench: JudgingContext, raw: bytes, number: int) -> dict[str, Any]:
     """The case of a candidate's bytes, as a verifier reads it."""
     try:
         at = Candidate.decode(raw).inherent.relay_parent_number

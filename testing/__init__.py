@@ -1,12 +1,12 @@
 """Testing pallets and parachains against the emulator: a pytest plugin, hypothesis strategies, proof snapshots.
 
-plugin.py          what pytest loads by itself: fixtures, the marker `pubsub_scenario`, options; imports nothing of ours
+plugin.py          the plugin that pytest loads: fixtures, the marker `pubsub_scenario`, options
 networks.py        networks built once and forked for each test
-actors.py          collators and cheats at the network that a test has before it
-failure.py         what a failing test is shown: the last blocks' ledgers, and what they changed
+actors.py          collators and cheats of a test's network
+failure.py         the report of a failing test: the last blocks' ledgers and changes of state
 strategies.py      hypothesis strategies: keys, values, lifetimes, histories, networks, cheats
-proof_sizes.py     what the proofs of a run weigh, and the files in which teams keep that
+proof_sizes.py     sizes of a run's proofs, and their files
 snapshot.py        the fixture `proof_snapshot`
 
-`docs/testing.md` shows how it is used.
+`docs/testing.md` shows how to use them.
 """

@@ -1,4 +1,4 @@
-"""Collators and cheats at the network that a test has before it. Trying a block changes nothing."""
+"""Collators and cheats of a test's network. Trying a block changes nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ class NoSuchCheat(PubsubError):
 
 
 class NothingToCheat(PubsubError):
-    """The strategy has nothing to do in this situation: no node to leave out, no message to drop."""
+    """The strategy does not apply to this situation: there is no node to omit, no message to drop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A dishonest candidate, with the verdicts that were due and those that were found. A valid one has neither."""
+    """A dishonest candidate, with the verdicts due and the verdicts found. A valid one has neither."""
 
     candidate: Candidate
     due: tuple[Verdict, ...]
@@ -42,11 +42,11 @@ class Collators:
         return self.network.parachain(para).collators
 
     def author(self, para: int) -> Candidate:
-        """The honest block that would come next, sealed. Raises `UnknownParachain`, `CannotAuthor`."""
+        """The next honest block, sealed. Raises `UnknownParachain`, `CannotAuthor`."""
         return self.network.situation(para).honest
 
     def judge(self, para: int, candidate: Candidate) -> BlockOutcome:
-        """What a candidate would make of its parachain. Raises `InvalidBlock` as the relay chain would refuse it."""
+        """The outcome of a candidate. Raises `InvalidBlock` if it is refused."""
         now = self.network.situation(para)
         context = now.context(candidate.inherent.relay_parent_number)
         return validate_block(now.parent, candidate, context)
@@ -54,12 +54,12 @@ class Collators:
 
 @dataclass(frozen=True, slots=True)
 class Cheats:
-    """Dishonest authors; strategies are named as in `collator.cheats`, `pubsub fuzz --list` shows them."""
+    """Dishonest authors. `pubsub fuzz --list` shows the names of strategies."""
 
     network: Network
 
     def attempt(self, para: int, *strategies: str, seed: bytes = b"cheat") -> Judged:
-        """The block that comes of following these strategies now, and what is found against it.
+        """The block that these strategies make now, and its verdicts.
 
         Raises `NoSuchCheat`, `NothingToCheat`, and as `Collators.author`.
         """
@@ -76,7 +76,7 @@ class Cheats:
         return Judged(tried.candidate, tried.expected, tuple(dict.fromkeys(found)), refusal)
 
     def bribe(self, para: int, collator: int, *strategies: str, rate: float = 1.0) -> None:
-        """Have a collator, by its place in the turn order, cheat in this share of its turns from now on.
+        """Make a collator, by its place in the turn order, cheat in this share of its turns from now on.
 
         Raises `NoSuchCheat`, `UnknownParachain`, `IndexError`.
         """

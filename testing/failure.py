@@ -1,4 +1,4 @@
-"""What a failing test is shown of its networks: each chain's last block with its ledger, and what it changed."""
+"""The report of a failing test: each chain's last block with its ledger, and its changes of state."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
@@ -21,13 +21,13 @@ from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.parachain.ledger import Ledger, PublisherLedger
 
 _MOST_LINES: Final = 20
-"""Of deliveries, events or keys; how many more there are is said."""
+"""The most lines of deliveries, events or keys; the number of others follows."""
 
 _MOST_CHAINS: Final = 8
 _MOST_BYTES: Final = 40
 
 _SYSTEM: Final = twox_128(b"System")
-"""Pallet System writes its rows in every block; they are no news."""
+"""Rows of pallet System change in every block and are not shown."""
 
 
 @dataclass(slots=True)
@@ -40,11 +40,11 @@ class LastBlocks(Observer):
     numbers: dict[ParaId, int] = field(default_factory=dict)
 
     def checkpoint(self, record: CheckpointRecord) -> None:
-        """Where a chain stands when it is first observed."""
+        """Keep the first state of a chain."""
         self.states.setdefault(record.chain, (record.state, record.state))
 
     def candidate(self, record: BlockRecord) -> None:
-        """The newest one."""
+        """Keep the newest candidate."""
         self.records[record.chain] = record
         if record.outcome is not None:
             before = self.states[record.chain][1]
@@ -53,7 +53,7 @@ class LastBlocks(Observer):
 
 
 class Watch:
-    """The networks that the running test was handed, the newest of each name."""
+    """The networks of the running test, the newest of each name."""
 
     __slots__ = ("_handed",)
 
@@ -61,13 +61,13 @@ class Watch:
         self._handed: dict[str, LastBlocks] = {}
 
     def hand_out(self, name: str, network: Network) -> None:
-        """Remember what happens in a network from now on."""
+        """Record the blocks of a network from now on."""
         last = LastBlocks(network)
         network.observe(last, past=False)
         self._handed[name] = last
 
     def take_back(self, network: Network) -> None:
-        """A network that was only handed out to make something to start from is not the test's."""
+        """Forget a network that was used only to build a base."""
         self._handed = {name: last for name, last in self._handed.items() if last.network is not network}
 
     def clear(self) -> None:
@@ -75,7 +75,7 @@ class Watch:
         self._handed.clear()
 
     def sections(self) -> Iterator[tuple[str, str]]:
-        """Titles and texts for the report of a test that failed."""
+        """Titles and texts for the report of a failed test."""
         for name, last in self._handed.items():
             if last.records:
                 yield f"pubsub {name}: last blocks", _told(_blocks, last)
@@ -83,7 +83,7 @@ class Watch:
 
 
 def _told(tell: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
-    """A section's text; a network that a test has broken is no reason to lose the report of that test."""
+    """A section's text, or the error if the test has broken the network."""
     try:
         return "\n".join(tell(last))
     except Exception as error:  # noqa: BLE001  # whatever a broken network raises
@@ -167,7 +167,7 @@ def _changes(last: LastBlocks) -> Iterator[str]:
 
 
 def state_lines(before: State, after: State) -> Iterator[str]:
-    """The keys that two states hold differently, those of child tries included; of System's rows none, of all some."""
+    """The first keys whose values differ in two states, including child tries and without System's rows."""
 
     def lines() -> Iterator[str]:
         for key, old, new in differing_entries(before.top, after.top):

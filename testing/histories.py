@@ -1,6 +1,6 @@
-"""What can be done to a network, as data: a history is a list of deeds, played in order.
+"""Actions on a network as data: a history is a list of actions, played in order.
 
-Deeds are frozen and print as the code that makes them, so a shrunk counterexample can be pasted into a test.
+Actions are frozen and print as the code that makes them, so a shrunk counterexample can be pasted into a test.
 """
 
 from collections.abc import Iterable
@@ -62,10 +62,10 @@ class Go:
         return network.step(self.blocks)
 
 
-Deed = Publish | Delete | SendDownward | Go
-History = tuple[Deed, ...]
+Action = Publish | Delete | SendDownward | Go
+History = tuple[Action, ...]
 
 
-def play(network: Network, history: Iterable[Deed]) -> list[Step]:
-    """Do everything in order, and say what each relay block came to."""
-    return [step for deed in history for step in deed.apply(network)]
+def play(network: Network, history: Iterable[Action]) -> list[Step]:
+    """Apply the actions in order and return the steps of all relay blocks."""
+    return [step for action in history for step in action.apply(network)]

@@ -1,7 +1,7 @@
-"""Networks that are built once and forked for each test: nothing that one test does can be seen by another.
+"""Networks that are built once and forked for each test, so that no test sees changes by another.
 
-What is shared is only ever `Frozen`: it can be forked, and neither stepped nor written to. A fork has states of its own
-and costs some references, whatever the network holds, so a session may build what a hundred tests start from.
+Shared networks are `Frozen`: they can be forked, but neither stepped nor written to. A fork is cheap for a network of
+any size.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,18 +22,18 @@ N = TypeVar("N", Network, Simulation)
 
 
 class Frozen(Generic[N]):
-    """A network, or a scenario in motion, at one moment."""
+    """A network, or a running scenario, at one moment."""
 
     __slots__ = ("_kept", "_watch", "name")
 
     def __init__(self, kept: N, watch: Watch, name: str) -> None:
-        """Of what `kept` is now; what becomes of it later is not seen here."""
+        """Freeze `kept`; later changes of it have no effect."""
         self._kept: N = kept.fork()
         self._watch = watch
         self.name = name
 
     def fork(self) -> N:
-        """One that goes on from this moment by itself. The test that takes it is shown its last blocks if it fails."""
+        """An independent copy, whose last blocks are in the report if the test fails."""
         fork = self._kept.fork()
         self._watch.hand_out(self.name, _network(fork))
         return fork
@@ -53,7 +53,7 @@ def _network(kept: Network | Simulation) -> Network:
 
 @dataclass(slots=True)
 class Networks:
-    """Builds what tests start from. One a session and process: workers of pytest-xdist each have their own."""
+    """Builds the networks of tests; one object per session and process."""
 
     watch: Watch = field(default_factory=Watch)
     _runs: dict[Hash, dict[int, Frozen[Simulation]]] = field(default_factory=dict)
@@ -81,16 +81,16 @@ class Networks:
         return self.build(replace(config, parachains=chains))
 
     def build(self, config: NetworkConfig, name: str = "network") -> Frozen[Network]:
-        """A network at genesis, as it is configured. Raises `PubsubError` for what cannot work."""
+        """A network at genesis. Raises `PubsubError` if the configuration cannot work."""
         return self.freeze(Network(config), name)
 
     def freeze(self, kept: N, name: str = "network") -> Frozen[N]:
-        """A network as it stands now, for others to start from."""
+        """The present state of a network, to be forked."""
         self.watch.take_back(_network(kept))
         return Frozen(kept, self.watch, name)
 
     def scenario(self, scenario: Scenario, blocks: int | None = None) -> Frozen[Simulation]:
-        """A scenario after `blocks` relay blocks, or at its end; what another test had run of it is not run again.
+        """A scenario after `blocks` relay blocks, or at its end. Blocks run for another test are not run again.
 
         Raises `ScenarioError`.
         """
@@ -106,7 +106,7 @@ class Networks:
 
 
 def find_scenario(name: str, folders: Iterable[Path]) -> Scenario:
-    """The scenario in the first of `folders` that has this file, or the one of that name that comes with the project.
+    """The scenario in the first of `folders` that has this file, or the project's own one of that name.
 
     Raises `ScenarioError`.
     """

@@ -1,6 +1,6 @@
-"""What pytest loads by itself: fixtures, a marker, options, and what a failing test is shown.
+"""The pytest plugin: fixtures, a marker, options, and the report of failing tests.
 
-Importing this module loads nothing of the emulator: a run that uses no fixture of it pays for one small file.
+Importing this module loads nothing of the emulator, so that test runs without its fixtures stay fast.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that failed is shown its networks' last blocks, with their ledgers, and what they changed."""
+    """Add the last blocks of a failed test's networks to its report."""
     report = yield
     networks = item.config.stash.get(_NETWORKS, None)
     if report.failed and networks is not None:
@@ -57,7 +57,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """The next test has networks of its own."""
+    """Forget the test's networks."""
     networks = item.config.stash.get(_NETWORKS, None)
     if networks is not None:
         networks.watch.clear()
@@ -65,7 +65,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def pubsub_networks(pytestconfig: pytest.Config) -> "Iterator[Networks]":
-    """Builds and keeps what tests start from: `of`, `build`, `scenario`, `freeze`."""
+    """Builds and keeps the networks of tests: `of`, `build`, `scenario`, `freeze`."""
     from pubsub_emulator.testing.networks import Networks
 
     pytestconfig.stash[_NETWORKS] = Networks()
@@ -75,7 +75,7 @@ def pubsub_networks(pytestconfig: pytest.Config) -> "Iterator[Networks]":
 
 @pytest.fixture(scope="session")
 def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
-    """What every `pubsub_network` starts from; override it, at any scope, with a network of your own.
+    """The network from which every `pubsub_network` is forked. Override it, at any scope, with your own.
 
     By default parachain 1000 publishes, and 2000 subscribes to its key `key_from_data(b"key")`.
     """
@@ -86,7 +86,7 @@ def pubsub_base(pubsub_networks: "Networks") -> "Frozen[Network]":
 
 @pytest.fixture
 def pubsub_simulation(request: pytest.FixtureRequest, pubsub_networks: "Networks") -> "Simulation":
-    """The scenario that the marker `pubsub_scenario` names, this test's own: `step()` goes on with its traffic."""
+    """The scenario of the marker `pubsub_scenario`, for this test alone: `step()` continues its traffic."""
     from pubsub_emulator.primitives.errors import PubsubError
     from pubsub_emulator.testing.networks import find_scenario
 
@@ -107,7 +107,7 @@ def _scenario_arguments(file: str | Path, blocks: int | None = None) -> tuple[st
 
 @pytest.fixture
 def pubsub_network(request: pytest.FixtureRequest) -> "Network":
-    """A network of this test's own: a fork of `pubsub_base`, or the marker's scenario."""
+    """A network for this test alone: a fork of `pubsub_base`, or the marker's scenario."""
     if request.node.get_closest_marker(MARKER) is not None:
         return _simulated(request.getfixturevalue("pubsub_simulation"))
     from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -140,7 +140,7 @@ def pubsub_parachains(pubsub_network: "Network") -> "Mapping[ParaId, Parachain]"
 
 @pytest.fixture
 def pubsub_collators(pubsub_network: "Network") -> "Collators":
-    """The authors in `pubsub_network`: have the next block authored, have a candidate judged."""
+    """The authors in `pubsub_network`: author the next block, judge a candidate."""
     from pubsub_emulator.testing.actors import Collators
 
     return Collators(pubsub_network)
@@ -156,7 +156,7 @@ def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
 
 @pytest.fixture
 def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
-    """Checks what proofs weigh: `proof_snapshot(pubsub_simulation, tolerance="2%")`; the option keeps what is now."""
+    """Checks proof sizes: `proof_snapshot(pubsub_simulation, tolerance="2%")`. The option writes the snapshot."""
     from pubsub_emulator.testing.snapshot import ProofSnapshot
 
     test = f"{request.path.stem}-{request.node.name}"

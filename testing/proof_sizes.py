@@ -1,4 +1,4 @@
-"""What the proofs of a run weigh, kept in a `.proof-snapshot` file: text that diffs well, in TOML.
+"""The proof sizes of a run, in a `.proof-snapshot` file: TOML that diffs well.
 
     format = 1
     scenario = "price feed"
@@ -51,12 +51,12 @@ class BadSnapshot(PubsubError):
 
 
 class BadTolerance(PubsubError):
-    """Not a share such as `2%`."""
+    """The text is not a share such as `2%`."""
 
 
 @dataclass(slots=True)
 class ProofSizes(Observer):
-    """An observer that adds up what blocks cost: `figures` by a dotted name such as `3000.publishers.1000.value_bytes`.
+    """An observer that adds up the costs of blocks: `figures` by name, as in `3000.publishers.1000.value_bytes`.
 
     Bytes of nodes are costs, SCALE length prefix included.
     """
@@ -68,7 +68,7 @@ class ProofSizes(Observer):
 
     @staticmethod
     def of(simulation: Simulation, progress: Callable[[int], None] | None = None) -> "ProofSizes":
-        """Those of a scenario from where it stands to its end; it is run."""
+        """Run a scenario to its end and return its figures."""
         sizes = ProofSizes(simulation.scenario.name, scenario_hash(simulation.scenario))
         simulation.network.observe(sizes)
         simulation.run(progress)
@@ -81,12 +81,12 @@ class ProofSizes(Observer):
         self.figures["relay_blocks"] = record.number
 
     def subscriptions(self, record: SubscriptionRecord) -> None:
-        """A parachain that never subscribes proves nothing of publishers, and is left out."""
+        """Note a subscriber. Parachains without subscriptions prove nothing of publishers and are left out."""
         if record.items:
             self._subscribers.add(record.chain)
 
     def candidate(self, record: BlockRecord) -> None:
-        """Weigh a valid block, count a refused one."""
+        """Add the costs of a valid block, or count a refused one."""
         if record.chain not in self._subscribers:
             return
         chain = str(record.chain)
@@ -112,7 +112,7 @@ class ProofSizes(Observer):
     # A file
 
     def text(self) -> str:
-        """As it stands in a file."""
+        """The text of the file."""
         lines = ["# What proofs weigh; written by `pubsub proof-snapshot` or the fixture `proof_snapshot`."]
         lines.append(f"format = {FORMAT}")
         if self.scenario:
@@ -128,13 +128,13 @@ class ProofSizes(Observer):
         return "\n".join(lines) + "\n"
 
     def write(self, path: Path) -> None:
-        """Write the file whole, or leave what is there. Raises `OSError`."""
+        """Write the file atomically. Raises `OSError`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self.text())
 
 
 def read_sizes(path: Path) -> ProofSizes:
-    """What a file holds. Raises `BadSnapshot`, `OSError`."""
+    """The figures in a file. Raises `BadSnapshot`, `OSError`."""
     try:
         data = tomllib.loads(path.read_bytes().decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -164,14 +164,14 @@ def _flatten(path: Path, table: str, data: Mapping[str, Any], into: dict[str, in
 
 
 def scenario_hash(scenario: Scenario) -> str:
-    """The same as long as the scenario says the same."""
+    """A hash of the scenario's content."""
     said = scenario.model_dump_json(exclude_defaults=True, exclude={"description"})
     return hexed(blake2_256(said.encode()))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure that is not what it was; `kept` or `now` is none where it is not there."""
+    """One changed figure; `kept` or `now` is `None` if it does not exist."""
 
     name: str
     kept: int | None
@@ -193,7 +193,7 @@ class Change:
 def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Change]:
     """Every figure that changed, in the order of the file.
 
-    A size exceeds the tolerance when it grew by a larger share; a count, whenever it changed: other work was done.
+    A size exceeds the tolerance if it grew by a larger share, a count if it changed at all.
     """
     changes = []
     for name in dict.fromkeys([*kept.figures, *now.figures]):
@@ -209,7 +209,7 @@ def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Chan
 
 
 def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]:
-    """Why `now` is not acceptable where `kept` was expected, line by line; nothing when it is."""
+    """The reasons, line by line, why `now` is not acceptable given `kept`; empty if it is."""
     if kept.scenario_hash != now.scenario_hash:
         return [f"the snapshot is of another scenario than {now.scenario or 'this'}, or of an earlier version of it"]
     return [str(change) for change in compare(kept, now, tolerance) if change.exceeds]

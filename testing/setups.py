@@ -1,4 +1,4 @@
-"""Small networks as data that prints as the code that makes it: a shrunk counterexample can be read and kept."""
+"""Small networks as data that prints as the code that makes it, for shrunk counterexamples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ HONEST: Collators = ((), ())
 
 @dataclass(frozen=True, slots=True)
 class SubscriberSetup:
-    """A parachain that reads: which keys of whom, and how it goes about it; `cache` names a `CachePolicy`."""
+    """A subscriber: its items, cache policy, collators and pace; `cache` names a `CachePolicy`."""
 
     para: int
     items: Mapping[int, tuple[PubsubKey, ...]]
@@ -35,7 +35,7 @@ class SubscriberSetup:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSetup:
-    """A network: who publishes, and who reads."""
+    """A network: publishers and subscribers."""
 
     publishers: tuple[int, ...]
     subscribers: tuple[SubscriberSetup, ...]

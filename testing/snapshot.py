@@ -1,4 +1,4 @@
-"""The fixture `proof_snapshot`: proofs of a test's network against those that its folder keeps."""
+"""The fixture `proof_snapshot`: compares proof sizes of a test's network with a kept file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,12 @@ FOLDER = "__proof_snapshots__"
 
 
 class ProofsGrew(AssertionError):
-    """What was kept and what is there now differ by more than the tolerance, or nothing was kept yet."""
+    """The figures differ from the kept ones by more than the tolerance, or none are kept yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofSnapshot:
-    """Call it with what was measured; `--proof-snapshot-update` keeps that instead of checking it."""
+    """Call it with the measured figures; with `--proof-snapshot-update` it writes them instead of checking them."""
 
     folder: Path
     test: str
@@ -41,6 +41,6 @@ class ProofSnapshot:
             raise ProofsGrew(f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is now:\n{lines}")
 
     def path(self, name: str = "") -> Path:
-        """Where this test's snapshot of that name is kept."""
+        """The file of this test's snapshot of that name."""
         stem = quote(f"{self.test}-{name}" if name else self.test, safe="[]- ")
         return self.folder / FOLDER / f"{stem}{SUFFIX}"

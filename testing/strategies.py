@@ -1,7 +1,7 @@
 """Hypothesis strategies for keys, values, lifetimes, histories, networks and cheats.
 
-Each is plain hypothesis: combine, map and filter them as any other. They shrink towards what is easiest to read: one
-publisher with one key, an empty value that never expires, honest collators, no deed that does not matter.
+They can be combined, mapped and filtered as any other. They shrink towards simple examples: one publisher with one key,
+an empty value that never expires, honest collators, no unnecessary actions.
 
     @given(st.data())
     def test_what_arrives_is_what_was_published(data):
@@ -20,7 +20,7 @@ from pubsub_emulator.collator.cheats import for_any_chain
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, PubsubKey
-from pubsub_emulator.testing.histories import Deed, Delete, Go, History, Publish, SendDownward
+from pubsub_emulator.testing.histories import Action, Delete, Go, History, Publish, SendDownward
 from pubsub_emulator.testing.setups import HONEST, Collators, NetworkSetup, SubscriberSetup
 
 NAMED_KEYS: Final = tuple(key_from_data(b"key %d" % at) for at in range(8))
@@ -89,27 +89,27 @@ def histories(
     publishers: Sequence[int] = PUBLISHERS,
     of: st.SearchStrategy[PubsubKey] | None = None,
     subscribers: Sequence[int] = (),
-    max_deeds: int = 20,
+    max_actions: int = 20,
     settle: int = 4,
 ) -> st.SearchStrategy[History]:
     """Publishes, deletions, messages to `subscribers`, and blocks between them; `settle` blocks at the end."""
-    found: list[st.SearchStrategy[Deed]] = [
+    found: list[st.SearchStrategy[Action]] = [
         publishes(publishers, of),
         st.builds(Go, st.integers(1, 3)),
         deletes(publishers, of),
     ]
     if subscribers:
         found.append(st.builds(SendDownward, st.sampled_from(subscribers), st.binary(max_size=64)))
-    deeds = st.lists(st.one_of(found), max_size=max_deeds)
-    return deeds.map(lambda done: (*done, Go(settle)) if settle else tuple(done))
+    actions = st.lists(st.one_of(found), max_size=max_actions)
+    return actions.map(lambda done: (*done, Go(settle)) if settle else tuple(done))
 
 
-def histories_of(setup: NetworkSetup, max_deeds: int = 20, settle: int = 4) -> st.SearchStrategy[History]:
+def histories_of(setup: NetworkSetup, max_actions: int = 20, settle: int = 4) -> st.SearchStrategy[History]:
     """Histories that fit a network: its publishers write the keys that somebody subscribes, and others."""
     items = (subscriber.items for subscriber in setup.subscribers)
     wanted = sorted({key for each in items for listed in each.values() for key in listed})
     subscribers = [subscriber.para for subscriber in setup.subscribers]
-    return histories(setup.publishers, st.sampled_from(wanted) | keys(), subscribers, max_deeds, settle)
+    return histories(setup.publishers, st.sampled_from(wanted) | keys(), subscribers, max_actions, settle)
 
 
 def cheats(names: Iterable[str] = ()) -> st.SearchStrategy[str]:

@@ -3,7 +3,7 @@
 from functools import cache
 
 from pubsub_emulator.collator.cheats import Attempt, Situation
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.runtime.parachain.block import Verdict
 
@@ -22,7 +22,7 @@ def situations(*, alone: bool = False) -> tuple[Situation, ...]:
 
 
 def found(now: Situation, attempted: Attempt) -> tuple[str, ...]:
-    return Bench.of(now).judge(attempted.candidate)
+    return JudgingContext.of(now).judge(attempted.candidate)
 
 
 def names(verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:

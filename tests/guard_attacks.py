@@ -15,7 +15,7 @@ from cheat_support import found, names, situations
 from pubsub_emulator.collator.author import seal
 from pubsub_emulator.collator.cheats import STRATEGIES, Attempt, Situation, attempt, expected_of_proof, propose
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key, sign
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -89,7 +89,7 @@ def proofs_of(*strategies: str) -> Attack:
     def attack() -> None:
         for name in strategies:
             for now, proof, due in _proofs(name):
-                assert Bench.of(now).judge_proof(now.view, proof) == due, name
+                assert JudgingContext.of(now).judge_proof(now.view, proof) == due, name
 
     return attack
 
@@ -101,7 +101,7 @@ def digest_with_a_third_item() -> None:
     more = replace(header, digest=(header.digest[0], DigestItem(DigestKind.CONSENSUS, b"more", b"")))
     sealed = aura_seal(sign(turn_of(now.slot, now.seeds), more.pre_hash()))
     candidate = replace(now.honest, header=replace(more, digest=(*more.digest, sealed)))
-    assert Bench.of(now).judge(candidate)[:1] == ("BadSeal",)
+    assert JudgingContext.of(now).judge(candidate)[:1] == ("BadSeal",)
 
 
 def senders_out_of_order() -> None:
@@ -118,7 +118,7 @@ def senders_out_of_order() -> None:
     inherent = replace(inherent, messages_used=inherent.messages.weight)
     header = replace(now.honest.header, extrinsics_root=extrinsics_root(inherent))
     candidate = replace(now.honest, header=seal(header, turn_of(now.slot, now.seeds)), inherent=inherent)
-    assert Bench.of(now).judge(candidate) == ("MessagesMisreported",)
+    assert JudgingContext.of(now).judge(candidate) == ("MessagesMisreported",)
 
 
 def parent_state_is_left_alone() -> None:
@@ -248,7 +248,7 @@ def too_many_messages() -> None:
     world._relay_block()
     now = world.situation()
     assert now.messages.weight > now.spec.allowed_pov
-    assert Bench.of(now).judge(now.honest) == ("MessagesMisreported",)
+    assert JudgingContext.of(now).judge(now.honest) == ("MessagesMisreported",)
 
 
 def delivers_everything_once(*policies: CachePolicy) -> None:
@@ -301,7 +301,7 @@ def faults_disable(*faults: str) -> None:
         assert publisher.para in now.spec.subscriptions
         met = now.walked.publishers[publisher.para]
         assert met.disabled is DisableReason.UNDECODABLE, fault
-        assert Bench.of(now).judge(now.honest) == ()
+        assert JudgingContext.of(now).judge(now.honest) == ()
 
 
 def deep_paths_disable() -> None:

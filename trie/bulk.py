@@ -84,8 +84,8 @@ def _regular_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash |
     stack: list[tuple[int, int, list[bytes]]] = []
     left = -1
     fresh, update, digest = new_hasher, feed, digest_of
-    for records, rights in runs:
-        for record, right in zip(records, rights):  # noqa: B905  # of one length; mypyc makes a loop of a plain zip
+    for records, shared_with_right in runs:
+        for record, right in zip(records, shared_with_right):  # noqa: B905  # of one length; mypyc makes a loop of a plain zip
             if right > left:
                 stack.append((depth, bitmap, hashes))
                 depth = right
@@ -142,7 +142,7 @@ def _regular_runs(
         update(hasher, value)
         buckets[key[0]].append(key + digest(hasher))
     records: list[bytes] = []
-    rights: list[int] = []
+    shared_with_right: list[int] = []
     buckets.reverse()
     while buckets:
         following = buckets.pop()  # a run's records are freed while they are still in the cache
@@ -150,14 +150,14 @@ def _regular_runs(
             continue
         following.sort()
         if records:
-            rights.append(0 if records[0][0] ^ following[0][0] > 15 else 1)
-            yield records, rights
+            shared_with_right.append(0 if records[0][0] ^ following[0][0] > 15 else 1)
+            yield records, shared_with_right
         records = following
-        rights = shared_nibbles(records, size)
-        if 2 * size in rights:
+        shared_with_right = shared_nibbles(records, size)
+        if 2 * size in shared_with_right:
             return
-    rights.append(-1)
-    yield records, rights
+    shared_with_right.append(-1)
+    yield records, shared_with_right
 
 
 def _mixed_root(entries: list[tuple[bytes, bytes]], max_inline: int) -> Hash:

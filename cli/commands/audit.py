@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -45,7 +45,7 @@ from pubsub_emulator.cli.result import Result, tells
 )
 @click.option("--follow", is_flag=True, help="Go on as segments are added to HISTORY, until interrupted.")
 @click.option("--report", is_flag=True, help="Draw the report as well, into OUT/report; see `pubsub report`.")
-@tells
+@with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     history: str,
     out: str,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -15,7 +15,7 @@ from pubsub_emulator.cli.result import Result, tells
 )
 @click.argument("a", type=options.FOLDER)
 @click.argument("b", type=options.FOLDER)
-@tells
+@with_json_option
 def command(a: Path, b: Path) -> Result:
     """Find the first block, storage key and trie node in which A and B differ: histories, or folders of fixtures."""
     from pubsub_emulator.cli.diff import run_diff

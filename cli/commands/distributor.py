@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 _seed = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed has the same digest."
@@ -75,7 +75,7 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
 @click.argument("scenario")
 @_seed
 @click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many stories.")
-@tells
+@with_json_option
 def simulate(scenario: str, seed: int, count: int) -> Result:
     """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.
 
@@ -91,7 +91,7 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
 
 @command.command("demo", epilog="\b\nExamples:\n  pubsub distributor demo\n  pubsub distributor demo --seed 7\n")
 @_seed
-@tells
+@with_json_option
 def demo(seed: int) -> Result:
     """Run three networks and two distributors with different subsets of them through faults of every kind.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.group("events")
@@ -72,7 +72,7 @@ def serve(  # noqa: PLR0917  # click passes each option by name
     "--log", "place", required=True, metavar="PLACE", help="The log that was served: a file or a postgresql:// URL."
 )
 @options.master
-@tells
+@with_json_option
 def audit(deliveries: Path, place: str, master: str | None) -> Result:
     """Compare what `pubsub events serve --deliveries` wrote down with the log, by subscription and day.
 

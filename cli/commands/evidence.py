@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -19,7 +19,7 @@ from pubsub_emulator.cli.result import Result, tells
 @click.argument("path", type=options.AUDIT_OR_FILE)
 @click.option("--finding", metavar="ID", help="In an audit: the finding to write, by its id or the start of it.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write it to.")
-@tells
+@with_json_option
 def command(path: str, finding: str | None, out: Path | None) -> Result:
     """Check a finding again, offline, from its file alone; or get that file out of an audit.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -24,7 +24,7 @@ from pubsub_emulator.cli.result import Result, tells
     help="A fixed question instead of a sweep; docs/findings.md has the answers.",
 )
 @options.new_out
-@tells
+@with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     swept: str | None, settings: tuple[str, ...], policies: str, y: str, preset: str | None, out: Path
 ) -> Result:

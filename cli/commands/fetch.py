@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -54,7 +54,7 @@ from pubsub_emulator.cli.result import Result, tells
 @click.option(
     "--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Seconds for an answer."
 )
-@tells
+@with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     nodes: tuple[str, ...],
     relay_nodes: tuple[str, ...],

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -72,7 +72,7 @@ from pubsub_emulator.cli.result import Result, tells
     help="Another verifier: a program that reads cases and answers verdicts, line by line; both judge every case.",
 )
 @click.option("--list", "listing", is_flag=True, help="Show every strategy, or with --target every target, and end.")
-@tells
+@with_json_option
 def command(  # noqa: PLR0917  # its options
     cases: int | None,
     seed: str,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.group("icrc72")
@@ -18,7 +18,7 @@ def command() -> None:
     "\n\b\nExit codes:\n  0 everything due was handled, 1 something is missing or somebody is accused\n",
 )
 @click.argument("scenario")
-@tells
+@with_json_option
 def run(scenario: str) -> Result:
     """Run SCENARIO, a TOML file or a bundled name, and sum up who handled what."""
     from pubsub_emulator.cli.canisters import run_scenario
@@ -27,7 +27,7 @@ def run(scenario: str) -> Result:
 
 
 @command.command("demo", epilog="\b\nExamples:\n  pubsub icrc72 demo\n")
-@tells
+@with_json_option
 def demo() -> Result:
     """Three subnets with faults, a broadcaster that dies, and replay; ends with one digest."""
     from pubsub_emulator.cli.canisters import run_scenario
@@ -44,7 +44,7 @@ def demo() -> Result:
 @click.option("--namespace", required=True, help="Namespace of the event.")
 @click.option("--event", "number", type=click.IntRange(0), required=True, help="Id of the event.")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Also draw it into this file.")
-@tells
+@with_json_option
 def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Result:
     """Show the way of one event of SCENARIO: published, relayed, notified, confirmed, round by round."""
     from pubsub_emulator.cli.canisters import trace_event
@@ -76,7 +76,7 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Play one surprise again instead.",
 )
-@tells
+@with_json_option
 def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool) -> Result:
     """Play networks under drawn schedules, refusals, crashes and upgrades; compare what was handled with the logs."""
     from pubsub_emulator.cli.canisters import play_stories, replay_story

@@ -6,7 +6,7 @@ import click
 
 from pubsub_emulator.cli import options
 from pubsub_emulator.cli.exits import INCOMPLETE
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -21,7 +21,7 @@ from pubsub_emulator.cli.result import Result, tells
     help="Of a history: this block, with ledger, proof nodes, verdict and deliveries; NETWORK/CHAIN:NUMBER where "
     "several networks have such a chain.",
 )
-@tells
+@with_json_option
 def command(path: Path, block: str | None) -> Result:
     """Say what is at PATH: a scenario, history, audit, fixture, case of a campaign, session, relay proof or finding.
 

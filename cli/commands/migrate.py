@@ -3,12 +3,12 @@
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command("migrate", epilog="\b\nExample:\n  pubsub migrate out/old/history\n")
 @click.argument("history", type=options.HISTORY)
-@tells
+@with_json_option
 def command(history: str) -> Result:
     """Bring a HISTORY of an older format up to the present one, in its place.
 

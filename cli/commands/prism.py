@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 _NODE = click.option(
     "--node", default="127.0.0.1:50052", show_default=True, metavar="HOST:PORT", help="The PRISM node."
@@ -131,7 +131,7 @@ def status(operation_id: str, node: str) -> None:
 @click.argument("deliveries", type=options.FOLDER)
 @click.option("--db", "place", required=True, metavar="PLACE", help="The node's log and tables.")
 @options.master
-@tells
+@with_json_option
 def audit(deliveries: Path, place: str, master: str | None) -> Result:
     """Compare what `pubsub prism serve --deliveries` wrote down with the operations, by subscription and day.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -14,7 +14,7 @@ from pubsub_emulator.cli.result import Result, tells
     "\n\b\nExit codes:\n  0 all as expected, 1 something was surprising\n",
 )
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
-@tells
+@with_json_option
 def command(paths: tuple[Path, ...]) -> Result:
     """Play surprises of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
     from pubsub_emulator.cli.replay import run_replay

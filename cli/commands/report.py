@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -19,7 +19,7 @@ from pubsub_emulator.cli.result import Result, tells
     default=None,
     help="Folder for the report, AUDIT/report by default; an older one is replaced.",
 )
-@tells
+@with_json_option
 def command(audit: str, out: Path | None) -> Result:
     """Draw what an AUDIT found: report.html, one page that opens offline, and its charts as SVG and PNG.
 

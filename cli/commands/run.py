@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -19,7 +19,7 @@ from pubsub_emulator.cli.result import Result, tells
 @options.own_cheats
 @options.new_out
 @click.option("--explorer", is_flag=True, help="Write the page of `pubsub explore` too, OUT/explorer.html.")
-@tells
+@with_json_option
 def command(scenario: str, out: Path, *, explorer: bool) -> Result:
     """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history.
 

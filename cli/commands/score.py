@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -14,7 +14,7 @@ from pubsub_emulator.cli.result import Result, tells
 )
 @click.argument("history", type=options.HISTORY)
 @click.argument("audit", type=options.HISTORY)
-@tells
+@with_json_option
 def command(history: str, audit: str) -> Result:
     """Hold the findings of AUDIT, the output of `pubsub audit`, against the cheats that HISTORY says were planted."""
     from pubsub_emulator.cli.simulate import run_score

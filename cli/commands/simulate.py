@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -34,7 +34,7 @@ from pubsub_emulator.cli.result import Result, tells
 )
 @options.master
 @options.engine
-@tells
+@with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     networks: int, blocks: int, seed: str, out: str, cheat_rate: float, master: str | None, engine: str
 ) -> Result:

@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -14,7 +14,7 @@ from pubsub_emulator.cli.result import Result, tells
 )
 @click.argument("audit", type=options.HISTORY)
 @click.argument("question")
-@tells
+@with_json_option
 def command(audit: str, question: str) -> Result:
     """Ask the tables of an AUDIT a QUESTION in SQL, and print the answer as a table.
 

@@ -2,11 +2,11 @@
 
 import click
 
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command("tour", epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n")
-@tells
+@with_json_option
 def command() -> Result:
     """Take the five systems for a walk in one minute: five short acts on one network, and one digest.
 

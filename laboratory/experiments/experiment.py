@@ -1,12 +1,12 @@
-"""Experiments: one workload, one subscriber, many blocks, and where their bytes went.
+"""Experiments: the costs of many blocks of one subscriber under one workload.
 
 A workload fixes how many publishers there are, how many keys of each are subscribed and how many are not, and which
 share of them is written anew in each relay block. The subscriber builds a block on every relay block with the honest
 author; what the ledgers say is summed up. `sweep` varies one field of the workload and the cache policy.
 
-    pov        what a block weighs: relay nodes in the proof without the static keys', and all that reading the
+    pov        bytes of a block: relay nodes in the proof without those of static keys, and all that reading the
                parachain's own state adds to its storage proof
-    charged    what the rules bill of the budget
+    charged    the charges against the budget
     latency    relay blocks from a publish to its delivery
 """
 
@@ -47,7 +47,7 @@ _SHARE: Final = "_rate"
 
 
 class UnknownParameter(PubsubError):
-    """A field that a workload does not have, or a value that the field does not take."""
+    """The workload has no such field, or the field does not accept the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,14 @@ class Workload:
     seed: str = "experiment"
 
     def told(self, name: str) -> int | float | str:
-        """A field as a person reads it."""
+        """A field in the form for people."""
         value: int | str = getattr(self, name)
         return value / MILLION if name.endswith(_SHARE) and isinstance(value, int) else value
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a workload cost.
+    """The costs of a workload.
 
     Bytes are medians over the measured blocks, the first delivery of everything not among them; what a stop left unused
     is taken over all blocks that stopped. Latencies are relay blocks from the one that holds a publish to the one that
@@ -110,7 +110,7 @@ class Measurement:
     latency_median: float
     latency_max: int
     undelivered: int
-    """Changed keys that wait even after the time it took to deliver everything twice."""
+    """Changed keys that still wait after twice the time of delivering everything."""
 
     def row(self) -> dict[str, int | float | str]:
         """Workload and figures, flat."""
@@ -120,7 +120,7 @@ class Measurement:
 
 
 def measure(workload: Workload) -> Measurement:
-    """Run a workload: deliver everything once, then `spread` blocks of updates, then what still waits."""
+    """Run a workload: deliver everything once, then `spread` blocks of updates, then the rest."""
     world = _World(workload)
     world.idle()
     catch_up = [world.block()]
@@ -165,7 +165,7 @@ def sweep(
     base: Workload | None = None,
     on_step: Callable[[Workload], None] | None = None,
 ) -> Iterator[Measurement]:
-    """Measure `base` with one field at each of `values`, under each policy. Raises `UnknownParameter`."""
+    """Measure `base` with one field at each of `values`, with each policy. Raises `UnknownParameter`."""
     for value in values:
         at_value = with_field(base or Workload(), parameter, value)
         for policy in policies:
@@ -176,7 +176,7 @@ def sweep(
 
 
 def with_field(workload: Workload, name: str, value: int | str) -> Workload:
-    """The workload with one field at a value, which may be text as a person writes it. Raises `UnknownParameter`."""
+    """The workload with one field set to a value, which may be text. Raises `UnknownParameter`."""
     if name == "cache" or name not in {field.name for field in fields(Workload)}:
         known = [field.name for field in fields(Workload) if field.name != "cache"]
         near = " or ".join(get_close_matches(name, known, n=3))

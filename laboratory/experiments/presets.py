@@ -1,9 +1,9 @@
-"""The fixed questions: what is measured for each, and how it is to be drawn; `docs/findings.md` has the answers.
+"""The presets: the measurements and figures of each question; `docs/findings.md` has the answers.
 
-cache-policies    when does remembering a trie on chain make a block smaller, and when larger?
+cache-policies    when does caching a trie on chain make a block smaller, and when larger?
 latency           how many relay blocks from a publish to its delivery, by load?
 unused-budget     how much of the budget does the stop rule leave unused?
-attacker          what does each cheat win at most, and how long can cheats hold a delivery up?
+attacker          what does each cheat gain at most, and how long can cheats delay a delivery?
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,12 +18,12 @@ from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, ROW_COS
 
 Row = Mapping[str, int | float | str]
 OnStep = Callable[[str], None]
-"""Told what is measured next."""
+"""Called with a description of what is measured next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A table, and how to draw it: `x` against `y` for each `series`, in one panel for each value of `facet`.
+    """A table and its drawing: `x` against `y` for each `series`, in one panel for each value of `facet`.
 
     Without `y` it is a table only. `rule` is a bound to draw across.
     """
@@ -40,7 +40,7 @@ class Figure:
     log_y: bool = False
     rule: int | None = None
     columns: tuple[str, ...] = ()
-    """What a person is shown of the table; all of it is written."""
+    """The columns shown to people; files have all columns."""
 
 
 ONE: Final = 1
@@ -62,7 +62,7 @@ def _measured(
 
 
 def cache_policies(on_step: OnStep) -> tuple[Figure, ...]:
-    """All three policies over keys and update rates, and over everything else that was thought of."""
+    """All three policies by keys and update rates, and in other workloads."""
     by_keys = [
         Workload(keys=keys, update_rate=rate, cache=policy, spread=4)
         for rate in _RATES
@@ -157,7 +157,7 @@ def _policies_by_workload(on_step: OnStep) -> Figure:
 
 
 def latency(on_step: OnStep) -> tuple[Figure, ...]:
-    """Keys, update rate, and messages that take the budget down to its floor."""
+    """Latency by keys, update rate, and messages that reduce the budget to its minimum."""
     workloads = [
         Workload(publishers=publishers, keys=1024, value_size=512, update_rate=rate, message_bytes=messages, spread=10)
         for messages in (0, 8_000_000)
@@ -197,7 +197,7 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
 
 
 def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
-    """Value sizes, in blocks whose budget is at its floor of 1 MiB and does not suffice."""
+    """Unused budget by value size, in blocks whose minimum budget of 1 MiB does not suffice."""
     workloads = [
         Workload(
             publishers=2_600_000 // (1024 * (size + 200)) + 1,
@@ -236,7 +236,7 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
 
 
 def attacker(on_step: OnStep) -> tuple[Figure, ...]:
-    """Every strategy, and what a cheating share of the collators does to delivery."""
+    """The gain of every strategy, and the delay by cheating collators."""
     return (
         Figure(
             "cheats",

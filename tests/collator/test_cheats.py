@@ -17,7 +17,7 @@ from pubsub_emulator.collator.cheats import (
     propose,
 )
 from pubsub_emulator.collator.cheats.steps import apply_to_proof, from_json, to_json
-from pubsub_emulator.laboratory.cases import Bench
+from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.primitives.header import turn_of
 
 
@@ -53,7 +53,7 @@ def test_ps_52_a_proof_alone_meets_the_same_verdicts(name: str) -> None:
         applied += 1
         proof = apply_to_proof(now.canonical, steps)
         due = expected_of_proof(now, proof)
-        assert Bench.of(now).judge_proof(now.view, proof) == names(due)
+        assert JudgingContext.of(now).judge_proof(now.view, proof) == names(due)
         assert due[:1] == () or due[0] in strategy.meets
     assert applied, f"{name} applies nowhere"
 
@@ -92,7 +92,7 @@ def test_a_step_that_finds_nothing_to_act_on_does_nothing() -> None:
         now = situations()[number % SITUATIONS]
         _, steps = propose(now, (strategy,), b"x")
         candidate = carry_out(strange, steps)
-        verdicts = Bench.of(strange).judge(candidate)
+        verdicts = JudgingContext.of(strange).judge(candidate)
         assert verdicts == names(expected(strange, candidate))
 
 
@@ -113,7 +113,7 @@ def test_ps_79_equivocation_is_two_valid_blocks_and_its_two_seals_name_the_autho
     assert done
     for now, attempted in done:
         keys = authorities(now)
-        assert Bench.of(now).judge(now.honest) == Bench.of(now).judge(attempted.candidate) == ()
+        assert JudgingContext.of(now).judge(now.honest) == JudgingContext.of(now).judge(attempted.candidate) == ()
         author = turn_of(now.slot, keys)
         assert equivocates(now.honest, attempted.candidate, keys) == author
         assert equivocates(now.honest, now.honest, keys) is None

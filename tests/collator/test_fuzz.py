@@ -12,7 +12,7 @@ from pubsub_emulator.collator.cheats import expected, for_any_chain
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
 from pubsub_emulator.laboratory import cases
 from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
-from pubsub_emulator.laboratory.cases import BadCase, Bench, Case, read_case
+from pubsub_emulator.laboratory.cases import BadCase, Case, JudgingContext, read_case
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
 from pubsub_emulator.laboratory.surprises import Kind, Surprises
 from pubsub_emulator.primitives.errors import ScaleError
@@ -218,7 +218,7 @@ def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(at: in
         flipped = Candidate.decode(bytes(data))
     except ScaleError:
         return
-    verdicts = Bench.of(now).judge(flipped)
+    verdicts = JudgingContext.of(now).judge(flipped)
     assert verdicts[:1] == ("BadSeal",)
     assert verdicts == tuple(verdict.value for verdict in expected(now, flipped))
 

@@ -29,6 +29,8 @@ def kind(arrow: pa.DataType) -> str:
 
 
 TABLES = {**HISTORY_TABLES, **RESULT_TABLES}
+NOTE = """A `?` after a type means that the value may be null.
+Columns of a later version are in files with values for them."""
 COMMON_FROM = 3
 """A column that means the same in so many tables is described once."""
 
@@ -67,7 +69,7 @@ def reference() -> str:
     """The section of the page that follows from the schemas."""
     shared = [f"| `{name}` | {doc} |" for name, doc in common()]
     intro = [
-        "A `?` after a type means that the value may be null. Columns of a later version are in files with values for them.",
+        NOTE,
         "",
         "### Common columns",
         "",

@@ -52,7 +52,7 @@ def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(
     setup = data.draw(networks())
     network = setup.network()
     known: dict[ParaId, dict[tuple[ParaId, PubsubKey], bytes]] = {}
-    for step in play(network, data.draw(histories_of(setup, max_deeds=12))):
+    for step in play(network, data.draw(histories_of(setup, max_actions=12))):
         assert step.refused == ()
         for para in network.parachains:
             mine = known.setdefault(para, {})
@@ -72,7 +72,7 @@ def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(
 ) -> None:
     setup = data.draw(networks(collators=collator_sets()))
     network = setup.network()
-    for step in play(network, data.draw(histories_of(setup, max_deeds=8))):
+    for step in play(network, data.draw(histories_of(setup, max_actions=8))):
         for record in step.records:
             assert (record.strategy is None) == (record.refusal is None)
             if record.refusal is not None:
@@ -94,7 +94,7 @@ def test_a_counterexample_names_only_the_deeds_that_matter() -> None:
                 return True
         return False
 
-    found = find(histories(max_deeds=6), removes)
+    found = find(histories(max_actions=6), removes)
     assert found[-1] == Go(4)
     assert len(found) <= 5
     assert {deed.value for deed in found if isinstance(deed, Publish)} == {b""}
@@ -146,7 +146,7 @@ def test_a_history_is_the_same_to_every_fork(
     pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject
 ) -> None:
     frozen = pubsub_networks.build(setup.config())
-    history = data.draw(histories_of(setup, max_deeds=6, settle=2))
+    history = data.draw(histories_of(setup, max_actions=6, settle=2))
     roots = []
     for _ in range(2):
         network = frozen.fork()
