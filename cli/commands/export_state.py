@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.result import Result, tells
+from pubsub_emulator.cli.result import Result, with_json_option
 
 
 @click.command(
@@ -14,7 +14,7 @@ from pubsub_emulator.cli.result import Result, tells
 )
 @click.argument("source", metavar="URL")
 @click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path))
-@tells
+@with_json_option
 def command(source: str, file: Path) -> Result:
     """Write the whole state of the chain at URL to FILE, every entry proven by the block's state root.
 
