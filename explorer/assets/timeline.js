@@ -2,6 +2,7 @@
 
 const CELL = 12;
 const SIDE = 9;
+const TOP = 7; // above the row of the relay chain
 
 class Timeline {
   constructor(run, host, go) {
@@ -35,15 +36,15 @@ class Timeline {
   show(chains) {
     this.chains = chains;
     const { run, first } = this;
-    let y = 22;
+    let y = TOP + 20;
     let marks = "";
     let labels = "";
     for (const number of run.relayAt.keys()) {
       const x = (number - first) * CELL;
-      marks += `<rect class="relay${run.relayAt.get(number).keys.length ? " news" : ""}" data-r="${number}" x="${x + 1}" y="2" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
-      if (number % 10 === 0) marks += `<text x="${x + 5}" y="20" text-anchor="middle">${number}</text>`;
+      marks += `<rect class="relay${run.relayAt.get(number).keys.length ? " news" : ""}" data-r="${number}" x="${x + 1}" y="${TOP}" width="${SIDE}" height="${SIDE}" rx="2"><title>relay block ${number}</title></rect>`;
+      if (number % 10 === 0) marks += `<text x="${x + 5}" y="${TOP + 18}" text-anchor="middle">${number}</text>`;
     }
-    labels += `<span style="top:0" title="relay chain">relay chain</span>`;
+    labels += `<span style="top:${TOP - 4}px" title="relay chain">relay chain</span>`;
     for (const chain of chains) {
       const counts = new Map();
       let most = 1;
@@ -60,7 +61,7 @@ class Timeline {
     }
     const width = run.relay.length * CELL + 4;
     this.names.innerHTML = labels;
-    this.names.style.height = `${y + 6}px`;
+    this.names.style.minHeight = `${y + 6}px`;
     this.strip.innerHTML = `<svg width="${width}" height="${y + 6}" role="img" aria-label="${plural(run.candidates.length, "candidate")}">${marks}</svg>`;
     this.squares = new Map();
     for (const mark of this.strip.querySelectorAll("[data-c],[data-r]")) this.squares.set(mark.dataset.c === undefined ? `r${mark.dataset.r}` : `c${mark.dataset.c}`, mark);
