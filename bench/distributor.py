@@ -36,7 +36,7 @@ from pubsub_emulator.eventplane.distributor.service.access import Access
 from pubsub_emulator.eventplane.distributor.service.config import Config
 from pubsub_emulator.eventplane.distributor.service.engine import Engine
 from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.distributor.service.serve import running, served
+from pubsub_emulator.eventplane.distributor.service.serve import running, served, tune_collector
 from pubsub_emulator.eventplane.distributor.simulation.network import Network
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 from pubsub_emulator.eventplane.once import MemoryStore, Store, open_store
@@ -128,7 +128,7 @@ async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLe
     adapters, poster = {}, InsidePoster()
     engine = Engine(replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster)
     for name, ledger in ledgers.items():
-        adapters[name] = InsideAdapter(ledger, MemoryStore(), lambda url, notice: deliver(engine, url, notice))
+        adapters[name] = InsideAdapter(ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices))
     await engine.start()
     await until(lambda: all(engine.reached[name].answered for name in NAMES))
     await engine.subscribe(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))
@@ -246,6 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.distributor", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000)
     count = parser.parse_args().events
+    tune_collector()  # as `pubsub distributor serve` does
     with redis_server() as url:
         bare = sadds(url)
         print(f"SADD one by one: {bare.second:,.0f}/s, {bare.cpu * 1000:.0f} µs of CPU")

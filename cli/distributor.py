@@ -33,7 +33,7 @@ def serve_distributor(path: Path) -> None:
     """Serve until told to end."""
     from pubsub_emulator.eventplane.distributor.service.config import read_config
     from pubsub_emulator.eventplane.distributor.service.logs import log_to
-    from pubsub_emulator.eventplane.distributor.service.serve import running, until_told
+    from pubsub_emulator.eventplane.distributor.service.serve import running, tune_collector, until_told
 
     config = read_config(path)
     log_to()
@@ -44,6 +44,7 @@ def serve_distributor(path: Path) -> None:
             await until_told()
             click.echo("ending: what is under way is finished first")
 
+    tune_collector()
     asyncio.run(run())
 
 
@@ -66,7 +67,7 @@ def serve_adapter(wish: AdapterWish) -> None:
     from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
     from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, make_access
     from pubsub_emulator.eventplane.distributor.service.logs import log_to
-    from pubsub_emulator.eventplane.distributor.service.serve import served, until_told
+    from pubsub_emulator.eventplane.distributor.service.serve import served, tune_collector, until_told
     from pubsub_emulator.eventplane.once import open_store
 
     if not NETWORK.fullmatch(wish.network):
@@ -76,11 +77,12 @@ def serve_adapter(wish: AdapterWish) -> None:
 
     async def run() -> None:
         ledger = await _ledger(wish)
-        http = AdapterHttp(wish.network, ledger, open_store(wish.store), access)
+        http = AdapterHttp(wish.network, ledger, open_store(wish.store), access, node=wish.node or "")
         async with served(http.application(), wish.host, wish.port) as url:
             click.echo(f"adapter of {wish.network} on {url}")
             await until_told()
 
+    tune_collector()
     asyncio.run(run())
 
 

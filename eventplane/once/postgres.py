@@ -1,6 +1,6 @@
 """A store in a PostgreSQL database, for replicas on several machines."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any, Final
@@ -8,7 +8,8 @@ from typing import Any, Final
 import psycopg
 from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
 
-from pubsub_emulator.eventplane.once.transaction import DueRow, Place, Step, StoreError, T, Transaction
+from pubsub_emulator.eventplane.once.beliefs import Attempt, Beliefs
+from pubsub_emulator.eventplane.once.transaction import DueRow, Place, Row, Step, StoreError, T
 
 VERSION: Final = 1
 CONNECT_SECONDS: Final = 5
@@ -20,13 +21,22 @@ _CLOCK: Final = f"SELECT {_NOW}"
 _DUE: Final = (
     f"SELECT tbl, key FROM once_places WHERE due IS NOT NULL AND due <= {_NOW} ORDER BY lane, due, tbl, key LIMIT %s"
 )
-_READ: Final = "SELECT value FROM once_places WHERE tbl = %s AND kind = %s AND key = %s"
+_PLACES: Final = "unnest(%s::text[], %s::text[], %s::text[]) AS asked (kind, tbl, key)"
+_READ: Final = f"SELECT kind, tbl, key, value FROM once_places JOIN {_PLACES} USING (kind, tbl, key)"
 _WRITE: Final = (
-    "INSERT INTO once_places (kind, tbl, key, value, due, lane) VALUES (%s, %s, %s, %s, %s, %s)"
+    "INSERT INTO once_places (kind, tbl, key, value, due, lane)"
+    " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::smallint[])"
     " ON CONFLICT (tbl, kind, key)"
     " DO UPDATE SET value = excluded.value, due = excluded.due, lane = excluded.lane"
 )
-_DELETE: Final = "DELETE FROM once_places WHERE kind = %s AND tbl = %s AND key = %s"
+_DELETE: Final = (
+    f"DELETE FROM once_places AS place USING {_PLACES}"
+    " WHERE place.kind = asked.kind AND place.tbl = asked.tbl AND place.key = asked.key"
+)
+_OPTIONS: Final = (
+    f"-c statement_timeout={STATEMENT_MS} -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
+)
+"""A transaction that read a whole table would conflict with every other, so each row is found by the index."""
 
 _MIGRATIONS: Final = {
     1: (
@@ -47,6 +57,7 @@ class PostgresStore:
         self._url = url
         self._lock = RLock()
         self._trips = 0
+        self._believed = Beliefs()
         self._connection: _Connection | None = None
         try:
             with self._connected() as connection:
@@ -65,7 +76,7 @@ class PostgresStore:
                         self._url,
                         autocommit=True,
                         connect_timeout=CONNECT_SECONDS,
-                        options=f"-c statement_timeout={STATEMENT_MS}",
+                        options=_OPTIONS,
                     )
                     self._connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
                 yield self._connection
@@ -96,31 +107,39 @@ class PostgresStore:
             while True:
                 try:
                     with connection.transaction():
-                        return self._run(connection, step)
+                        made = self._run(connection, step)
+                    self._believed.learn_all(made.tx)
+                    return made.end()
                 except (SerializationFailure, DeadlockDetected, UniqueViolation):
                     continue
 
-    def _run(self, connection: _Connection, step: Step[T]) -> T:
+    def _run(self, connection: _Connection, step: Step[T]) -> Attempt[T]:
+        """Run `step` over beliefs until all that it read is stored so; the transaction sees one state of the store."""
+        now = self._clock(connection)
+        while True:
+            made = Attempt(step, self._believed, now)
+            wrong = self._wrong(connection, made.tx.reads)
+            if not wrong:
+                self._write(connection, made.tx.writes)
+                return made
+            for place, value in wrong.items():
+                self._believed.learn(place, value)
+
+    def _wrong(self, connection: _Connection, reads: Mapping[Place, str | None]) -> dict[Place, str | None]:
+        """The true values of places that were believed to have others."""
         self._trips += 1
-        tx = Transaction(self._reader(connection), self._clock(connection))
-        result = step(tx)
-        removed = [tuple(place) for place, row in tx.writes.items() if row is None]
-        written = [(*place, *row) for place, row in tx.writes.items() if row is not None]
-        cursor = connection.cursor()
+        found = connection.execute(_READ, _columns(reads, 3)).fetchall() if reads else []
+        stored = {Place(kind, table, key): str(value) for kind, table, key, value in found}
+        return {place: stored.get(place) for place, value in reads.items() if stored.get(place) != value}
+
+    def _write(self, connection: _Connection, writes: Mapping[Place, Row | None]) -> None:
+        removed = [place for place, row in writes.items() if row is None]
+        written = [(*place, *row) for place, row in writes.items() if row is not None]
         if removed:
-            cursor.executemany(_DELETE, removed)
+            connection.execute(_DELETE, _columns(removed, 3))
         if written:
-            cursor.executemany(_WRITE, written)
+            connection.execute(_WRITE, _columns(written, 6))
         self._trips += bool(removed) + bool(written)
-        return result
-
-    def _reader(self, connection: _Connection) -> Callable[[Place], str | None]:
-        def read(place: Place) -> str | None:
-            self._trips += 1
-            found = connection.execute(_READ, (place.table, place.kind, place.key)).fetchone()
-            return None if found is None else str(found[0])
-
-        return read
 
     @staticmethod
     def _clock(connection: _Connection) -> int:
@@ -167,3 +186,8 @@ class PostgresStore:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
+
+
+def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    """Rows as one array for each column."""
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

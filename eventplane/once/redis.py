@@ -1,9 +1,8 @@
 """A store in Redis or Valkey: sets are SETs, steps are applied by one script.
 
-A step runs here over values that this process believes: those it wrote or read last, and absence. One script then
-compares every value that the step read with what is stored and, where all are equal, applies every write; where one is
-not, it answers with the true values and the step runs again. So a step costs one round trip where the belief was right,
-and what is applied is always what the step makes of the stored values.
+A step runs here over beliefs. One script then compares every value that the step read with what is stored and, where
+all are equal, applies every write; where one is not, it answers with the true values and the step runs again. So a step
+costs one round trip where the beliefs were right.
 """
 
 import hashlib
@@ -16,13 +15,12 @@ import orjson
 import redis
 from redis.exceptions import NoScriptError, RedisError
 
+from pubsub_emulator.eventplane.once.beliefs import Attempt, Beliefs
 from pubsub_emulator.eventplane.once.transaction import MEMBER, DueRow, Place, Row, Step, StoreError, T, Transaction
 
 VERSION: Final = 1
 CLOCK_TOLERANCE: Final = 250
 """How far, in ms, a step's time may be from the server's when it is applied."""
-BELIEVED: Final = 20_000
-"""Values kept in this process: the last so many learnt, and at most as many before."""
 LONG: Final = 64
 """Longer texts are compared by their SHA-1, so that they are not sent."""
 LANES: Final = 2
@@ -146,23 +144,14 @@ class RedisStore:
         with self._lock:
             now = self._clock()
             while True:
-                tx = Transaction(self._believed.value, now)
-                failure: Exception | None = None
-                result: T | None = None
-                try:
-                    result = step(tx)
-                except Exception as error:  # noqa: BLE001  # raised below, if what the step read is true
-                    failure = error
-                    tx.writes.clear()
-                answer = self._send(tx)
+                made = Attempt(step, self._believed, now)
+                answer = self._send(made.tx)
                 self._offset = int(answer[1]) - _local()
                 if answer[0] == 1:
-                    self._learn(tx)
-                    if failure is not None:
-                        raise failure
-                    return result  # type: ignore[return-value]  # a step without failure returned a T
+                    self._believed.learn_all(made.tx)
+                    return made.end()
                 now = int(answer[1])
-                places = _in_order(tx.reads)
+                places = _in_order(made.tx.reads)
                 for at, value in zip(answer[2][::2], answer[2][1::2], strict=True):
                     self._believed.learn(places[int(at) - 1], value or None)
 
@@ -182,13 +171,6 @@ class RedisStore:
             return self._redis.execute_command("EVALSHA", name, 0, *arguments)  # type: ignore[no-untyped-call]
         except NoScriptError:
             return self._redis.execute_command("EVAL", script, 0, *arguments)  # type: ignore[no-untyped-call]
-
-    def _learn(self, tx: Transaction) -> None:
-        for place, value in tx.reads.items():
-            if place not in tx.writes:
-                self._believed.learn(place, value)
-        for place, row in tx.writes.items():
-            self._believed.learn(place, None if row is None else row.value)
 
     def _clock(self) -> int:
         if self._offset is None:
@@ -242,28 +224,6 @@ class RedisStore:
     def close(self) -> None:
         """Close the connections."""
         self._redis.close()
-
-
-class Beliefs:
-    """What a process believes of places; what was neither learnt nor asked for lately is forgotten."""
-
-    def __init__(self) -> None:
-        self._young: dict[Place, str | None] = {}
-        self._old: dict[Place, str | None] = {}
-
-    def value(self, place: Place) -> str | None:
-        """The value at a place, absent where nothing is known."""
-        return self._young[place] if place in self._young else self._old.get(place)
-
-    def learn(self, place: Place, value: str | None) -> None:
-        """Believe a value."""
-        if len(self._young) >= BELIEVED:
-            self._old, self._young = self._young, {}
-        self._young[place] = value
-
-    def clear(self) -> None:
-        """Believe nothing."""
-        self._young, self._old = {}, {}
 
 
 def _by_table(places: Iterable[Place]) -> dict[tuple[str, str], list[Place]]:

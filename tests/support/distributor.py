@@ -22,6 +22,8 @@ from pubsub_emulator.eventplane.distributor.simulation.network import Network
 from pubsub_emulator.eventplane.once import MemoryStore
 
 Json = dict[str, Any]
+NODE = "ws://node.example:9944"
+"""The node of every adapter's chain."""
 
 
 @dataclass
@@ -69,7 +71,7 @@ async def stage(tmp_path: Path, networks: tuple[Network, ...] | None = None, **m
         ledgers = {each.name: MemoryLedger(each) for each in networks or (Network("a"), Network("b"))}
         adapters = {}
         for name, ledger in ledgers.items():
-            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
+            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True), node=NODE).application()
             adapters[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
         inbox = Inbox()
         app = web.Application()

@@ -29,8 +29,8 @@ PAGE: Final = 100
 AT_ONCE: Final = 32
 """Notifications of one subscription under way at once."""
 
-Post = Callable[[str, Notice], Awaitable[bool]]
-"""Notify an endpoint; whether that was acknowledged."""
+Post = Callable[[str, list[Notice]], Awaitable[list[bool]]]
+"""Notify an endpoint of several events at once; whether each was acknowledged."""
 
 
 class Subscription(NamedTuple):
@@ -123,7 +123,7 @@ class Desk:
                 page = await self._ledger.read(after, PAGE)
                 subscription = Subscription(*json.loads(cursor[0]))
                 for together in in_order(() if page is None else page.notices):
-                    await asyncio.gather(*(self._tell(subscription, notice) for notice in together))
+                    await self._tell(subscription, together)
                     after = together[-1].number
                     self._store.transact(lambda tx, at=after: tx.put(CURSORS, name, str(at)))  # type: ignore[misc]
                 await (asyncio.sleep(WAIT_SECONDS) if page is None else self._ledger.wait(after, WAIT_SECONDS))
@@ -131,15 +131,18 @@ class Desk:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(WAIT_SECONDS)
 
-    async def _tell(self, subscription: Subscription, notice: Notice) -> None:
-        if not matches(subscription.types, subscription.metadata, notice.event):
-            return
+    async def _tell(self, subscription: Subscription, notices: list[Notice]) -> None:
+        left = [each for each in notices if matches(subscription.types, subscription.metadata, each.event)]
         for attempt in range(MOST_TRIES):
-            if await self._post(subscription.endpoint, notice):
+            if not left:
                 return
-            await asyncio.sleep(RETRY_SECONDS * 2**attempt)
-        self.lost += 1
-        log.warning("a notification was given up", extra={"fields": {"number": notice.number}})
+            told = await self._post(subscription.endpoint, left)
+            left = [notice for notice, acknowledged in zip(left, told, strict=True) if not acknowledged]
+            if left:
+                await asyncio.sleep(RETRY_SECONDS * 2**attempt)
+        self.lost += len(left)
+        for notice in left:
+            log.warning("a notification was given up", extra={"fields": {"number": notice.number}})
 
 
 def in_order(notices: Iterable[Notice]) -> Iterator[list[Notice]]:

@@ -1,5 +1,6 @@
 """The HTTP interface of an adapter (ID-10): the same as a distributor's, of one network."""
 
+import asyncio
 import json
 from functools import lru_cache
 from http import HTTPStatus
@@ -25,6 +26,7 @@ from pubsub_emulator.eventplane.distributor.service.problems import (
     problems,
 )
 from pubsub_emulator.eventplane.distributor.service.requests import (
+    check_receiver,
     newest_per_entity,
     parse_number,
     parse_query,
@@ -35,20 +37,24 @@ from pubsub_emulator.eventplane.once import Store
 PAGE: Final = 1000
 POST_SECONDS: Final = 5.0
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=POST_SECONDS)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _JSON: Final = {"Content-Type": "application/json"}
 
 
 @lru_cache(1024)
 def notification(network: str, notice: Notice) -> bytes:
     """The body of a notification, made once for all subscriptions."""
-    return json.dumps({**notice.body(), "network": network}, separators=(",", ":"), ensure_ascii=False).encode()
+    return _ENCODER.encode({**notice.body(), "network": network}).encode()
 
 
 class AdapterHttp:
-    """The routes of one adapter. `private` allows endpoints at private addresses."""
+    """The routes of one adapter. `private` allows endpoints at private addresses; `node` is its chain's node."""
 
-    def __init__(self, network: str, ledger: Ledger, store: Store, access: Access, *, private: bool = True) -> None:
+    def __init__(
+        self, network: str, ledger: Ledger, store: Store, access: Access, *, private: bool = True, node: str = ""
+    ) -> None:
         self._ledger = ledger
+        self._node = node
         self._access = access
         self._private = private
         self.metrics = Metrics()
@@ -85,8 +91,11 @@ class AdapterHttp:
         await self._session.close()
         await self._ledger.close()
 
-    async def post(self, endpoint: str, notice: Notice) -> bool:
-        """Notify an endpoint."""
+    async def post(self, endpoint: str, notices: list[Notice]) -> list[bool]:
+        """Notify an endpoint of each, at once."""
+        return await asyncio.gather(*(self._post(endpoint, notice) for notice in notices))
+
+    async def _post(self, endpoint: str, notice: Notice) -> bool:
         if self._session is None:
             return False
         body = notification(self._network, notice)
@@ -102,7 +111,9 @@ class AdapterHttp:
 
     async def publish(self, request: web.Request) -> web.Response:
         """Publish on the network, and answer once the event is in its log."""
-        event_id, event = parse_publication(await json_body(request))
+        fields = await json_body(request)
+        event_id, event = parse_publication(fields)
+        check_receiver(request, fields, self._node)
         answer = await self._ledger.publish(event)
         self.metrics.count("calls", network=self._network, outcome=type(answer).__name__.lower())
         if isinstance(answer, No):

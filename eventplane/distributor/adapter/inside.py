@@ -84,11 +84,9 @@ class InsideAdapter:
         await self._ledger.close()
 
 
-async def deliver(engine: Engine, endpoint: str, notice: Notice) -> bool:
-    """Hand a notification to the engine whose webhook the endpoint is; whether it was stored."""
+async def deliver(engine: Engine, endpoint: str, notices: list[Notice]) -> list[bool]:
+    """Hand notifications to the engine whose webhook the endpoint is; whether each was stored."""
     kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
     subscription = rest[0] if kind == "desmosNotification" else None
-    try:
-        return not reply_of(await engine.tell(Noticed(network, rest[-1], notice, subscription))).code
-    except StoreError:
-        return False
+    found = await engine.tell_all([Noticed(network, rest[-1], notice, subscription) for notice in notices])
+    return [not isinstance(effects, StoreError) and not reply_of(effects).code for effects in found]

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,12 +45,11 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
 )
 from pubsub_emulator.eventplane.distributor.core.rules import Rules
 from pubsub_emulator.eventplane.distributor.core.states import Whereabouts, whereabouts
-from pubsub_emulator.eventplane.distributor.core.step import step
 from pubsub_emulator.eventplane.distributor.event import Event, Notice, legacy_notice
 from pubsub_emulator.eventplane.distributor.service.adapters import Adapter
 from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
 from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.distributor.service.waiting import Waiter, Waiting, in_log_order
+from pubsub_emulator.eventplane.distributor.service.waiting import Waiter, Waiting, in_log_order, take_all
 from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
 
 log = logging.getLogger("pubsub.distributor")
@@ -160,12 +159,22 @@ class Engine:
 
     async def tell(self, told: Input) -> Effects:
         """Have an input taken in; returns its effects once they are stored and begun. Raises `StoreError`."""
-        return cast("Effects", await self._wait(Waiting(told, partial(step, self.rules, told=told))))
+        return (await self._wait(Waiting(told)))[0]
 
-    async def _wait(self, waiting: Waiting) -> Any:
+    async def tell_all(self, told: Sequence[Input]) -> list[Effects | StoreError]:
+        """Have several inputs taken in; returns the effects of each, or why it could not be stored."""
+        ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in told), return_exceptions=True)
+        found: list[Effects | StoreError] = []
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, StoreError):
+                raise end
+            found.append(end if isinstance(end, StoreError) else end[0])
+        return found
+
+    def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[Effects, Any]]":
         waiting.done = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(waiting)
-        return await waiting.done
+        return waiting.done
 
     async def _serve_store(self) -> None:
         while True:
@@ -176,7 +185,8 @@ class Engine:
 
     async def _take_in(self, waiting: list[Waiting]) -> None:
         try:
-            found = await self._in_thread(self.store.transact, lambda tx: [each.take(tx) for each in waiting])
+            together = partial(take_all, self.rules, waiting)
+            found = await self._in_thread(self.store.transact, together)
         except StoreError as error:
             self._fail(waiting, error)
         except Exception as error:  # one input is a defect's: the others must not suffer
@@ -190,22 +200,24 @@ class Engine:
             self._fail(waiting, error)
         else:
             self.metrics.count("inputs", len(waiting))
-            for each, (result, seen) in zip(waiting, found, strict=True):
-                for effect in result if each.told is not None else ():
+            for each, told in zip(waiting, found, strict=True):
+                for effect in told[0]:
                     self._begin_effect(effect)
                 if each.done is not None and not each.done.done():
-                    each.done.set_result(result if each.look is None else (result, seen))
+                    each.done.set_result(told)
                 if self._waiters:
                     self._wake(each.told)
 
     def _wake(self, told: Input | None) -> None:
         """Wake the clients that wait for an event once something was told of every network they wait for."""
-        if isinstance(told, Answered | Probed):
-            event_id: str | None = told.id
+        if isinstance(told, Noticed):
+            event_id = told.notice.id or ""
+        elif isinstance(told, (Answered, Probed)):
+            event_id = told.id
         else:
-            event_id = told.notice.id if isinstance(told, Noticed) else None
-        waiter = None if event_id is None else self._waiters.get(event_id)
-        if waiter is not None and isinstance(told, Answered | Probed | Noticed):
+            return
+        waiter = self._waiters.get(event_id)
+        if waiter is not None:
             waiter.told(told.network)
 
     async def _postpone(self, told: Due) -> None:
@@ -267,7 +279,7 @@ class Engine:
         async with self._limit:
             told = await self._end_of(effect)
         if told is not None:
-            self._queue.put_nowait(Waiting(told, partial(step, self.rules, told=told), left=RETELL))
+            self._queue.put_nowait(Waiting(told, left=RETELL))
 
     async def _end_of(self, effect: Effect) -> Input | None:
         match effect:
@@ -347,7 +359,7 @@ class Engine:
 
     async def look(self, function: Callable[[Transaction], T]) -> T:
         """The result of a function that only reads, together with whatever waits. Raises `StoreError`."""
-        return cast("T", await self._wait(Waiting(None, function)))
+        return cast("T", (await self._wait(Waiting(None, function)))[1])
 
     def as_published(self, network: str, notice: Notice) -> Notice:
         """A notice as its event was published: without what a legacy adapter appended (ID-1)."""
@@ -360,8 +372,8 @@ class Engine:
         waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
-            told, look = partial(step, self.rules, told=Publish(event_id, event)), partial(self._whereabouts, event_id)
-            effects, found = await self._wait(Waiting(Publish(event_id, event), told, look))
+            asked = Waiting(Publish(event_id, event), partial(self._whereabouts, event_id))
+            effects, found = await self._wait(asked)
             reply = reply_of(effects)
             if reply.code:
                 return reply, None

@@ -37,6 +37,7 @@ from pubsub_emulator.eventplane.distributor.service.problems import (
 )
 from pubsub_emulator.eventplane.distributor.service.requests import (
     MOST_CURSOR,
+    check_receiver,
     newest_per_entity,
     parse_query,
     parse_wish,
@@ -116,7 +117,7 @@ class DistributorHttp:
         else:
             fields = await json_body(request)
         event_id, event = parse_publication(fields)
-        _check_receiver(fields, self._engine.rules.public_url)
+        check_receiver(request, fields, self._engine.rules.public_url)
         reply, found = await self._engine.publish(event_id, event)
         if found is None:
             raise Problem(HTTPStatus.CONFLICT, "conflict", "the same id was published with other content")
@@ -361,12 +362,6 @@ def _check_text(text: str) -> None:
     """Names in paths go to the store as text, which has no NUL and no half of a surrogate pair."""
     if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text) or len(text) > MOST_CURSOR:
         raise not_found()
-
-
-def _check_receiver(fields: Any, url: str) -> None:
-    receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
-    if receiver is not None and receiver != url:
-        raise bad("wrong-receiver", "rpcAddress is not this receiver's own")
 
 
 def _wants_representation(request: web.Request) -> bool:

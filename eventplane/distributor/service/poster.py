@@ -2,12 +2,15 @@
 
 import json
 import time
+from typing import Final
 
 import aiohttp
 
 from pubsub_emulator.eventplane.distributor.core.messages import Post
 from pubsub_emulator.eventplane.distributor.service.addresses import guarded_connector
 from pubsub_emulator.eventplane.distributor.service.signing import signature
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class Poster:
@@ -27,7 +30,7 @@ class Poster:
 
     async def post(self, effect: Post) -> int | None:
         """The status of the answer, `None` where there is none; the answer's body is not read."""
-        body = json.dumps(effect.notice.body(), separators=(",", ":"), ensure_ascii=False).encode()
+        body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
         headers = {
             "Content-Type": "application/json",

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from aiohttp import web
+
 from pubsub_emulator.eventplane.distributor.event import MOST_METADATUM, MOST_NUMBER, MOST_TYPE
 from pubsub_emulator.eventplane.distributor.service.adapters import Query
 from pubsub_emulator.eventplane.distributor.service.addresses import check_endpoint
@@ -27,6 +29,16 @@ class Wish(NamedTuple):
     metadata: tuple[str, ...]
     endpoint: str
     secret: str | None
+
+
+def check_receiver(request: web.Request, fields: Any, own: str) -> None:
+    """Refuse a publication that names another receiver than `own` or the address that was asked (ID-11)."""
+    receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
+    if receiver is None:
+        return
+    known = {own.rstrip("/"), f"{request.scheme}://{request.host}"} - {""}
+    if not isinstance(receiver, str) or receiver.rstrip("/") not in known:
+        raise bad("wrong-receiver", "rpcAddress is not this receiver's own")
 
 
 def _texts(body: Mapping[str, Any], name: str, fewest: int, most: int, length: int) -> tuple[str, ...]:

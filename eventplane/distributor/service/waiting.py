@@ -5,27 +5,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pubsub_emulator.eventplane.distributor.core.messages import Input, Noticed
+from pubsub_emulator.eventplane.distributor.core.messages import Effects, Input, Noticed
+from pubsub_emulator.eventplane.distributor.core.rules import Rules
+from pubsub_emulator.eventplane.distributor.core.step import step
 from pubsub_emulator.eventplane.once import Transaction
 
 
-@dataclass
+@dataclass(slots=True)
 class Waiting:
-    """What waits for the store: an input, or a function of the transaction that only reads."""
+    """What waits for the store: an input, or a function of the transaction that only reads, or both."""
 
     told: Input | None
-    step: Callable[[Transaction], Any]
     look: Callable[[Transaction], Any] | None = None
-    """What is read in the same transaction after the step; the result is then a pair."""
-    done: "asyncio.Future[Any] | None" = None
-    """Who waits for the result; nobody where this is the end of an effect, which is told again if the store is down."""
+    """What is read in the same transaction after the step."""
+    done: "asyncio.Future[tuple[Effects, Any]] | None" = None
+    """Who waits for the effects and what was read; nobody where this is the end of an effect."""
     left: int = 0
-    """How often it is told again."""
+    """How often it is told again where the store is down."""
 
-    def take(self, tx: Transaction) -> tuple[Any, Any]:
-        """The results of the step and of the look."""
-        result = self.step(tx)
-        return result, None if self.look is None else self.look(tx)
+    def take(self, rules: Rules, tx: Transaction) -> tuple[Effects, Any]:
+        """The effects of the step, and what was read."""
+        effects = [] if self.told is None else step(rules, tx, self.told)
+        return effects, None if self.look is None else self.look(tx)
+
+
+def take_all(rules: Rules, waiting: list[Waiting], tx: Transaction) -> list[tuple[Effects, Any]]:
+    """Take several in as one transaction."""
+    return [each.take(rules, tx) for each in waiting]
 
 
 def in_log_order(waiting: list[Waiting]) -> list[Waiting]:

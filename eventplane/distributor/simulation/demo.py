@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from pubsub_emulator.eventplane.distributor.event import Event
 from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
 from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import Faults, World, run_together
+from pubsub_emulator.eventplane.distributor.simulation.world import World, run_together
 
 FAULTS: Final = Faults(
     lost=200,

@@ -1,7 +1,7 @@
 """Carrying out effects in a story: calls, probes, reads and notifications, as well or badly as they go."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pubsub_emulator.eventplane.distributor.core.messages import (
     Answer,
@@ -26,24 +26,36 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Unknown,
     Yes,
 )
-
-if TYPE_CHECKING:
-    from pubsub_emulator.eventplane.distributor.simulation.world import Process, World
+from pubsub_emulator.eventplane.distributor.event import Event
+from pubsub_emulator.eventplane.distributor.simulation.scenery import Process, Scenery
 
 
 class Hands:
-    """What the processes of a world do outside of their store."""
+    """What the processes of a world do outside of their store.
 
-    def __init__(self, world: "World") -> None:
+    `tell` has a process take an input in, and returns `None` where it cannot; `kill` ends a process; `deed` writes an
+    event into a network's log.
+    """
+
+    def __init__(
+        self,
+        world: Scenery,
+        tell: Callable[[Process, Input], object],
+        kill: Callable[[Process], None],
+        deed: Callable[[str, Event], None],
+    ) -> None:
         self._world = world
+        self._tell = tell
+        self._kill = kill
+        self._deed = deed
 
-    def perform(self, process: "Process", run: int, effect: Effect) -> None:
+    def perform(self, process: Process, run: int, effect: Effect) -> None:
         """Carry an effect out, if the process that asked for it still runs; it may die of it."""
         if not process.alive or process.run != run:
             return
         self._world.performed += 1
         if self._world.performed - 1 == self._world.kill_at or self._world.chance(self._world.faults.killed):
-            self._world.kill(process)
+            self._kill(process)
             return
         match effect:
             case Call():
@@ -63,22 +75,22 @@ class Hands:
                 if network.up:
                     network.hooks.pop(effect.subscription, None)
 
-    def _answer(self, process: "Process", run: int, told: Input, delay: int | None = None) -> None:
+    def _answer(self, process: Process, run: int, told: Input, delay: int | None = None) -> None:
         """An answer reaches the process that asked, if it still runs."""
 
         def arrive() -> None:
-            if process.run == run and self._world.tell(process, told) is not None:
+            if process.run == run and self._tell(process, told) is not None:
                 self._count(told, process)
 
         self._world.later(self._world.latency() if delay is None else delay, arrive)
 
-    def _count(self, told: Input, process: "Process") -> None:
+    def _count(self, told: Input, process: Process) -> None:
         if isinstance(told, Answered) and not isinstance(told.answer, Unknown):
             self._world.timely[told.network, told.id] += 1
         if isinstance(told, Posted) and told.status is not None and process.alive:
             self._world.answered_posts[told.subscription, told.id] += 1
 
-    def _call(self, process: "Process", run: int, effect: Call) -> None:
+    def _call(self, process: Process, run: int, effect: Call) -> None:
         def answer(what: Answer, delay: int) -> None:
             if delay > self._world.rules.call_timeout:
                 what, delay = Unknown("timeout"), self._world.rules.call_timeout
@@ -104,7 +116,7 @@ class Hands:
             self._world.record("lie", effect.network, effect.id)
             answer(Yes(self._world.now // 1000), delay)
             return
-        self._world.later(delay, lambda: self._world.deed(effect.network, effect.event))
+        self._world.later(delay, lambda: self._deed(effect.network, effect.event))
         silent = network.mute or self._world.chance(self._world.faults.answer_lost)
         self._world.happened["deeds without an answer"] += silent
         answer(
@@ -112,7 +124,7 @@ class Hands:
             self._world.rules.call_timeout + 1 if silent else delay + self._world.latency(),
         )
 
-    def _ask(self, process: "Process", run: int, effect: Probe) -> None:
+    def _ask(self, process: Process, run: int, effect: Probe) -> None:
         network = self._world.networks[effect.network]
         self._world.record("probe", effect.network, effect.id)
         there, hidden = None, False
@@ -122,7 +134,7 @@ class Hands:
             hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
         self._answer(process, run, Probed(effect.network, effect.id, there, effect.asked, hidden))
 
-    def _read(self, process: "Process", run: int, effect: Read) -> None:
+    def _read(self, process: Process, run: int, effect: Read) -> None:
         network = self._world.networks[effect.network]
         if not network.up or self._world.chance(self._world.faults.read_fails):
             self._answer(process, run, Paged(effect.network, effect.after, None))
@@ -130,14 +142,14 @@ class Hands:
         notices, complete = network.page(effect.after, effect.limit, effect.since)
         self._answer(process, run, Paged(effect.network, effect.after, notices, complete))
 
-    def _list(self, process: "Process", run: int, effect: List) -> None:
+    def _list(self, process: Process, run: int, effect: List) -> None:
         network = self._world.networks[effect.network]
         hooks = None
         if network.up and not self._world.chance(self._world.faults.read_fails):
             hooks = tuple(Hook(name, endpoint) for name, endpoint in network.hooks.items())
         self._answer(process, run, Listed(effect.network, hooks))
 
-    def _hook(self, process: "Process", run: int, effect: MakeHook | MakeInterest) -> None:
+    def _hook(self, process: Process, run: int, effect: MakeHook | MakeInterest) -> None:
         network = self._world.networks[effect.network]
         if isinstance(effect, MakeHook):
             form, url = effect.form, self._world.rules.hook_url(effect.network, effect.key)
@@ -151,7 +163,7 @@ class Hands:
                 accepted = None
         self._answer(process, run, Hooked(effect.network, form, accepted))
 
-    def _post(self, process: "Process", run: int, effect: Post) -> None:
+    def _post(self, process: Process, run: int, effect: Post) -> None:
         told = Posted(effect.subscription, effect.id, None)
         if self._world.now > effect.before:
             self._answer(process, run, told, 0)

@@ -3,17 +3,21 @@
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
-if TYPE_CHECKING:
-    from pubsub_emulator.eventplane.distributor.simulation.world import World
-
 SIGNER: Final = "0x" + "eb" * 20
 PUBLISHER: Final = "0x" + "43" * 32
 """What an adapter signs with where a publication names no `iss`."""
+
+
+class Watcher(Protocol):
+    """A distributor on a network."""
+
+    strangers: Counter[tuple[str, str]]
+    """Publications by others, by network and id."""
 
 
 @dataclass
@@ -46,7 +50,7 @@ class Network:
     """How often the log was taken back."""
     _counts: Counter[str] = field(default_factory=Counter, repr=False)
     _counted: int = 0
-    distributors: list["World"] = field(default_factory=list, repr=False)
+    distributors: list[Watcher] = field(default_factory=list, repr=False)
     """Who hears of what enters the log."""
 
     def has(self, event_id: str) -> bool:

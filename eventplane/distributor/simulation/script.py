@@ -4,10 +4,11 @@ from typing import Final
 
 from pubsub_emulator.eventplane.distributor.simulation import file as files
 from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
 from pubsub_emulator.eventplane.distributor.simulation.stage import Stage
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 from pubsub_emulator.eventplane.distributor.simulation.timeline import BEGIN
-from pubsub_emulator.eventplane.distributor.simulation.world import Faults, Request
+from pubsub_emulator.eventplane.distributor.simulation.world import Request
 
 ENDPOINT: Final = "https://{}.example/dlt"
 ANSWERED: Final = 31_000

@@ -8,7 +8,8 @@ from pubsub_emulator.eventplane.distributor.core.rules import Rules
 from pubsub_emulator.eventplane.distributor.event import Event
 from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
 from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.world import Faults, World
+from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
+from pubsub_emulator.eventplane.distributor.simulation.world import World
 
 ENTITIES: Final = 3
 

@@ -2,25 +2,28 @@
 
 import json
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from pubsub_emulator.eventplane.distributor.core import rows
 from pubsub_emulator.eventplane.distributor.core.messages import Answered, Due, Input, Paged, Probed
 from pubsub_emulator.eventplane.once import MemoryStore
 from pubsub_emulator.eventplane.once.transaction import MEMBER, ROW, Place, Row
 
-if TYPE_CHECKING:
-    from pubsub_emulator.eventplane.distributor.simulation.world import World
-
 _MAY_REVOKE = (Probed, Paged, Due)
 
 
 class Watch(MemoryStore):
-    """The store of a world; `surprises` are sentences, one for each write that breaks an invariant."""
+    """The store of a world; `surprises` are sentences, one for each write that breaks an invariant.
 
-    def __init__(self, world: "World") -> None:
-        super().__init__(lambda: world.now)
-        self._world = world
+    `acknowledged` says how often the endpoint of a subscription acknowledged an id; `record` takes what happened.
+    """
+
+    def __init__(
+        self, clock: Callable[[], int], acknowledged: Callable[[str, str], int], record: Callable[..., None]
+    ) -> None:
+        super().__init__(clock)
+        self._acknowledged = acknowledged
+        self._record = record
         self.inputs: tuple[Input, ...] = ()
         self.touched: set[str] = set()
         """Ids of which something was written, and names of networks whose state was."""
@@ -70,9 +73,7 @@ class Watch(MemoryStore):
             self.revoked[name, place.key] += 1
             if not all(isinstance(told, _MAY_REVOKE) for told in self.inputs):
                 self.surprises.append(f"7: {place.key} left the published set of {name} by {self.inputs}")
-        if kind == "notifiedEvents" and added:
-            endpoint = self._world.endpoints[self._world.subscriptions[name]]
-            if not endpoint.acknowledged(place.key):
-                self.surprises.append(f"6: {place.key} is in the notified set of {name} without a 2xx")
+        if kind == "notifiedEvents" and added and not self._acknowledged(name, place.key):
+            self.surprises.append(f"6: {place.key} is in the notified set of {name} without a 2xx")
         if kind == "publishedEvents" and added and any(isinstance(told, Answered) for told in self.inputs):
-            self._world.record("published", name, place.key)
+            self._record("published", name, place.key)

@@ -6,7 +6,7 @@ A story is a function of its seed.
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.eventplane.distributor.core import rows
@@ -28,43 +28,13 @@ from pubsub_emulator.eventplane.distributor.core.states import Whereabouts, stat
 from pubsub_emulator.eventplane.distributor.core.step import steps
 from pubsub_emulator.eventplane.distributor.event import Event, Notice
 from pubsub_emulator.eventplane.distributor.simulation.effects import Hands
-from pubsub_emulator.eventplane.distributor.simulation.network import Network, Subscriber
-from pubsub_emulator.eventplane.distributor.simulation.timeline import Timeline
+from pubsub_emulator.eventplane.distributor.simulation.network import Subscriber
+from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults, Process, Scenery
 from pubsub_emulator.eventplane.distributor.simulation.watch import Watch
 from pubsub_emulator.eventplane.once import MemoryStore, StoreError, Transaction
 
 ANSWER_WITHIN: Final = 30_000
-PUBLIC: Final = "http://{}.example"
-"""What webhooks of a distributor of that name begin with."""
 MOST_STEPS: Final = 200_000
-
-
-@dataclass(frozen=True)
-class Faults:
-    """What goes wrong how often, in thousandths of the occasions."""
-
-    lost: int = 0
-    """A notification is lost."""
-    doubled: int = 0
-    late: int = 0
-    """A notification, a call or an answer takes up to a minute."""
-    call_fails: int = 0
-    answer_lost: int = 0
-    """The deed is done, its answer lost."""
-    lie: int = 0
-    read_fails: int = 0
-    post_fails: int = 0
-    killed: int = 0
-    """A process dies before an effect."""
-
-
-@dataclass
-class Process:
-    """One process of the distributor; each run of it is an owner of its own."""
-
-    name: str
-    run: int = 0
-    alive: bool = False
 
 
 @dataclass
@@ -79,64 +49,25 @@ class Request:
     status: int | None = None
 
 
-@dataclass
-class World(Timeline):
+class World(Scenery):
     """Networks, subscribers and the processes of one distributor. Times are ms."""
 
-    seed: int = 0
-    networks: dict[str, Network] = field(default_factory=dict)
-    replicas: int = 1
-    faults: Faults = field(default_factory=Faults)
-    rules: Rules = field(default_factory=lambda: Rules(("a", "b"), ""))
-    name: str = "ied"
-    down_for: int = 3_000
-    """How long a killed process is away."""
-    kill_at: int = -1
-    """Before which effect, counted from 0, a process is killed; negative for none."""
-
     def __post_init__(self) -> None:
-        if not self.networks:
-            self.networks = {name: Network(name) for name in ("a", "b")}
-        self.rules = replace(
-            self.rules,
-            networks=tuple(self.networks),
-            public_url=PUBLIC.format(self.name),
-            legacy=frozenset(name for name, network in self.networks.items() if network.legacy),
-        )
-        super().__init__(self.seed)
-        self.hands = Hands(self)
-        self.watch = Watch(self)
+        super().__post_init__()
+        self.hands = Hands(self, self.tell, self.kill, self.deed)
+        self.watch = Watch(lambda: self.now, self._acknowledged, self.record)
         self.store: MemoryStore = self.watch
-        self.store_up = True
-        self.endpoints: dict[str, Subscriber] = {}
-        self.subscriptions: dict[str, str] = {}
         self.requests: list[Request] = []
         self.notes: Counter[str] = Counter()
-        self.happened: Counter[str] = Counter()
-        """Faults by kind."""
-        self.calls: Counter[tuple[str, str]] = Counter()
-        self.timely: Counter[tuple[str, str]] = Counter()
-        """Calls that ended with a yes or no taken in by who made them."""
-        self.strangers: Counter[tuple[str, str]] = Counter()
-        """Publications by others."""
-        self.taken_back: set[tuple[str, str]] = set()
-        """What was in a log when it was taken back."""
-        self.lied: set[tuple[str, str]] = set()
-        """Calls that were answered with a yes without a deed."""
-        self.posts: Counter[tuple[str, str]] = Counter()
-        self.answered_posts: Counter[tuple[str, str]] = Counter()
         self.trace: list[tuple[int, Input]] | None = None
         self.steps = 0
-        self.performed = 0
         self._poll_at = 0
         self._owners: dict[str, Rules] = {}
-        self.processes = [Process(f"p{number}") for number in range(self.replicas)]
         for network in self.networks.values():
             network.distributors.append(self)
 
-    def latency(self) -> int:
-        """How long something takes."""
-        return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)
+    def _acknowledged(self, subscription: str, event_id: str) -> int:
+        return self.endpoints[self.subscriptions[subscription]].acknowledged(event_id)
 
     # processes
 

@@ -3,10 +3,12 @@
 import asyncio
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.distributor import until
 
+from pubsub_emulator.eventplane.distributor.adapter import desk as desks
 from pubsub_emulator.eventplane.distributor.adapter.desk import AT_ONCE, Desk, in_order
 from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
 from pubsub_emulator.eventplane.distributor.event import Notice
@@ -35,15 +37,16 @@ def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity
     most: list[int] = []
     got: list[int] = []
 
-    async def post(_endpoint: str, notice: Notice) -> bool:
-        assert notice.event.order not in under_way
-        under_way.append(notice.event.order)
+    async def post(_endpoint: str, notices: list[Notice]) -> list[bool]:
+        assert not under_way
+        under_way.extend(notice.event.order for notice in notices)
+        assert len(set(under_way)) == len(under_way)
         most.append(len(under_way))
         for _ in range(3):
             await asyncio.sleep(0)
-        under_way.remove(notice.event.order)
-        got.append(notice.number)
-        return True
+        under_way.clear()
+        got.extend(notice.number for notice in notices)
+        return [True] * len(notices)
 
     async def run() -> None:
         ledger = MemoryLedger(Network("a"))
@@ -59,15 +62,40 @@ def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity
     assert max(most) == AT_ONCE
 
 
+def test_only_what_was_not_acknowledged_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "RETRY_SECONDS", 0)
+    got: list[list[int]] = []
+
+    async def post(_endpoint: str, notices: list[Notice]) -> list[bool]:
+        got.append([notice.number for notice in notices])
+        return [notice.number == 1 or (notice.number == 2 and len(got) == 2) for notice in notices]
+
+    async def run() -> None:
+        ledger = MemoryLedger(Network("a"))
+        for number in (1, 2, 3):
+            ledger.append(event_of(number, number)[1])
+        store = MemoryStore()
+        desk = Desk(ledger, store, post)
+        name, _ = await desk.subscribe(WISH)
+        await desk.stop()
+        store.transact(lambda tx: tx.put(desks.CURSORS, name, "0"))
+        await desk.start()
+        await until(lambda: desk.lost == 1)
+        await desk.stop()
+
+    asyncio.run(run())
+    assert got == [[1, 2, 3], [2, 3], [3]]
+
+
 def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
     got: list[int] = []
     stuck = asyncio.Event()
 
-    async def post(_endpoint: str, notice: Notice) -> bool:
-        got.append(notice.number)
-        if notice.number == 4:
+    async def post(_endpoint: str, notices: list[Notice]) -> list[bool]:
+        got.extend(notice.number for notice in notices)
+        if notices[-1].number == 4:
             await stuck.wait()
-        return True
+        return [True] * len(notices)
 
     async def run() -> None:
         ledger, store = MemoryLedger(Network("a")), MemoryStore()

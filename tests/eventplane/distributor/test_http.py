@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.distributor import Json, Stage, play, until
+from support.distributor import NODE, Json, Stage, play, until
 
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 
@@ -109,6 +109,22 @@ def test_scenario_34_an_endpoint_at_a_private_address_is_refused(tmp_path: Path,
         assert (await made.ask("POST", "/api/v2/subscribe/all", json=wish))[0] == code
 
     play(tmp_path, what, private_endpoints=False)
+
+
+def test_id11_a_publication_for_another_receiver_is_refused(tmp_path: Path) -> None:
+    async def what(made: Stage) -> None:
+        adapter = made.adapters["a"]
+        number = 0
+        for url, own in ((made.url, [made.url, made.url + "/"]), (adapter, [NODE, NODE + "/", adapter])):
+            for receiver in (*own, None, "ws://other", "", 7, [NODE]):
+                number += 1
+                body = {**event_of(number, number)[1].body(), "rpcAddress": receiver}
+                async with made.http.post(f"{url}/api/v2/publishEvent", json=body) as response:
+                    good = receiver in own or receiver is None
+                    assert response.status == (201 if good else 400), (url, receiver)
+                    assert good or (await response.json())["type"] == "urn:ied:wrong-receiver"
+
+    play(tmp_path, what)
 
 
 @pytest.mark.parametrize(

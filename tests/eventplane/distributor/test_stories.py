@@ -13,8 +13,9 @@ from pubsub_emulator.eventplane.distributor.core.messages import Due, Input
 from pubsub_emulator.eventplane.distributor.core.rules import Rules
 from pubsub_emulator.eventplane.distributor.core.step import steps
 from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
 from pubsub_emulator.eventplane.distributor.simulation.stories import Story, event_of, tell
-from pubsub_emulator.eventplane.distributor.simulation.world import Faults, World
+from pubsub_emulator.eventplane.distributor.simulation.world import World
 from pubsub_emulator.eventplane.once import MemoryStore, Store, Transaction, open_store
 from pubsub_emulator.eventplane.once.transaction import MEMBER, Place
 
