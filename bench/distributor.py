@@ -245,13 +245,20 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.distributor", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000)
-    count = parser.parse_args().events
+    parser.add_argument(
+        "--also", metavar="STORE", action="append", default=[], help="another store, empty: sqlite:x.db"
+    )
+    given = parser.parse_args()
+    count = given.events
     tune_collector()  # as `pubsub distributor serve` does
     with redis_server() as url:
         bare = sadds(url)
         print(f"SADD one by one: {bare.second:,.0f}/s, {bare.cpu * 1000:.0f} µs of CPU")
         rate, trips = asyncio.run(in_process(url, count))
         print(f"events in process: {rate.beside(bare)}; {trips:.2f} round trips an event")
+        for address in given.also:
+            rate, trips = asyncio.run(in_process(address, count))
+            print(f"the same, {address.partition(':')[0]}: {rate.beside(bare)}; {trips:.2f} round trips an event")
         redis.Redis.from_url(url).flushall()
         middle, late = asyncio.run(latency(url, min(count, 500)))
         print(f"log to POST in process: median {middle:.1f} ms, 99th percentile {late:.1f} ms")

@@ -1,110 +1,22 @@
-"""`pubsub distributor`: serving, simulating, demonstrating."""
+"""`pubsub distributor simulate` and `demo`."""
 
-import asyncio
-import os
-import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, table
-from pubsub_emulator.eventplane.distributor.event import NETWORK
 from pubsub_emulator.eventplane.distributor.simulation import demo
 from pubsub_emulator.eventplane.distributor.simulation.file import read_scenario
 from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS, play
 from pubsub_emulator.eventplane.distributor.simulation.script import play_file
 from pubsub_emulator.eventplane.distributor.simulation.stories import tell
 
-if TYPE_CHECKING:
-    from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
-
-
 PROGRESS = 1_000
 """After how many stories it is said how far a campaign is."""
-
-
-def serve_distributor(path: Path) -> None:
-    """Serve until told to end."""
-    from pubsub_emulator.eventplane.distributor.service.config import read_config
-    from pubsub_emulator.eventplane.distributor.service.logs import log_to
-    from pubsub_emulator.eventplane.distributor.service.serve import running, tune_collector, until_told
-
-    config = read_config(path)
-    log_to()
-
-    async def run() -> None:
-        async with running(config, path.parent) as found:
-            click.echo(f"distributor of {', '.join(config.adapters)} on {found.url}")
-            await until_told()
-            click.echo("ending: what is under way is finished first")
-
-    tune_collector()
-    asyncio.run(run())
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterWish:
-    """What adapter is wanted."""
-
-    network: str
-    host: str
-    port: int
-    store: str
-    node: str | None
-    seed_env: str | None
-    unique: bool
-    everyone: bool
-
-
-def serve_adapter(wish: AdapterWish) -> None:
-    """Serve until told to end."""
-    from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
-    from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, make_access
-    from pubsub_emulator.eventplane.distributor.service.logs import log_to
-    from pubsub_emulator.eventplane.distributor.service.serve import served, tune_collector, until_told
-    from pubsub_emulator.eventplane.once import open_store
-
-    if not NETWORK.fullmatch(wish.network):
-        raise click.BadParameter("1 to 32 of a-z, 0-9 and - are needed", param_hint="NETWORK")
-    access = make_access(AccessConfig(open=wish.everyone), wish.host, Path())
-    log_to()
-
-    async def run() -> None:
-        ledger = await _ledger(wish)
-        http = AdapterHttp(wish.network, ledger, open_store(wish.store), access, node=wish.node or "")
-        async with served(http.application(), wish.host, wish.port) as url:
-            click.echo(f"adapter of {wish.network} on {url}")
-            await until_told()
-
-    tune_collector()
-    asyncio.run(run())
-
-
-async def _ledger(wish: AdapterWish) -> "Ledger":
-    """The chain of an adapter."""
-    from pubsub_emulator.client.extrinsics import development_seed
-    from pubsub_emulator.client.rpc import connect
-    from pubsub_emulator.eventplane.distributor.adapter.chain import ChainLedger
-    from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger
-
-    if wish.node is None:
-        return ChainLedger(wish.network, unique=wish.unique)
-    seed = development_seed("Alice") if wish.seed_env is None else _seed(wish.seed_env)
-    return RpcLedger(wish.network, await connect(wish.node).__aenter__(), seed)
-
-
-def _seed(name: str) -> bytes:
-    """The seed in an environment variable."""
-    text = os.environ.get(name, "").removeprefix("0x")
-    if not re.fullmatch("[0-9a-fA-F]{64}", text):
-        raise click.BadParameter(f"the environment has no 32 bytes in hex as {name}", param_hint="--seed-env")
-    return bytes.fromhex(text)
 
 
 def simulate(scenario: str, seed: int, count: int) -> Result:

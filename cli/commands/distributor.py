@@ -25,7 +25,7 @@ def serve(config: Path) -> None:
     It ends on SIGTERM and Ctrl-C: requests first, then what is under way, for as long as `grace` says. What is not done
     then is done by the next start, or by a replica.
     """
-    from pubsub_emulator.cli.distributor import serve_distributor
+    from pubsub_emulator.cli.distributor_serve import serve_distributor
 
     serve_distributor(config)
 
@@ -60,7 +60,7 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
     The chain is in this process and ends with it, or behind the JSON-RPC of a node (`pubsub serve --dome-events`). Who
     publishes there is the development account //Alice, unless a seed is named.
     """
-    from pubsub_emulator.cli.distributor import AdapterWish, serve_adapter
+    from pubsub_emulator.cli.distributor_serve import AdapterWish, serve_adapter
 
     serve_adapter(AdapterWish(network, host, port, store, node, seed_env, unique=not not_unique, everyone=everyone))
 

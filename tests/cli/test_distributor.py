@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from pubsub_emulator.cli.commands.distributor import command
-from pubsub_emulator.cli.distributor import serve_distributor
+from pubsub_emulator.cli.distributor_serve import serve_distributor
 from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives.errors import PubsubError
