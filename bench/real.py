@@ -22,7 +22,6 @@ from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.imported import UNIT_BLOCKS, Present, RelayProof, in_units, write_segment
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
-from pubsub_emulator.spark_audit.tables.publish import publish
 
 ROOT = Path(__file__).resolve().parents[1]
 YEAR_SECONDS = 365 * 86_400
@@ -52,7 +51,6 @@ def main() -> None:
         written = _cpu() - writing
         began, wall = _cpu(), time.monotonic()
         result = audit(store, Path(folder) / "audit", engine=asked.engine)
-        publish(result.results)
         spent, seconds = _cpu() - began, time.monotonic() - wall
         out = _size(open_store(Path(folder) / "audit")) / asked.blocks
     each = 1000 * spent / asked.blocks

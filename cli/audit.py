@@ -18,9 +18,10 @@ from pubsub_emulator.cli.run import show_digest
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
 from pubsub_emulator.spark_audit.audit.findings import Severity
 from pubsub_emulator.spark_audit.audit.follow import follow
-from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, Progress, audit
+from pubsub_emulator.spark_audit.audit.results import TABLES
+from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.report.words import counted, size
-from pubsub_emulator.spark_audit.tables.publish import TABLES, publish
 
 MOST_CHAINS = 12
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
@@ -51,9 +52,7 @@ def judge(asked: Asked) -> AuditResult:
     """Audit, with a bar for the segments and how many are done in a second. Raises `AuditFailed`."""
     with stage(f"auditing {asked.name or asked.history}") as advance:
         watch = _watcher(advance)
-        result = audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
-        publish(result.results)
-    return result
+        return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
 
 
 def _watcher(advance: Advance) -> Callable[[Progress], None]:
@@ -94,7 +93,6 @@ def _follow(asked: Asked) -> AuditResult:
         turns = follow(asked.history, asked.out, Event(), asked.master, asked.engine, **options)
         try:
             for result in turns:
-                publish(result.results)
                 say(_turn(result))
         except KeyboardInterrupt:
             if result is None:
@@ -145,10 +143,7 @@ def written(out: str | Path) -> Iterable[tuple[str | Path, str]]:
     """What an audit leaves behind."""
     return (
         (_below(out, "run_report.json"), "what was done, found and quarantined, and which files hold the tables"),
-        (_below(out, TABLES), "the same tables to ask: a folder each, Parquet with a Delta log; see `pubsub sql`"),
-        (_below(out, "items"), "measures and findings by network and segment (Parquet)"),
-        (_below(out, "chains"), "what only whole chains show, and sizes (Parquet)"),
-        (_below(out, "summary"), "chains, findings about chains, quarantine (Parquet)"),
+        (_below(out, TABLES), "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`"),
     )
 
 

@@ -239,7 +239,7 @@ class HistoryRecord:
             fault = self.history.faults[0]
             raise CompareError(f"{path}: {fault.path}: {fault.error}")
         self.chains: dict[tuple[str, int], list[_Segment]] = {}
-        for task in make_tasks(self.history):
+        for task in make_tasks(self.history.root.uri, self.history.commits):
             for files in task.chains:
                 self.chains.setdefault((task.network, files.chain), []).append(_Segment(self, task, files))
 

@@ -41,7 +41,7 @@ def history(path: Path) -> View:
     for commit in found.commits:
         for entry in commit.files:
             if entry.table != schema.BLOCKS.name:
-                faults += check_file(found, entry)
+                faults += check_file(found.root, entry)
     figures = {
         "networks": sorted({commit.network for commit in found.commits}),
         "segments": len(found.commits),

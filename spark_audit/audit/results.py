@@ -1,21 +1,20 @@
-"""The audit's output: one folder per judged task, one per fold of a network, one summary; named by a report at last.
+"""The audit's output: what units write, and the tables that their rows are gathered into.
 
     <out>/items/network=…/<segment>-<fingerprint>/    receipt.json and tables, all chains of the task in each
     <out>/chains/network=…/<segment>-<fingerprint>/   receipt.json, patterns as findings, sizes as summaries, the state
-    <out>/summary/<fingerprint>/                      receipt.json, chains, findings, quarantine
-    <out>/ledger.json                                 the receipts of the last run, and how their files looked
-    <out>/run_report.json                             names the files of this run; written last
+    <out>/tables/<table>/                             the rows of all of them, see `tables.parts`
+    <out>/ledger/                                     what was judged, see `ledger`
+    <out>/run_report.json                             names the files of the tables; written last
 
-A file's name ends in the digest of its content and is checked whenever it is read: one that is not there, is shorter or
-differs is an error, never an empty table (AU-11). A receipt is written after the files that it names, so an audit that
-was killed goes on where it stopped and nothing that a report names is half-written (AU-6). What rests on a failed read
-has no receipt: the next run judges it again.
+A unit's files are there until its rows are in the tables. A file's name ends in the digest of its content and is
+checked whenever it is read: one that is not there, is shorter or differs is an error, never an empty table (AU-11). A
+receipt is written after the files that it names, so an audit that was killed goes on where it stopped and nothing that
+a report names is half-written (AU-6). What rests on a failed read has no receipt: the next run judges it again.
 """
 
-import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,8 +33,10 @@ from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
 
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "run_report.json"
-LEDGER: Final = "ledger.json"
-FOLDERS: Final = ("items", "chains", "summary")
+TABLES: Final = "tables"
+FOLDERS: Final = ("items", "chains")
+OF_BEFORE: Final = ("items/", "chains/", "summary/")
+"""Where earlier versions kept the files that a report names."""
 RESULT_TABLES: Final[dict[str, Table]] = {
     table.name: table
     for table in (
@@ -49,9 +50,6 @@ RESULT_TABLES: Final[dict[str, Table]] = {
         schema.CHAINS,
     )
 }
-_READABLE: Final = 100
-"""Folders that a report names in lines of their own."""
-
 _DIGITS: Final = 32
 """Hex digits of a file's digest that are part of its name."""
 
@@ -84,14 +82,19 @@ def write_result(
         data = contents[name]
         stem, _, ending = name.rpartition(".")
         path = f"{folder}/{stem}-{digest_of(data)[:_DIGITS]}.{ending}"
-        if not store.put_new(path, data) and not _is_whole(store, path):
-            store.put(path, data)
+        put_whole(store, path, data)
         files[stem] = [path, len(data)]
     full: Receipt = {**receipt, "folder": folder, "files": files, "kept": keep}
     if keep:
         body = canonical_json({**full, "receipt": digest_of(canonical_json(full))})
         store.put(f"{folder}/{RECEIPT}", body)
     return full
+
+
+def put_whole(store: Store, path: str, data: bytes) -> None:
+    """Write a file whose name ends in its digest, unless it is there and is what was written. Raises `OSError`."""
+    if not store.put_new(path, data) and not _is_whole(store, path):
+        store.put(path, data)
 
 
 def read_receipt(store: Store, folder: str) -> Receipt | None:
@@ -107,13 +110,11 @@ def read_receipt(store: Store, folder: str) -> Receipt | None:
     return receipt if named and receipt.get("folder") == folder else None
 
 
-def files_are_whole(store: Store, receipt: Receipt, now: Stamps, known: Stamps) -> bool:
-    """Whether the files of a receipt are what was written; those that look as they did (`known`) are not read."""
+def files_are_whole(store: Store, receipt: Receipt, there: Stamps) -> bool:
+    """Whether the files of a receipt, of those that are there, are what was written."""
     for path, size in receipt["files"].values():
-        found = now.get(path)
-        if found is None or found.size != size:
-            return False
-        if known.get(path) != found and not _is_whole(store, path):
+        found = there.get(path)
+        if found is None or found.size != size or not _is_whole(store, path):
             return False
     return True
 
@@ -143,18 +144,52 @@ def read_rows(store: Store, path: str, table: Table, columns: Sequence[str] | No
         yield from part.to_pylist()
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a file: `count` of them from row `start` on, or all."""
+
+    path: str
+    start: int = 0
+    count: int | None = None
+
+
+def read_some(store: Store, rows: Rows, table: Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """Some rows of a file, all columns or some. Raises `ResultError`."""
+    parts = list(read_groups(store, rows.path, table, columns))
+    whole = pa.concat_tables(parts) if parts else _selected(table, columns).empty_table()
+    if rows.count is None:
+        return whole
+    if rows.start + rows.count > whole.num_rows:
+        raise ResultError(f"{store}/{rows.path}: it has {whole.num_rows} rows, not {rows.start + rows.count}")
+    return whole.slice(rows.start, rows.count)
+
+
 def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The row groups of one result file, with all columns or some. Raises `ResultError`."""
+    """The row groups of one file of a result or table, with all columns or some. Raises `ResultError`."""
     data = read_file(store, path)
+    published = path.startswith(f"{TABLES}/")
+    wanted = None if columns is None else list(columns)
     try:
         parquet = pq.ParquetFile(pa.BufferReader(data))
-        table.check(parquet.schema_arrow)
+        if not published:
+            table.check(parquet.schema_arrow)
         for at in range(parquet.num_row_groups):
             # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
-            wanted = None if columns is None else list(columns)
-            yield parquet.read_row_group(at, columns=wanted, use_threads=False)
-    except (OSError, pa.ArrowException, schema.SchemaError) as error:
+            group = parquet.read_row_group(at, columns=wanted, use_threads=False)
+            yield _as_rows_are(group, table, columns) if published else group
+    except (OSError, ValueError, pa.ArrowException, schema.SchemaError) as error:
         raise ResultError(f"{store}/{path}: {error}") from None
+
+
+def _as_rows_are(group: pa.Table, table: Table, columns: Sequence[str] | None) -> pa.Table:
+    wanted = _selected(table, columns)
+    return group.select(wanted.names).cast(wanted)
+
+
+def _selected(table: Table, columns: Sequence[str] | None) -> pa.Schema:
+    """Some columns of a table's last version, as rows have them; they may have no value in rows of earlier ones."""
+    found = table.wider.schema
+    return pa.schema([found.field(name).remove_metadata() for name in columns or found.names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +221,17 @@ class Results:
         return Results(store, report)
 
     def files(self, table: Table) -> list[str]:
-        """The files of a table, by network and segment."""
+        """The files of a table, in the order in which rows came."""
         return list(self.report["tables"].get(table.name, []))
+
+    def tables(self) -> dict[str, list[str]]:
+        """The files of every table, each as it was written. Raises `ResultError` where one is not."""
+        found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
+        for path in (path for paths in found.values() for path in paths):
+            if not path.startswith(f"{TABLES}/"):
+                raise ResultError(f"{self.store}: an audit of an earlier version; `pubsub audit` brings it up to date")
+            read_file(self.store, path)
+        return found
 
     def groups(self, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows of a table, a part at a time. Raises `ResultError`."""
@@ -200,53 +244,15 @@ class Results:
             yield from part.to_pylist()
 
 
-def network_of(path: str) -> str | None:
-    """The network in whose folder a result file is."""
-    found = next((part for part in path.split("/") if part.startswith("network=")), None)
-    return None if found is None else found.partition("=")[2]
-
-
 def write_report(store: Store, report: Mapping[str, Any]) -> None:
     """Replace the report whole. Raises `OSError`."""
-    lines = 1 if len(report["folders"]) <= _READABLE else None  # lines cost ten times as much as the rest
-    store.put(REPORT, json.dumps(report, indent=lines, sort_keys=True).encode() + b"\n")
-
-
-def write_ledger(store: Store, receipts: Mapping[str, Receipt], stamps: Stamps) -> None:
-    """Keep what this run took and made, so that the next one need not read it all. Raises `OSError`."""
-    body = {"receipts": receipts, "stamps": {path: [stamp.size, stamp.time] for path, stamp in stamps.items()}}
-    data = canonical_json(body)
-    store.put(LEDGER, digest_of(data).encode() + b"\n" + data)
-
-
-def read_ledger(store: Store) -> tuple[dict[str, Receipt], dict[str, Stamp]]:
-    """Receipts by folder and stamps by path of the last run; nothing when there is none or it is damaged."""
-    try:
-        stated, _, data = store.read(LEDGER).partition(b"\n")
-        if stated != digest_of(data).encode():
-            return {}, {}
-        body = json.loads(data)
-        stamps = {path: Stamp(*stamp) for path, stamp in body["stamps"].items()}
-        return dict(body["receipts"]), stamps
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}, {}
-
-
-def sweep(store: Store, found: Iterable[str], named: Iterable[str]) -> None:
-    """Remove what was found among the results and is in no named folder, or was left behind half-written."""
-    kept = set(named)
-    for path in found:
-        folder, _, name = path.rpartition("/")
-        below = path.startswith(tuple(f"{each}/" for each in FOLDERS))
-        if (below and folder not in kept) or name.startswith("."):
-            with contextlib.suppress(OSError):
-                store.remove(path)
+    store.put(REPORT, json.dumps(report, indent=1, sort_keys=True).encode() + b"\n")
 
 
 def _is_result_path(path: object) -> bool:
     return (
         isinstance(path, str)
-        and path.startswith(tuple(f"{each}/" for each in FOLDERS))
+        and path.startswith((f"{TABLES}/", *OF_BEFORE))
         and not any(part in {"", ".", ".."} for part in path.split("/"))
         and "\\" not in path
     )

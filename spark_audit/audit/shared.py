@@ -1,13 +1,13 @@
 """What the chains of a segment share, read once: proof nodes, relay headers, changes of collators and subscriptions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.spark_audit.engine.segment_task import Task, files_before
+from pubsub_emulator.spark_audit.engine.segment_task import Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import FileEntry
+from pubsub_emulator.spark_audit.history.manifest import Commit, FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -27,14 +27,15 @@ class Shared:
     _relay: dict[int, RelayBlock] = field(default_factory=dict)
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
     _vouched: dict[int, set[bytes]] = field(default_factory=dict)
-    _older_read: bool = False
+    _older: Iterator[Commit] = field(default_factory=lambda: iter(()))
+    """The network's earlier commits, the last one first, as far as they were not read."""
     _changes: dict[int, list[Row]] | None = None
     _changes_whole: bool = True
 
     @staticmethod
     def of(task: Task) -> "Shared":
         """What a task's chains share; the relay headers are read at once, the rest when it is asked for."""
-        out = Shared(task, open_store(task.root))
+        out = Shared(task, open_store(task.root), _older=commits_before(task.root, task.network, task.segment))
         out._read_relay(task.relay)
         return out
 
@@ -61,12 +62,10 @@ class Shared:
 
     def relay(self, number: int) -> RelayBlock | None:
         """What the relay headers say of a relay block, `None` when they do not know it."""
-        if number not in self._relay and not self._older_read:
-            self._older_read = True
-            read = {entry.path for entry in self.task.relay}
-            older = files_before(self.task.root, self.task.network, self.task.segment)
-            headers = (entry for entry in older if entry.table == schema.RELAY_HEADERS.name)
-            self._read_relay(tuple(entry for entry in headers if entry.path not in read))
+        while number not in self._relay and (commit := next(self._older, None)) is not None:
+            known = {entry.path for entry in self.task.relay}
+            headers = (entry for entry in commit.files if entry.table == schema.RELAY_HEADERS.name)
+            self._read_relay(tuple(entry for entry in headers if entry.path not in known))
         return self._relay.get(number)
 
     def relay_roots(self, number: int) -> set[bytes]:

@@ -6,17 +6,25 @@ judged together: one task reads the nodes once, two when the segment is large. H
 manifests alone, never from the engine.
 """
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import Commit, FileEntry, canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.listing import Listing, place_of
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    Commit,
+    CommitError,
+    FileEntry,
+    canonical_json,
+    digest_of,
+    read_manifest,
+)
 from pubsub_emulator.spark_audit.history.schema import Table
-from pubsub_emulator.spark_audit.history.storage import Stamp
+from pubsub_emulator.spark_audit.history.storage import open_store
 
 CHECK_VERSION: Final = 6
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
@@ -91,26 +99,25 @@ class Task:
         return Task(**{**data, **{name: _entries(data[name]) for name in _SHARED_FILES}})
 
 
-def make_tasks(history: History, stamps: Mapping[str, Stamp] | None = None) -> list[Task]:
-    """Every segment that the manifests hold, by network, segment and chain.
+def make_tasks(
+    root: str, commits: Iterable[Commit], listing: Listing | None = None, after: Mapping[str, Commit] | None = None
+) -> list[Task]:
+    """Every segment of the commits, by network, segment and chain.
 
-    `stamps` are the files that are there, so that one that changed since is looked at again. Only segments that a
-    manifest holds make tasks: no number in a manifest does.
+    `listing` is what is there, so that a file that changed since is looked at again; `after` are the last commits
+    before these, by network. Only segments that a manifest holds make tasks: no number in a manifest does.
     """
-    by_network: dict[str, list[Commit]] = {}
-    for commit in history.commits:
-        by_network.setdefault(commit.network, []).append(commit)
+    before = dict(after or {})
     tasks: list[Task] = []
-    for commits in by_network.values():
-        before: Commit | None = None
-        for commit in commits:
-            known = before if before is not None and before.segment == commit.segment - 1 else None
-            tasks += _tasks(history, commit, known, stamps or {})
-            before = commit
+    for commit in commits:
+        older = before.get(commit.network)
+        known = older if older is not None and older.segment == commit.segment - 1 else None
+        tasks += _tasks(root, commit, known, listing)
+        before[commit.network] = commit
     return tasks
 
 
-def _tasks(history: History, commit: Commit, before: Commit | None, stamps: Mapping[str, Stamp]) -> list[Task]:
+def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | None) -> list[Task]:
     own, older = _by_table(commit), _by_table(before)
 
     def of(table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]) -> Any:
@@ -134,7 +141,7 @@ def _tasks(history: History, commit: Commit, before: Commit | None, stamps: Mapp
         "relay": of(schema.RELAY_HEADERS, None, older, own),
         "changes": (*of(schema.AUTHORITIES, None, own), *of(schema.SUBSCRIPTIONS, None, own)),
     }
-    return [_task(history, commit, group, shared, stamps) for group in _groups(chains, commit)]
+    return [_task(root, commit, group, shared, listing) for group in _groups(chains, commit)]
 
 
 def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEntry]]:
@@ -158,20 +165,28 @@ def _groups(chains: Sequence[ChainFiles], commit: Commit) -> list[tuple[ChainFil
 
 
 def _task(
-    history: History,
+    root: str,
     commit: Commit,
     chains: tuple[ChainFiles, ...],
     shared: dict[str, tuple[FileEntry, ...]],
-    stamps: Mapping[str, Stamp],
+    listing: Listing | None,
 ) -> Task:
-    task = Task(str(history.root), commit.network, commit.segment, chains, **shared, fingerprint="")
+    task = Task(root, commit.network, commit.segment, chains, **shared, fingerprint="")
     stated = [
         [entry.path, entry.size, entry.frame, [extent.digest for extent in entry.row_groups]] for entry in task.files()
     ]
-    seen = [[found.size, found.time] if (found := stamps.get(entry.path)) else [] for entry in task.files()]
     positions = [[chain.chain, chain.next_position] for chain in chains]
-    body = [CHECK_VERSION, commit.network, commit.segment, positions, stated, seen]
-    return Task(str(history.root), commit.network, commit.segment, chains, **shared, fingerprint=_digest(body))
+    body = [CHECK_VERSION, commit.network, commit.segment, positions, stated, _seen(task, listing)]
+    return Task(root, commit.network, commit.segment, chains, **shared, fingerprint=_digest(body))
+
+
+def _seen(task: Task, listing: Listing | None) -> list[Any]:
+    """What the task's files look like from outside."""
+    if listing is None:
+        return []
+    odd = [listing.odd.get(entry.path) for entry in task.files()]
+    stamps = [[] if stamp is None else [stamp.size, stamp.time] for stamp in odd]
+    return [listing.read_by(task.network, task.segment), stamps]
 
 
 def _digest(body: object) -> str:
@@ -182,16 +197,14 @@ def _entries(data: Iterable[Mapping[str, Any]]) -> tuple[FileEntry, ...]:
     return tuple(FileEntry.from_json(entry) for entry in data)
 
 
-@lru_cache(maxsize=4)
-def files_before(root: str, network: str, segment: int) -> tuple[FileEntry, ...]:
-    """The files of a network up to a segment, without it; for the rare block that asks for what was long ago.
+def commits_before(root: str, network: str, segment: int) -> Iterator[Commit]:
+    """The commits of a network before a segment, the last one first; for the rare block that asks for long ago.
 
     Manifests that cannot be read are left out: the driver tells of them.
     """
-    history = History.open(root)
-    return tuple(
-        entry
-        for commit in history.commits
-        if commit.network == network and commit.segment < segment
-        for entry in commit.files
-    )
+    store = open_store(root)
+    for name in sorted(store.names(COMMITS), reverse=True):
+        place = place_of(f"{COMMITS}/{name}")
+        if place is not None and place[0] == network and place[1] < segment:
+            with contextlib.suppress(CommitError, OSError):
+                yield read_manifest(store, name)

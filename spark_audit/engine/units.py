@@ -19,13 +19,14 @@ from pubsub_emulator.spark_audit.audit.patterns import HABIT_COLUMNS, SERVED_COL
 from pubsub_emulator.spark_audit.audit.results import (
     Receipt,
     ResultError,
+    Rows,
     read_file,
-    read_groups,
     read_receipt,
+    read_some,
     write_result,
 )
 from pubsub_emulator.spark_audit.audit.shared import Shared
-from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, files_before
+from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
@@ -101,7 +102,7 @@ def _counts(rows: Iterable[Row]) -> list[list[Any]]:
 class Fold:
     """Judged segments of one network, in order, that are added to what the segments before them came to.
 
-    `segments` are the paths of `block_measures` and `publisher_measures` of each task, `None` for one without rows;
+    `segments` are the rows of `block_measures` and `publisher_measures` of each task, `None` for one without rows;
     `before` is the state that the fold before left, `None` for the first.
     """
 
@@ -109,7 +110,7 @@ class Fold:
     network: str
     first: int
     last: int
-    segments: tuple[tuple[str | None, str | None], ...]
+    segments: tuple[tuple[Rows | None, Rows | None], ...]
     before: str | None
     limits: Thresholds
     keep: bool
@@ -133,7 +134,10 @@ class Fold:
     def from_json(text: str) -> "Fold":
         """The inverse of `to_json`."""
         data: dict[str, Any] = json.loads(text)
-        data["segments"] = tuple((blocks, publishers) for blocks, publishers in data["segments"])
+        data["segments"] = tuple(
+            (None if blocks is None else Rows(**blocks), None if publishers is None else Rows(**publishers))
+            for blocks, publishers in data["segments"]
+        )
         return Fold(**{**data, "limits": Thresholds(**data["limits"])})
 
 
@@ -226,7 +230,7 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
         raise ResultError(f"{store}/{fold.before}: {error}") from None
 
 
-def _by_chain(store: Store, segment: tuple[str | None, str | None]) -> Iterator[tuple[int, pa.Table, pa.Table]]:
+def _by_chain(store: Store, segment: tuple[Rows | None, Rows | None]) -> Iterator[tuple[int, pa.Table, pa.Table]]:
     """The chains of a task's result, each with its block and publisher measures in order."""
     wanted = list(dict.fromkeys((*HABIT_COLUMNS, *BLOCK_COLUMNS)))
     blocks = _table(store, segment[0], schema.BLOCK_MEASURES, wanted)
@@ -237,10 +241,9 @@ def _by_chain(store: Store, segment: tuple[str | None, str | None]) -> Iterator[
         yield chain, mine, publishers.filter(pc.equal(publishers["chain"], chain))
 
 
-def _table(store: Store, path: str | None, table: Table, names: Sequence[str]) -> pa.Table:
+def _table(store: Store, rows: Rows | None, table: Table, names: Sequence[str]) -> pa.Table:
     empty = pa.schema([table.schema.field(name) for name in names]).empty_table()
-    parts = [] if path is None else [part.select(names) for part in read_groups(store, path, table, names)]
-    return pa.concat_tables([empty, *parts])
+    return empty if rows is None else pa.concat_tables([empty, read_some(store, rows, table, names).select(names)])
 
 
 def _served(publishers: pa.Table) -> Any:
@@ -268,8 +271,10 @@ class _Headers:
 
     def __call__(self, segment: int, position: int) -> bytes | None:
         store = open_store(self.fold.root)
-        for entry in files_before(self.fold.root, self.fold.network, self.fold.last + 1):
-            if (entry.table, entry.chain, entry.segment) != (schema.BLOCKS.name, self.chain, segment):
+        commits = commits_before(self.fold.root, self.fold.network, segment + 1)
+        files = next(([*commit.files] for commit in commits if commit.segment == segment), [])
+        for entry in files:
+            if (entry.table, entry.chain) != (schema.BLOCKS.name, self.chain):
                 continue
             for unit in read_history(store, entry):
                 if isinstance(unit, Fault):

@@ -186,10 +186,12 @@ def committed(store: Store, network: str) -> list[Commit]:
     return sorted((read_manifest(store, name) for name in names), key=lambda commit: commit.segment)
 
 
-def unlinked(commits: Iterable[Commit]) -> list[tuple[Commit, str]]:
-    """What is wrong with how the commits of one network, by segment, follow each other: nothing, or where and why."""
+def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tuple[Commit, str]]:
+    """What is wrong with how the commits of one network, by segment, follow each other: nothing, or where and why.
+
+    `before` is the one that they follow, `None` at the start of a history.
+    """
     out: list[tuple[Commit, str]] = []
-    before: Commit | None = None
     for commit in commits:
         if before is None:
             if commit.previous is not None:

@@ -1,7 +1,7 @@
 """Reading a history row group by row group: what cannot be read becomes a `Fault`, and nothing else is lost (AU-5)."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,28 +63,7 @@ class History:
     def open(address: Address | Store) -> "History":
         """Read all manifests. Raises `CommitError` when there is no history there, `StorageError`, `OSError`."""
         store = open_store(address)
-        names = [name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")]
-        if not names and not store.exists(COMMITS):
-            raise CommitError(f"there is no history at {store}: it has no {COMMITS}/")
-        by_network: dict[str, list[Commit]] = {}
-        faults: list[Fault] = []
-        for name in names:
-            try:
-                commit = read_manifest(store, name)
-            except (CommitError, OSError) as error:
-                network, *rest = name.removesuffix(".json").rsplit("-", 2)
-                reason = str(error) if isinstance(error, CommitError) else f"unreadable: {error.strerror or error}"
-                faults.append(Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None))
-            else:
-                by_network.setdefault(commit.network, []).append(commit)
-        commits: list[Commit] = []
-        for network in sorted(by_network):
-            chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
-            wrong = unlinked(chained)
-            faults += [Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment) for at, why in wrong]
-            # Of two manifests for one segment the first counts, and the other is told of.
-            commits += {commit.segment: commit for commit in reversed(chained)}.values()
-        commits.sort(key=lambda commit: (commit.network, commit.segment))
+        commits, faults = read_commits(store, manifest_names(store))
         return History(store, tuple(commits), tuple(faults))
 
     @property
@@ -120,6 +99,43 @@ class History:
                     faults.append(unit)
                 else:
                     yield from unit.to_pylist()
+
+
+def manifest_names(store: Store) -> list[str]:
+    """The names of all manifests. Raises `CommitError` when there is no history there, `OSError`."""
+    names = [name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")]
+    if not names and not store.exists(COMMITS):
+        raise CommitError(f"there is no history at {store}: it has no {COMMITS}/")
+    return names
+
+
+def read_commits(
+    store: Store, names: Iterable[str], after: Mapping[str, Commit] | None = None
+) -> tuple[list[Commit], list[Fault]]:
+    """The manifests of these names by network and segment, and what is wrong with them and how they follow each other.
+
+    `after` is the last commit before them of each network that has one.
+    """
+    by_network: dict[str, list[Commit]] = {}
+    faults: list[Fault] = []
+    for name in names:
+        try:
+            commit = read_manifest(store, name)
+        except (CommitError, OSError) as error:
+            network, *rest = name.removesuffix(".json").rsplit("-", 2)
+            reason = str(error) if isinstance(error, CommitError) else f"unreadable: {error.strerror or error}"
+            faults.append(Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None))
+        else:
+            by_network.setdefault(commit.network, []).append(commit)
+    commits: list[Commit] = []
+    for network in sorted(by_network):
+        chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
+        wrong = unlinked(chained, (after or {}).get(network))
+        faults += [Fault(f"{COMMITS}/{at.name}", why, network=network, segment=at.segment) for at, why in wrong]
+        # Of two manifests for one segment the first counts, and the other is told of.
+        commits += {commit.segment: commit for commit in reversed(chained)}.values()
+    commits.sort(key=lambda commit: (commit.network, commit.segment))
+    return commits, faults
 
 
 def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fault]:
@@ -199,13 +215,6 @@ def _fault(entry: FileEntry, error: str, row_group: int | None = None, *, passin
     return Fault(entry.path, error, row_group, entry.network, entry.chain, entry.segment, passing=passing)
 
 
-def check_file(history: History, entry: FileEntry) -> list[Fault]:
+def check_file(root: Address | Store, entry: FileEntry) -> list[Fault]:
     """The faults of a file that nothing is read from."""
-    return [unit for unit in history.read(entry) if isinstance(unit, Fault)]
-
-
-def count_uncommitted(found: dict[str, Any], history: History) -> int:
-    """Data files, of those found, that no manifest names: left by a killed writer, and no part of the history."""
-    named = {entry.path for commit in history.commits for entry in commit.files}
-    tables = tuple(f"{table}/" for table in HISTORY_TABLES)
-    return sum(path.endswith(".parquet") and path.startswith(tables) and path not in named for path in found)
+    return [unit for unit in read_file(root, entry) if isinstance(unit, Fault)]

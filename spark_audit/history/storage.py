@@ -55,6 +55,10 @@ class Store(ABC):
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """All files below a folder, however deep, hidden ones included; none when there is no such folder."""
 
+    def scan(self, folder: str = "") -> Iterator[tuple[str, Stamp]]:
+        """As `walk`, one file after the other: nothing is kept of a history of millions of files."""
+        yield from self.walk(folder).items()
+
     @abstractmethod
     def names(self, folder: str) -> list[str]:
         """The names of the files directly in a folder, ascending; none when there is no such folder."""
@@ -111,7 +115,11 @@ class LocalStore(Store):
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """All files below a folder; symbolic links are not followed."""
-        return dict(_scan(f"{self.uri}/{folder}" if folder else self.uri, folder))
+        return dict(self.scan(folder))
+
+    def scan(self, folder: str = "") -> Iterator[tuple[str, Stamp]]:
+        """All files below a folder, as they are met."""
+        return _scan(f"{self.uri}/{folder}" if folder else self.uri, folder)
 
     def names(self, folder: str) -> list[str]:
         """The names of files in a folder."""

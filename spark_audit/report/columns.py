@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.audit.results import Results, network_of, read_groups
+from pubsub_emulator.spark_audit.audit.results import Results, read_groups
 from pubsub_emulator.spark_audit.history.schema import Table
 
 Chain = tuple[str, int]
@@ -19,13 +19,12 @@ Columns = Callable[[], Iterator[pa.Table]]
 def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) -> Columns:
     """Some columns of a chain's rows in a table. Going through them raises `ResultError`."""
     network, para = chain
-    paths = [path for path in results.files(table) if network_of(path) == network]
-    wanted = ["chain", *(name for name in names if name != "chain")]
+    wanted = list(dict.fromkeys(("network", "chain", *names)))
 
     def parts() -> Iterator[pa.Table]:
-        for path in paths:
+        for path in results.files(table):
             for group in read_groups(results.store, path, table, wanted):
-                mine = group.filter(pc.equal(group["chain"], para))
+                mine = group.filter(pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para)))
                 if mine.num_rows:
                     yield mine.select(list(names))
 

@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
-from pubsub_emulator.spark_audit.tables.publish import publish, published_schema
+from pubsub_emulator.spark_audit.tables.parts import published_schema
 
 _TYPES: Final = {"string": "VARCHAR", "int64": "BIGINT", "bool": "BOOLEAN", "binary": "BLOB", "date32[day]": "DATE"}
 
@@ -36,12 +36,12 @@ class Answer:
 
 @contextmanager
 def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
-    """The tables of an audit, brought up to date: the paths of each one's files on this machine.
+    """The tables of an audit: the paths of each one's files on this machine, which are as they were written.
 
     Those that are elsewhere are here as long as this lasts. Raises `ResultError`, `OSError`.
     """
     results = Results.open(audit)
-    tables = publish(results)
+    tables = results.tables()
     store = results.store
     if isinstance(store, LocalStore):
         yield {name: [f"{store.uri}/{path}" for path in files] for name, files in tables.items()}

@@ -52,7 +52,6 @@ def forge(out: Path, tables: dict[schema.Table, list[Row]], **report: Any) -> Pa
         "history": "history",
         "quarantined": len(tables.get(schema.QUARANTINE, ())),
         "tables": named,
-        "folders": list(folders),
     }
     write_report(place, {**plain, **report})
     return out

@@ -11,12 +11,16 @@ import pytest
 from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
 
 from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.results import LEDGER, REPORT, ResultError, Results
-from pubsub_emulator.spark_audit.audit.run import AuditFailed, Progress, audit
+from pubsub_emulator.spark_audit.audit.ledger import LEDGER
+from pubsub_emulator.spark_audit.audit.results import REPORT, RESULT_TABLES, ResultError, Results
+from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.tables.parts import Tables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,15 +83,27 @@ def test_the_same_history_elsewhere_gives_the_same_digest(tmp_path: Path) -> Non
     assert one.exit_code == 1
 
 
-def test_a_damaged_receipt_is_made_again(tmp_path: Path) -> None:
-    history = write_history(tmp_path / "history", 5)
-    first = audit(history, tmp_path / "out", engine="python")
+def test_what_a_killed_run_judged_is_taken_and_what_is_damaged_of_it_is_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AU-6: it was killed when all was judged, and nothing of it in the tables yet."""
+    history = write_history(tmp_path / "history", 11)
+    whole = audit(history, tmp_path / "whole", engine="python")
+
+    def kill(_tables: Tables) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "flush", kill)
+        with pytest.raises(KeyboardInterrupt):
+            audit(history, tmp_path / "out", engine="python")
     receipts = sorted((tmp_path / "out" / "items").rglob("receipt.json"))
+    assert len(receipts) == 3
     receipts[0].write_bytes(b"{")
     next(receipts[1].parent.glob("block_measures-*.parquet")).unlink()
-    (tmp_path / "out" / LEDGER).unlink()
     again = audit(history, tmp_path / "out", engine="python")
-    assert (again.units_judged, again.digest) == (2, first.digest)
+    assert (again.units_judged, again.digest, again.codes) == (2, whole.digest, whole.codes)
+    assert _rows(again) == _rows(whole)
 
 
 def test_results_that_no_report_names_are_removed(tmp_path: Path) -> None:
@@ -95,9 +111,20 @@ def test_results_that_no_report_names_are_removed(tmp_path: Path) -> None:
     stale = tmp_path / "out" / "items" / "network=dev" / "chain=2000" / "00000000-stale"
     stale.mkdir(parents=True)
     (stale / "receipt.json").write_bytes(b"{}")
-    result = audit(history, tmp_path / "out", engine="python")
-    assert not stale.exists()
-    assert all((tmp_path / "out" / folder).is_dir() for folder in result.report["folders"])
+    before = tmp_path / "out" / "summary" / "00"
+    before.mkdir(parents=True)
+    (before / "receipt.json").write_bytes(b"{}")
+    audit(history, tmp_path / "out", engine="python")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"chains", "tables", "ledger", LEDGER, REPORT}
+    assert [path.name.partition("-")[0] for path in (tmp_path / "out" / "chains").rglob("*.*")] == ["state.json"]
+
+
+def _rows(result: AuditResult) -> dict[str, list[bytes]]:
+    """All rows of all tables."""
+    return {
+        name: sorted(encode_row(table, row) for row in result.results.rows(table))
+        for name, table in RESULT_TABLES.items()
+    }
 
 
 def test_an_output_that_cannot_be_written_is_an_infrastructure_failure(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from audit_support import SUBSCRIBER, drop_a_node, write_history
 from forgeries import CLAIMS, Forger
 from history_forgery import Segment, load, rewrite_manifests, store
 
-from pubsub_emulator.spark_audit.audit.results import LEDGER, REPORT, RESULT_TABLES, ResultError
+from pubsub_emulator.spark_audit.audit.ledger import LEDGER
+from pubsub_emulator.spark_audit.audit.results import REPORT, RESULT_TABLES, ResultError
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES
@@ -225,12 +226,13 @@ def _files(out: Path, pattern: str) -> list[Path]:
 @pytest.mark.parametrize(
     "pattern",
     [
-        "items/*/*/block_measures-*.parquet",
-        "items/*/*/publisher_measures-*.parquet",
-        "items/*/*/findings-*.parquet",
-        "chains/*/*/summaries-*.parquet",
+        "tables/block_measures/part-*.parquet",
+        "tables/publisher_measures/part-*.parquet",
+        "tables/findings/part-*.parquet",
+        "tables/summaries/part-*.parquet",
+        "tables/chains/part-*.parquet",
         "chains/*/*/state.json-*.z",
-        "summary/*/chains-*.parquet",
+        "ledger/*/*.z",
     ],
 )
 @pytest.mark.parametrize("how", ["gone", "shorter", "another's"])

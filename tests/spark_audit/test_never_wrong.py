@@ -231,7 +231,6 @@ def test_folds_in_many_turns_give_what_one_fold_gives(tmp_path: Path) -> None:
     grown = _audit(tmp_path / "history")
     whole = audit(tmp_path / "history", tmp_path / "whole", engine="python")
     assert (grown.digest, grown.codes) == (whole.digest, whole.codes)
-    assert len(list((tmp_path / "out" / "chains").rglob(RECEIPT))) > 1
     for table in (schema.FINDINGS, schema.SUMMARIES):
         rows = [sorted(json.dumps(row, default=repr) for row in each.results.rows(table)) for each in (grown, whole)]
         assert rows[0] == rows[1]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
-from audit_support import add_junk, drop_a_node, write_history
+from audit_support import KEYS, Slip, add_junk, drop_a_node, small_network, write_history
 from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark import SparkContext
@@ -17,13 +18,17 @@ from pyspark.sql import SparkSession
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.audit import ledger
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, ResultError
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.session import register
-from pubsub_emulator.spark_audit.tables import delta, publish
+from pubsub_emulator.spark_audit.tables import delta, parts
 from pubsub_emulator.spark_audit.tables.ask import AskError, ask, local_tables
 from pubsub_emulator.spark_audit.tables.delta import CHECKPOINT_EVERY, DeltaError
 
@@ -123,72 +128,99 @@ def test_au15_every_integer_of_an_audit_is_signed_and_has_a_delta_type() -> None
     for table in RESULT_TABLES.values():
         for column in table.wider.columns:
             assert column.type not in {schema.U32, schema.U64}, (table.name, column.name)
-        delta._metadata(f"tables/{table.name}", table.doc, publish.published_schema(table))
+        delta._metadata(f"tables/{table.name}", table.doc, parts.published_schema(table))
 
 
-def test_au15_the_log_names_one_whole_state_of_each_table(asked: AuditResult) -> None:
-    publish.publish(asked.results)
+def test_au15_the_log_and_the_folder_are_one_whole_state_of_each_table(asked: AuditResult) -> None:
     for name, table in RESULT_TABLES.items():
-        read = DeltaTable(str(Path(asked.out) / "tables" / name))
-        assert sum(read.get_add_actions().column("num_records").to_pylist()) == len(list(asked.results.rows(table)))
+        folder = Path(asked.out) / "tables" / name
+        read = DeltaTable(str(folder))
+        count = len(list(asked.results.rows(table)))
+        assert sum(read.get_add_actions().column("num_records").to_pylist()) == count
+        assert sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet")) == count
         assert {field.name for field in read.schema().fields} == {column.name for column in table.wider.columns}
 
 
-def _grow(history: Path, steps: int) -> None:
-    write_history(history, steps, name=f"dev{steps}")
+def _all_rows(result: AuditResult) -> dict[str, list[bytes]]:
+    return {
+        name: sorted(encode_row(table, row) for row in result.results.rows(table))
+        for name, table in RESULT_TABLES.items()
+    }
 
 
-def test_au17_one_more_segment_adds_a_part_or_grows_the_small_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("unpacked", [1, 4_000, 1 << 30])
+def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked: int
 ) -> None:
-    monkeypatch.setattr(publish, "LARGE", 12_000)
-    monkeypatch.setattr(publish, "_PACKS_TO", 1)
-    out = tmp_path / "audit"
-    sizes: list[int] = []
-    for steps in (4, 5, 6):
-        _grow(tmp_path / "history", steps)
-        results = audit(tmp_path / "history", out, engine="python").results
-        first = publish.publish(results)["block_measures"]
-        assert publish.publish(results)["block_measures"] == first
-        sizes.append(len(first))
-        rows = sum(
-            DeltaTable(str(out / "tables" / "block_measures")).get_add_actions().column("num_records").to_pylist()
-        )
-        assert rows == len(list(results.rows(schema.BLOCK_MEASURES)))
-    assert DeltaTable(str(out / "tables" / "block_measures")).version() == 2
-    assert sizes == sorted(sizes)
+    """Whatever the parts' size, the tables hold the rows of a single run, and their log says the same."""
+    monkeypatch.setattr(parts, "UNPACKED", unpacked)
+    monkeypatch.setattr(parts, "MOST_SMALL", 3)
+    monkeypatch.setattr(ledger, "PAGE", 3)
+    network = small_network(segment_length=2)
+    history, out = tmp_path / "history", tmp_path / "out"
+    before: set[str] = set()
+    with HistoryWriter(history, "dev") as writer:
+        network.observe(Slip(writer, network, {5: drop_a_node}))
+        for at in range(16):
+            network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
+            network.step()
+            if at % 2 and at > 3:
+                result = audit(history, out, engine="python")
+                names = set(result.report["tables"]["block_measures"])
+                if unpacked == 1:
+                    assert before <= names, "each part is full, and none is written again"
+                else:
+                    assert len(names) <= 4 + (unpacked == 4_000) * 8
+                before = names
+        network.finish()
+    grown = audit(history, out, engine="python")
+    whole = audit(history, tmp_path / "whole", engine="python")
+    assert (grown.digest, _all_rows(grown)) == (whole.digest, _all_rows(whole))
+    for name in RESULT_TABLES:
+        found = DeltaTable(str(out / "tables" / name)).file_uris()
+        assert {Path(path).name for path in found} == {path.name for path in (out / "tables" / name).glob("*.parquet")}
 
 
 def test_au15_versions_up_to_a_checkpoint_need_not_be_there(tmp_path: Path) -> None:
-    history = write_history(tmp_path / "history", 3)
-    results = audit(history, tmp_path / "audit", engine="python").results
-    publish.publish(results)
-    names = ["findings", "block_measures"]
-    for turn in range(2 * CHECKPOINT_EVERY + 1):  # each turn another table's files are the table's
-        tables = {**results.report["tables"], "block_measures": results.report["tables"][names[1]] if turn % 2 else []}
-        publish.publish(Results(results.store, {**results.report, "tables": tables}))
-    folder = tmp_path / "audit" / "tables" / "block_measures"
-    assert DeltaTable(str(folder)).version() == 2 * CHECKPOINT_EVERY + 1
-    assert len(list((folder / "_delta_log").glob("*.json"))) <= 2 * CHECKPOINT_EVERY
-    assert not (folder / "_delta_log" / f"{0:020d}.json").exists()
+    table, folder = RESULT_TABLES["chains"], "tables/chains"
+    store = open_store(tmp_path)
+    tables = parts.Tables(store)
+    for turn in range(2 * CHECKPOINT_EVERY + 2):
+        rows = table.arrow([{**_CHAIN, "chain": turn}])
+        tables.drop(tables.replaced_sources(), replaced=True)
+        tables.add("chains", f"summary/{turn}", rows, replaced=True)
+        tables.flush()
+        tables.log()
+    assert DeltaTable(str(tmp_path / folder)).version() == 2 * CHECKPOINT_EVERY + 1
+    assert len(list((tmp_path / folder / "_delta_log").glob("*.json"))) <= 2 * CHECKPOINT_EVERY
+    assert not (tmp_path / folder / "_delta_log" / f"{0:020d}.json").exists()
+
+
+_CHAIN = {
+    "network": "dev",
+    "status": "verified",
+    "reasons": [],
+    **dict.fromkeys(("segments", "complete", "candidates", "judged", "proof_bytes"), 1),
+    "end_number": None,
+    "end": None,
+}
 
 
 def test_au11_tables_that_somebody_else_changed_are_made_again(tmp_path: Path) -> None:
-    history = write_history(tmp_path / "history", 3)
-    results = audit(history, tmp_path / "audit", engine="python").results
-    folder = tmp_path / "audit" / "tables"
-    (part,) = publish.publish(results)["block_measures"]
-    (tmp_path / "audit" / part).write_bytes(b"short")
-    publish.publish(results)
-    assert len(ask(tmp_path / "audit", "SELECT * FROM block_measures").rows) == results.report["candidates"]
-    (folder / "waste" / "_delta_log" / f"{1:020d}.json").write_text("{}\n")
-    publish.publish(results)
-    assert DeltaTable(str(folder / "waste")).version() == 0
-    (folder / "sources.json").write_text("{}")
-    publish.publish(results)
-    assert DeltaTable(str(folder / "block_measures")).version() == 0
+    history, out = write_history(tmp_path / "history", 3), tmp_path / "audit"
+    first = audit(history, out, engine="python")
+    (part,) = first.report["tables"]["block_measures"]
+    (out / part).write_bytes(b"short")
+    with pytest.raises(ResultError, match="is not what was written"):
+        ask(out, "SELECT * FROM block_measures")
+    again = audit(history, out, engine="python")
+    assert again.units_judged == first.units_judged
+    assert len(ask(out, "SELECT * FROM block_measures").rows) == first.candidates
+    (out / "tables" / "waste" / "_delta_log" / f"{1:020d}.json").write_text("{}\n")
+    audit(history, out, engine="python")
+    assert DeltaTable(str(out / "tables" / "waste")).version() == 0
     with pytest.raises(DeltaError, match="somebody else writes to it"):
-        delta.log_table(results.store, "tables/waste", "", publish.published_schema(schema.WASTE), 0, [], [], 0)
+        delta.log_table(first.store, "tables/waste", "", parts.published_schema(schema.WASTE), 0, [], [], 0)
 
 
 def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:

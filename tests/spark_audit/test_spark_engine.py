@@ -8,7 +8,8 @@ from audit_support import add_junk, drop_a_node, include_invalid, write_history
 from pyspark import SparkContext
 
 from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
-from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, Progress, audit
+from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.engine import segment_task
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import encode_row

@@ -1,0 +1,113 @@
+"""What the last run of an audit knew: what its networks came to, and the receipts of their segments in pages.
+
+    <out>/ledger.json                                  networks, tables, and what their files looked like
+    <out>/ledger/network=…/<first>-<digest>.z          receipts, `PAGE` at most
+
+A network whose files look as they did is taken as a whole: nothing of its segments is read, so a run costs what is new.
+One of whose files any looks otherwise is gone through from its start, with the receipts of the pages at hand.
+"""
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pubsub_emulator.spark_audit.audit.account import NetworkAccount
+from pubsub_emulator.spark_audit.audit.results import Receipt, ResultError, put_whole, read_file
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.storage import Store
+
+LEDGER: Final = "ledger.json"
+PAGES: Final = "ledger"
+PAGE: Final = 64
+"""Receipts of a page: the last page of a network is written anew with each segment."""
+_FORMAT: Final = 2
+
+
+@dataclass(slots=True)
+class NetworkLedger:
+    """One network; `listing` is what its files up to the account's last segment look like, if that is sure."""
+
+    account: NetworkAccount
+    listing: str = ""
+    pages: list[str] = field(default_factory=list)
+
+    def close_page(self, store: Store, receipts: Sequence[Receipt]) -> None:
+        """Add more receipts, in order of their segments. Raises `OSError`."""
+        held = [*self._take_last(store), *receipts]
+        for at in range(0, len(held), PAGE):
+            page = held[at : at + PAGE]
+            data = zlib.compress(canonical_json(page), 1)
+            place = f"{PAGES}/network={self.account.network}"
+            path = f"{place}/{page[0]['segment']:08d}-{digest_of(data)[:32]}.z"
+            put_whole(store, path, data)
+            self.pages.append(path)
+
+    def receipts(self, store: Store) -> Iterator[Receipt]:
+        """All receipts by segment; nothing of a page that is not what was written."""
+        for path in self.pages:
+            yield from _read_page(store, path)
+
+    def _take_last(self, store: Store) -> list[Receipt]:
+        """The last page, if there is room on it."""
+        last = _read_page(store, self.pages[-1]) if self.pages else []
+        if not 0 < len(last) < PAGE:
+            return []
+        self.pages.pop()
+        return last
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All networks by name; `basis` is what their results depend on beside the history."""
+
+    basis: str
+    networks: dict[str, NetworkLedger] = field(default_factory=dict)
+    tables: Any = None
+    whole: bool = True
+    """Whether the run that wrote it came to its end."""
+
+    def write(self, store: Store) -> None:
+        """Keep it for the next run. Raises `OSError`."""
+        networks = {
+            name: {"account": kept.account.to_json(), "listing": kept.listing, "pages": kept.pages}
+            for name, kept in self.networks.items()
+        }
+        body = {"format": _FORMAT, "basis": self.basis, "networks": networks, "tables": self.tables}
+        data = canonical_json({**body, "whole": self.whole})
+        store.put(LEDGER, digest_of(data).encode() + b"\n" + data)
+
+    @staticmethod
+    def read(store: Store, basis: str) -> "Ledger":
+        """That of the last run; an empty one where there is none, or a damaged one, or one of another version."""
+        try:
+            stated, _, data = store.read(LEDGER).partition(b"\n")
+            if stated != digest_of(data).encode():
+                return Ledger(basis)
+            body: Mapping[str, Any] = json.loads(data)
+            if body["format"] != _FORMAT:
+                return Ledger(basis)
+            networks = {
+                name: NetworkLedger(NetworkAccount.from_json(kept["account"]), kept["listing"], list(kept["pages"]))
+                for name, kept in body["networks"].items()
+            }
+            if body["basis"] != basis:
+                for kept in networks.values():
+                    kept.listing = ""
+            return Ledger(basis, networks, body["tables"], body["whole"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return Ledger(basis)
+
+
+def basis_of(*parts: object) -> str:
+    """One digest over what results depend on."""
+    return digest_of(canonical_json(list(parts)))
+
+
+def _read_page(store: Store, path: str) -> list[Receipt]:
+    try:
+        page = json.loads(zlib.decompress(read_file(store, path)))
+    except (ResultError, ValueError, zlib.error):
+        return []
+    return page if isinstance(page, list) else []

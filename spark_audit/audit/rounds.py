@@ -1,0 +1,449 @@
+"""The segments of a history that the last run did not know, judged and folded round by round.
+
+A round is some hundred segments: their manifests are read, their tasks judged, each network folded on, and all of it is
+in tables and ledger before the next one. So a run takes as much memory at a million segments as at a thousand, and one
+that was killed goes on behind its last round.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+
+from pubsub_emulator.spark_audit.audit.account import NetworkAccount
+from pubsub_emulator.spark_audit.audit.findings import Thresholds
+from pubsub_emulator.spark_audit.audit.ledger import PAGES, Ledger, NetworkLedger, basis_of
+from pubsub_emulator.spark_audit.audit.results import (
+    FOLDERS,
+    RECEIPT,
+    Receipt,
+    ResultError,
+    Rows,
+    files_are_whole,
+    read_receipt,
+    read_rows,
+)
+from pubsub_emulator.spark_audit.engine.engine import Mapper, Unit
+from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, make_tasks
+from pubsub_emulator.spark_audit.engine.units import Fold, fold_fingerprint, fold_network, judge_segment
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.listing import Listing, place_of
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, head_of, read_manifest
+from pubsub_emulator.spark_audit.history.reader import Fault, check_file, manifest_names, read_commits
+from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.storage import Stamp, Store
+from pubsub_emulator.spark_audit.tables.parts import SOURCES, Tables
+
+ROUND: Final = 512
+"""Segments of a round, about."""
+
+BEFORE: Final = "summary"
+"""Where earlier versions kept what is about whole chains."""
+
+REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.name}
+"""What each fold of a network puts in the place of what the fold before gave: its files, and their tables."""
+
+_GATHERED: Final = (
+    schema.BLOCK_MEASURES.name,
+    schema.PUBLISHER_MEASURES.name,
+    schema.WASTE.name,
+    schema.PROOF_PARTS.name,
+    schema.FINDINGS.name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a phase (`verify`, `chains`, `summary`) is; counted in units of work."""
+
+    phase: str
+    done: int
+    total: int
+
+
+Watcher = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One run over a history: what is known of its networks, and what is made new."""
+
+    history: Store
+    out: Store
+    opener: Callable[[int], Mapper]
+    watch: Watcher
+    limits: Thresholds
+    ledger: Ledger = field(init=False)
+    tables: Tables = field(init=False)
+    listing: Listing = field(init=False)
+    opened: Mapper | None = None
+    networks: dict[str, NetworkLedger] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
+    """Those of manifests."""
+    judged: int = 0
+    candidates: int = 0
+    seconds: float = 0.0
+    """Of judging."""
+    _names: list[str] = field(default_factory=list)
+    """Manifests of segments that the last run did not know, in order."""
+    _after: dict[str, Commit] = field(default_factory=dict)
+    _receipts: dict[str, Receipt] = field(default_factory=dict)
+    """Of the last run, by folder, of networks that are gone through again."""
+    _stale: set[str] = field(default_factory=set)
+    """Results of the last run whose rows are in the tables and may not belong there any more."""
+    _unsure: set[str | None] = field(default_factory=set)
+    """Networks of which not all is sure: the next run goes through them again. `None` means all."""
+    _there: dict[str, Stamp] = field(default_factory=dict)
+    """Files of results."""
+    _gathered: list[str] = field(default_factory=list)
+    """Files whose rows are about to be in the tables."""
+
+    def prepare(self) -> None:
+        """Find out what is known and what is new. Raises `CommitError`, `OSError`."""
+        names = manifest_names(self.history)
+        self.listing = Listing.of(self.history)
+        self.ledger = Ledger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
+        for folder in FOLDERS:
+            self._there.update(self.out.walk(folder))
+        try:
+            self.tables = Tables.open(self.out, self.ledger.tables)
+            self._take_known()
+        except ResultError:  # tables of other columns, or a note on them is damaged: nothing is known of their rows
+            self.ledger, self.tables = Ledger(self.ledger.basis), Tables(self.out)
+            self.networks, self._receipts, self._stale = {}, {}, set()
+        lasts = {name: kept.account.last for name, kept in self.networks.items()}
+        self._names = [name for name in names if not _is_known(name, lasts)]
+        self._names.sort(key=lambda name: (place_of(f"{COMMITS}/{name}") or ("", 0, 0), name))
+
+    def head(self) -> str | None:
+        """The head of the whole history, without judging any of it; `None` where manifests are damaged or missing."""
+        heads = {name: kept.account.head or "" for name, kept in self.networks.items()}
+        for names in _rounds(self._names):
+            commits, faults = read_commits(self.history, names, self._befores(names))
+            if faults:
+                return None
+            heads |= {commit.network: commit.digest for commit in commits}
+            self._after |= {commit.network: commit for commit in commits}
+        self._after.clear()
+        return head_of(heads) if heads else None
+
+    def run(self) -> None:
+        """All rounds. Raises `OSError`, `ResultError`, `EngineLost`."""
+        rounds = list(_rounds(self._names))
+        for at, names in enumerate(rounds):
+            self._round(names, sum(map(len, rounds[at + 1 :])))
+            if at + 1 < len(rounds):
+                self._keep(whole=False)
+        if not rounds:
+            self.watch(Progress("verify", 0, 0))
+
+    def keep(self, replaced: Mapping[str, Iterable[tuple[str, Rows | pa.Table]]]) -> None:
+        """Have everything in tables and ledger, with these rows by table and result in the place of the last run's.
+
+        Raises `OSError`, `ResultError`, `DeltaError`.
+        """
+        wanted = {source for rows in replaced.values() for source, _ in rows}
+        there = self.tables.replaced_sources()
+        self.tables.drop(there - wanted, replaced=True)
+        for name, rows in replaced.items():
+            for source, held in rows:
+                if source not in there:
+                    self.tables.add(name, source, held, replaced=True)
+        self.tables.drop(self._stale)
+        self._stale = set()
+        self._keep(whole=True)
+
+    def tidy(self) -> None:
+        """Remove what nothing names any more. Raises `OSError`."""
+        self.tables.sweep()
+        states = {kept.account.fold["files"]["state.json"][0] for kept in self.networks.values() if kept.account.fold}
+        for folder in (*FOLDERS, BEFORE):
+            self._remove(path for path in self.out.walk(folder) if path not in states)
+        pages = {path for kept in self.networks.values() for path in kept.pages}
+        self._remove(path for path in self.out.walk(PAGES) if path not in pages and not path.startswith(SOURCES))
+
+    def _keep(self, *, whole: bool) -> None:
+        self.tables.flush()
+        if whole:
+            self.tables.log()
+        sums = self.listing.sums({name: kept.account.last for name, kept in self.networks.items()})
+        for name, kept in self.networks.items():
+            kept.listing = "" if self._unsure & {None, name} else sums[name]
+        waiting = {} if whole else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
+        Ledger(self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole).write(self.out)
+        self._remove(self._gathered)
+        self._gathered = []
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in list(paths):
+            self._there.pop(path, None)
+            with contextlib.suppress(OSError):
+                self.out.remove(path)
+
+    def close(self) -> None:
+        """Stop what was started."""
+        if self.opened is not None:
+            self.opened.close()
+
+    def quarantine(self) -> list[Row]:
+        """What could not be read or judged; the same may be told more than once."""
+        return [
+            *(row for kept in self.networks.values() for row in kept.account.quarantine),
+            *(fault.row() for fault in self.faults),
+        ]
+
+    def is_kept(self) -> bool:
+        """Whether nothing rests on a read that failed."""
+        return not self._unsure
+
+    def uncommitted(self) -> int:
+        """Data files that no manifest names."""
+        lasts = {name: kept.account.last for name, kept in self.networks.items()}
+        return self.listing.beyond(lasts) + sum(kept.account.surplus for kept in self.networks.values())
+
+    # What is known
+
+    def _take_known(self) -> None:
+        """Take the networks whose files look as they did; of the others, the receipts. Raises `ResultError`."""
+        lost = self.tables.lost()
+        gone = {_network_of(source) for source in lost}
+        sums = self.listing.sums({name: kept.account.last for name, kept in self.ledger.networks.items()})
+        replaced = self.tables.replaced_sources()
+        for name, kept in self.ledger.networks.items():
+            if kept.listing == sums[name] and name not in gone and self._has_fold(kept.account, replaced):
+                self.networks[name] = kept
+            else:
+                for receipt in kept.receipts(self.out):
+                    if receipt["folder"] not in lost:
+                        self._receipts[receipt["folder"]] = receipt
+        if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
+            return
+        spoken_for = {
+            source
+            for kept in self.networks.values()
+            for source in (*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in)
+        }
+        self._stale = self.tables.all_sources() - spoken_for
+
+    def _has_fold(self, account: NetworkAccount, replaced: set[str]) -> bool:
+        """Whether what the next segments go on from is there, and the rows that the last ones ended with."""
+        fold = account.fold
+        if fold is None:
+            return account.tasks == 0
+        path, size = fold["files"]["state.json"]
+        state = self._there.get(path)
+        if state is None or state.size != size:
+            return False
+        ends = [fold["files"][name][0] for name in REPLACED if name in fold["files"]]
+        return all(each in replaced or each in self._there for each in ends)
+
+    # A round
+
+    def _round(self, names: Sequence[str], left: int) -> None:
+        commits, faults = read_commits(self.history, names, self._befores(names))
+        self.faults += faults
+        self._unsure |= {fault.network for fault in faults}
+        tasks = make_tasks(self.history.uri, commits, self.listing, self._after)
+        receipts = self._verify(tasks, left)
+        by_segment: dict[tuple[str, int], list[Receipt]] = {}
+        for task, receipt in zip(tasks, receipts, strict=True):
+            by_segment.setdefault((task.network, task.segment), []).append(receipt)
+        folds = self._fold({name: list(group) for name, group in groupby(receipts, lambda each: each["network"])})
+        claimed = {entry.path for task in tasks for entry in task.files()}
+        for name, group in groupby(commits, lambda commit: commit.network):
+            self._account(name, list(group), by_segment, claimed)
+            if name in folds:
+                self._gather_fold(folds[name])
+        self._after = {commit.network: commit for commit in commits[-1:]}
+
+    def _befores(self, names: Sequence[str]) -> Mapping[str, Commit]:
+        """The last commits before those of these names, by network."""
+        for name in names:
+            network = (place_of(f"{COMMITS}/{name}") or ("",))[0]
+            kept = self.networks.get(network)
+            if network in self._after or kept is None or kept.account.manifest is None:
+                continue
+            try:
+                self._after[network] = read_manifest(self.history, kept.account.manifest)
+            except (CommitError, OSError) as error:
+                self.faults.append(Fault(f"{COMMITS}/{kept.account.manifest}", str(error), network=network))
+                self._unsure.add(network)
+        return self._after
+
+    def _verify(self, tasks: Sequence[Task], left: int) -> list[Receipt]:
+        """The receipts of all tasks."""
+        known = [self._known(task) for task in tasks]
+        fresh = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
+        began = time.monotonic()
+        self._forget(fresh)
+        done = self._map(judge_segment, fresh, "verify", left)
+        self.judged += len(fresh)
+        self.seconds += time.monotonic() - began if fresh else 0.0
+        self.candidates += sum(chain["candidates"] for receipt in done for chain in receipt["chains"])
+        made = iter(done)
+        return [next(made) if receipt is None else receipt for receipt in known]
+
+    def _known(self, task: Task) -> Receipt | None:
+        """The receipt of a task's result that is there and whole."""
+        receipt = self._receipts.get(task.name)
+        if receipt is not None and receipt["kept"]:
+            self._stale.discard(task.name)
+            return receipt
+        if f"{task.name}/{RECEIPT}" not in self._there:
+            return None
+        receipt = read_receipt(self.out, task.name)
+        return receipt if receipt and receipt["kept"] and files_are_whole(self.out, receipt, self._there) else None
+
+    def _forget(self, tasks: Iterable[Task | Fold]) -> None:
+        """Remove the receipts of results that are to be made anew, because they are damaged."""
+        for task in tasks:
+            if f"{task.name}/{RECEIPT}" in self._there:
+                self.out.remove(f"{task.name}/{RECEIPT}")
+
+    def _map(self, unit: Unit, tasks: Sequence[Task] | Sequence[Fold], phase: str, left: int = 0) -> list[Receipt]:
+        """Have an engine do tasks. Raises `ResultError` when what a worker wrote is not to be seen from here."""
+        before = self.judged if phase == "verify" else 0
+        total = before + len(tasks) + left
+        self.watch(Progress(phase, before, total))
+        if not tasks:
+            return []
+        if self.opened is None:
+            self.opened = self.opener(len(tasks) + left)
+        texts = [task.to_json() for task in tasks]
+        weights = [task.weight for task in tasks]
+        done = self.opened.map(
+            unit, texts, self.out.uri, lambda count: self.watch(Progress(phase, before + count, total)), weights
+        )
+        for receipt in done:
+            for path, size in receipt["files"].values():
+                stamp = self.out.stamp(path)
+                if stamp is None or stamp.size != size:
+                    raise ResultError(
+                        f"{self.out}/{path} is not there, though a worker wrote it: "
+                        "the output must be a place that driver and workers share, such as an s3:// address"
+                    )
+                self._there[path] = stamp
+        return done
+
+    def _fold(self, receipts: Mapping[str, list[Receipt]]) -> dict[str, Receipt]:
+        """The fold of each network's segments of this round."""
+        folds = {name: self._plan_fold(name, part) for name, part in receipts.items()}
+        done: dict[str, Receipt] = {}
+        todo: list[Fold] = []
+        for name, fold in folds.items():
+            known = read_receipt(self.out, fold.name) if f"{fold.name}/{RECEIPT}" in self._there else None
+            if fold.keep and known is not None and files_are_whole(self.out, known, self._there):
+                done[name] = known
+            else:
+                todo.append(fold)
+        self._forget(todo)
+        made = self._map(fold_network, todo, "chains")
+        return done | {fold.network: receipt for fold, receipt in zip(todo, made, strict=True)}
+
+    def _plan_fold(self, network: str, receipts: list[Receipt]) -> Fold:
+        kept = self.networks.get(network)
+        before = None if kept is None else kept.account.fold
+        names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
+        packed = [each["folder"] for each in receipts if "unread" in each]
+        found = {name: self.tables.find(name, packed) if packed else {} for name in names}
+
+        def rows(receipt: Receipt, name: str) -> Rows | None:
+            if name not in receipt["files"]:
+                return None
+            return found[name].get(receipt["folder"]) or Rows(receipt["files"][name][0])
+
+        return Fold(
+            root=self.history.uri,
+            network=network,
+            first=receipts[0]["segment"],
+            last=receipts[-1]["segment"],
+            segments=tuple((rows(each, names[0]), rows(each, names[1])) for each in receipts),
+            before=None if before is None else before["files"]["state.json"][0],
+            limits=self.limits,
+            keep=all(each["kept"] for each in receipts) and (before is None or before["kept"]),
+            fingerprint=fold_fingerprint(
+                "" if before is None else before["fingerprint"], network, receipts, self.limits
+            ),
+        )
+
+    def _account(
+        self,
+        network: str,
+        commits: Sequence[Commit],
+        receipts: Mapping[tuple[str, int], list[Receipt]],
+        claimed: set[str],
+    ) -> None:
+        """Add a network's segments of this round to its account, its pages and the tables."""
+        kept = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
+        page: list[Receipt] = []
+        for commit in commits:
+            mine = receipts.get((network, commit.segment), [])
+            for receipt in mine:
+                self._gather(receipt)
+            kept.account.add(commit, mine)
+            kept.account.surplus += self.listing.surplus(commit)
+            faults = [
+                fault
+                for entry in commit.files
+                if entry.path not in claimed
+                for fault in check_file(self.history, entry)
+            ]
+            kept.account.quarantine += [fault.row() for fault in faults]
+            usual = all((place_of(entry.path) or ())[:2] == (network, commit.segment) for entry in commit.files)
+            if not usual or any(fault.passing for fault in faults) or not all(each["kept"] for each in mine):
+                self._unsure.add(network)
+            page += mine
+        kept.close_page(self.out, page)
+
+    def _gather(self, receipt: Receipt) -> None:
+        """Add the rows of a result to the tables, unless they are there."""
+        folder = receipt["folder"]
+        if "unread" in receipt:  # it is from the last run's pages
+            self._stale.discard(folder)
+            return
+        receipt["unread"] = self._unread(receipt)
+        if folder in self._stale:
+            self._stale.remove(folder)
+            self.tables.drop([folder])
+        for name in _GATHERED:
+            if name in receipt["files"]:
+                self.tables.add(name, folder, Rows(receipt["files"][name][0]))
+        self._gathered += [f"{folder}/{RECEIPT}", *(path for path, _ in receipt["files"].values())]
+
+    def _gather_fold(self, receipt: Receipt) -> None:
+        receipt["unread"] = self._unread(receipt)
+        self.networks[receipt["network"]].account.close_fold(receipt)
+        if schema.FINDINGS.name in receipt["files"]:
+            if receipt["folder"] in self._stale:
+                self._stale.remove(receipt["folder"])
+                self.tables.drop([receipt["folder"]])
+            self.tables.add(schema.FINDINGS.name, receipt["folder"], Rows(receipt["files"][schema.FINDINGS.name][0]))
+
+    def _unread(self, receipt: Receipt) -> list[Row]:
+        named = receipt["files"].get(schema.QUARANTINE.name)
+        return [] if named is None else list(read_rows(self.out, named[0], schema.QUARANTINE))
+
+
+def _is_known(name: str, lasts: Mapping[str, int]) -> bool:
+    place = place_of(f"{COMMITS}/{name}")
+    return place is not None and place[1] <= lasts.get(place[0], -1)
+
+
+def _rounds(names: Sequence[str]) -> Iterator[list[str]]:
+    """Some names at a time; those of one segment stay together."""
+    part: list[str] = []
+    for _, group in groupby(names, lambda name: place_of(f"{COMMITS}/{name}")):
+        if len(part) >= ROUND:
+            yield part
+            part = []
+        part += group
+    if part:
+        yield part
+
+
+def _network_of(source: str) -> str:
+    return source.partition("/network=")[2].partition("/")[0]

@@ -1,0 +1,95 @@
+"""What a history's files look like from outside, added up by network and segment: tells cheaply what may have changed.
+
+A file's network and segment are read from its path, as writers of this project name it. Sizes and times of all files
+of a segment are added up in one number, so the memory of a listing does not grow with the number of files. A path that
+says nothing of network and segment is kept by itself.
+"""
+
+import re
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final
+
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES, Commit
+from pubsub_emulator.spark_audit.history.storage import Stamp, Store
+
+_NETWORK: Final = re.compile(r"/network=([^/]+)/")
+_SEGMENT: Final = re.compile(r"/segment=(\d{1,10})/[^/]+$|/(\d{8,10})-[0-9a-f]{16}\.parquet$")
+_MODULUS: Final = 1 << 128
+
+OWN: Final = 0
+"""Files that judging their segment reads."""
+SHARED: Final = 1
+"""Files that judging the segment after it reads as well."""
+UNREAD: Final = 2
+"""Files of the segment that no judgement reads, its manifest included."""
+
+_KINDS: Final = {schema.RELAY_HEADERS.name: SHARED, schema.CHECKPOINTS.name: SHARED} | dict.fromkeys(
+    (schema.EVENTS.name, schema.TRUTH.name), UNREAD
+)
+
+
+def place_of(path: str) -> tuple[str, int, int] | None:
+    """Network, segment and kind of a file by its path, `None` where the path does not tell them."""
+    table, _, rest = path.partition("/")
+    if table == COMMITS:
+        network, _, end = rest.rpartition("-")
+        network, _, segment = network.rpartition("-")
+        return (network, int(segment), UNREAD) if network and segment.isdecimal() and end else None
+    network_found, segment_found = _NETWORK.search(path), _SEGMENT.search(path)
+    if network_found is None or segment_found is None:
+        return None
+    return network_found[1], int(segment_found[1] or segment_found[2]), _KINDS.get(table, OWN)
+
+
+@dataclass(slots=True)
+class Listing:
+    """The files of a history as they were found."""
+
+    odd: dict[str, Stamp] = field(default_factory=dict)
+    """Those whose path does not say where they belong."""
+    _sums: dict[tuple[str, int, int], int] = field(default_factory=dict)
+    _counts: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(history: Store) -> "Listing":
+        """List a history. Raises `OSError`."""
+        out = Listing()
+        for folder in (*HISTORY_TABLES, COMMITS):
+            for path, stamp in history.scan(folder):
+                out.add(path, stamp)
+        return out
+
+    def add(self, path: str, stamp: Stamp) -> None:
+        """Count one file."""
+        place = place_of(path)
+        if place is None:
+            self.odd[path] = stamp
+        else:
+            if path.endswith(".parquet"):
+                self._counts[place[:2]] = self._counts.get(place[:2], 0) + 1
+            seen = blake2b(f"{path}\n{stamp.size}\n{stamp.time}".encode(), digest_size=16).digest()
+            self._sums[place] = (self._sums.get(place, 0) + int.from_bytes(seen, "little")) % _MODULUS
+
+    def read_by(self, network: str, segment: int) -> list[int]:
+        """Numbers that change when files do that judging a segment reads."""
+        places = ((network, segment, OWN), (network, segment, SHARED), (network, segment - 1, SHARED))
+        return [self._sums.get(place, 0) for place in places]
+
+    def surplus(self, commit: Commit) -> int:
+        """How many data files of a segment its manifest does not name."""
+        named = sum(place_of(entry.path) is not None for entry in commit.files)
+        return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
+
+    def beyond(self, lasts: dict[str, int]) -> int:
+        """How many data files are of no segment that there is."""
+        return sum(count for (network, segment), count in self._counts.items() if segment > lasts.get(network, -1))
+
+    def sums(self, lasts: dict[str, int]) -> dict[str, str]:
+        """For each network one number over its files up to a segment, in hex."""
+        totals = dict.fromkeys(lasts, 0)
+        for (network, segment, _), value in self._sums.items():
+            if segment <= lasts.get(network, -1):
+                totals[network] += value
+        return {network: f"{total % _MODULUS:032x}" for network, total in totals.items()}

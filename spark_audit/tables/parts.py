@@ -1,0 +1,339 @@
+"""The rows of all results in tables: one folder each, nothing in it but its files and its Delta log (AU-14, AU-15).
+
+    <out>/tables/<table>/part-<digest>.parquet   rows of many results, 4 MiB and more where there are so many
+    <out>/tables/<table>/_delta_log/             which parts are the table, version by version
+    <out>/ledger/parts/<digest>.json             which results a full part holds rows of
+
+A part is full once it is large, and is not touched again while its results are what they were. Of parts that are not
+full there are a few: more than `MOST_SMALL` become one. So one more result costs the same however many there are. Rows
+that are replaced from run to run, such as those about whole chains, are in parts of their own.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pubsub_emulator.spark_audit.audit.results import (
+    RESULT_TABLES,
+    TABLES,
+    ResultError,
+    Rows,
+    put_whole,
+    read_file,
+    read_some,
+)
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table
+
+SOURCES: Final = "ledger/parts"
+LARGE: Final = 4 * 1_048_576
+"""Bytes from which a part is full."""
+UNPACKED: Final = 32 * 1_048_576
+"""Bytes of rows in memory at which a part is written and full, whatever it packs to."""
+MOST_SMALL: Final = 8
+
+Source = str
+"""The name of a result."""
+
+
+@dataclass(slots=True)
+class Part:
+    """One file of a table; `sources` are the results whose rows it holds and how many, if no note has them."""
+
+    name: str
+    size: int
+    rows: int
+    time: int
+    changed: int
+    """When the file was written by the clock of where it is: tells that it was not written to since."""
+    full: bool
+    replaced: bool
+    """Whether its rows are such as are replaced from run to run."""
+    sources: list[list[Any]] | None
+
+    def file(self) -> DataFile:
+        """As the log names it."""
+        return DataFile(self.name, self.size, self.rows, self.time)
+
+
+@dataclass(slots=True)
+class _State:
+    """A table: its parts now, and the last version of its log with the parts that this names."""
+
+    parts: list[Part] = field(default_factory=list)
+    version: int = -1
+    logged: list[list[Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Rows of one result."""
+
+    source: Source
+    rows: pa.Table
+
+
+@dataclass(slots=True)
+class Tables:
+    """The tables of one audit: what is added or dropped is in the files after `flush`, in the log after `log`."""
+
+    store: Store
+    states: dict[str, _State] = field(default_factory=lambda: {name: _State() for name in RESULT_TABLES})
+    _fresh: list[tuple[str, Source, Rows | pa.Table, bool]] = field(default_factory=list)
+    _dropped: tuple[set[Source], set[Source]] = field(default_factory=lambda: (set(), set()))
+
+    @staticmethod
+    def open(store: Store, kept: Any) -> "Tables":
+        """The tables as `to_json` gave them. Raises `ResultError` where they have other columns now."""
+        out = Tables(store)
+        if kept is None:
+            return out
+        try:
+            if kept["shape"] != _shape():
+                raise ResultError(f"{store}/{TABLES}: tables of another version")
+            for name, state in out.states.items():
+                body = kept["tables"][name]
+                state.parts = [Part(**part) for part in body["parts"]]
+                state.version, state.logged = body["version"], body["logged"]
+        except (TypeError, KeyError, AttributeError):
+            raise ResultError(f"{store}/{TABLES}: tables of another version") from None
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """What the next run needs to know of them."""
+        return {"shape": _shape(), "tables": {name: asdict(state) for name, state in self.states.items()}}
+
+    def lost(self) -> set[Source]:
+        """Leave out parts that are not what was written, and name the results of which rows are gone."""
+        out: set[Source] = set()
+        for name, state in self.states.items():
+            for part in [part for part in state.parts if not self._is_whole(name, part)]:
+                state.parts.remove(part)
+                out.update(source for source, _ in self._sources(part))
+        return out
+
+    def all_sources(self) -> set[Source]:
+        """Every result that has rows in a table; those of tables whose rows are replaced are left out."""
+        parts = (part for state in self.states.values() for part in state.parts if not part.replaced)
+        return {source for part in parts for source, _ in self._sources(part)}
+
+    def replaced_sources(self) -> set[Source]:
+        """The results whose rows are replaced from run to run."""
+        parts = (part for state in self.states.values() for part in state.parts if part.replaced)
+        return {source for part in parts for source, _ in self._sources(part)}
+
+    def find(self, table: str, wanted: Iterable[Source]) -> dict[Source, Rows]:
+        """Where the rows of results are."""
+        names = set(wanted)
+        out: dict[Source, Rows] = {}
+        for part in self.states[table].parts:
+            at = 0
+            for source, count in self._sources(part):
+                if source in names:
+                    out[source] = Rows(f"{TABLES}/{table}/{part.name}", at, count)
+                at += count
+        return out
+
+    def add(self, table: str, source: Source, rows: Rows | pa.Table, *, replaced: bool = False) -> None:
+        """Add the rows of a result that has none in the table yet."""
+        self._fresh.append((table, source, rows, replaced))
+
+    def drop(self, sources: Iterable[Source], *, replaced: bool = False) -> None:
+        """Leave out the rows of results, before those that are added."""
+        self._dropped[replaced].update(sources)
+
+    def flush(self) -> None:
+        """Write what was added, and without what was dropped. Raises `ResultError`, `OSError`."""
+        now = time.time_ns() // 1_000_000
+        for name, state in self.states.items():
+            for replaced in (False, True):
+                fresh = [
+                    (source, rows) for table, source, rows, group in self._fresh if (table, group) == (name, replaced)
+                ]
+                self._bring_up(RESULT_TABLES[name], state, fresh, now, replaced=replaced)
+        self._fresh.clear()
+        for dropped in self._dropped:
+            dropped.clear()
+
+    def log(self) -> None:
+        """Make what is there now the last version of each table's log. Raises `DeltaError`, `OSError`."""
+        now = time.time_ns() // 1_000_000
+        for name, state in self.states.items():
+            table, folder = RESULT_TABLES[name], f"{TABLES}/{name}"
+            here = [part.file() for part in state.parts]
+            logged = [DataFile(*each) for each in state.logged]
+            if not _is_logged(self.store, folder, state.version):
+                for path in self.store.walk(f"{folder}/{LOG}"):
+                    self.store.remove(path)
+                state.version, logged = -1, []
+            elif state.version >= 0 and {each.name for each in here} == {each.name for each in logged}:
+                continue
+            state.version += 1
+            log_table(self.store, folder, table.doc, published_schema(table), state.version, logged, here, now)
+            state.logged = [[each.name, each.size, each.rows, each.time] for each in here]
+
+    def sweep(self) -> None:
+        """Remove files that are no part, and notes on parts that are gone."""
+        stems: set[str] = set()
+        for name, state in self.states.items():
+            named = {part.name for part in state.parts}
+            stems.update(f"{_stem(part)}.json" for part in state.parts if part.sources is None)
+            for found in self.store.names(f"{TABLES}/{name}"):
+                if found not in named:
+                    self._remove(f"{TABLES}/{name}/{found}")
+        for found in self.store.names(SOURCES):
+            if found not in stems:
+                self._remove(f"{SOURCES}/{found}")
+
+    def files(self) -> dict[str, list[str]]:
+        """The paths of each table's files."""
+        return {name: [f"{TABLES}/{name}/{part.name}" for part in state.parts] for name, state in self.states.items()}
+
+    # Parts
+
+    def _bring_up(  # what a table is brought up from
+        self, table: Table, state: _State, fresh: Sequence[tuple[Source, Rows | pa.Table]], now: int, *, replaced: bool
+    ) -> None:
+        dropped = self._dropped[replaced]
+        mine = [part for part in state.parts if part.replaced == replaced]
+        hit = [part for part in mine if dropped and any(source in dropped for source, _ in self._sources(part))]
+        if not fresh and not hit:
+            return
+        small = [part for part in mine if not part.full and part not in hit]
+        again = [*hit, *(small if len(small) >= MOST_SMALL else ())]
+        chunks = self._chunks(table, again, dropped, fresh)
+        made = list(self._write(table, chunks, now, replaced=replaced))
+        state.parts = [*(part for part in state.parts if part not in again), *made]
+
+    def _chunks(
+        self, table: Table, parts: Sequence[Part], dropped: set[Source], fresh: Iterable[tuple[Source, Rows | pa.Table]]
+    ) -> Iterator[_Chunk]:
+        shape = published_schema(table)
+        for part in parts:
+            at = 0
+            whole = read_some(self.store, Rows(f"{TABLES}/{table.name}/{part.name}"), table)
+            for source, count in self._sources(part):
+                if source not in dropped:
+                    yield _Chunk(source, _fit(whole.slice(at, count), shape))
+                at += count
+        for source, rows in fresh:
+            yield _Chunk(source, _fit(read_some(self.store, rows, table) if isinstance(rows, Rows) else rows, shape))
+
+    def _write(self, table: Table, chunks: Iterable[_Chunk], now: int, *, replaced: bool) -> Iterator[Part]:
+        held: list[_Chunk] = []
+        weight = 0
+        for chunk in chunks:
+            held.append(chunk)
+            weight += chunk.rows.nbytes
+            if weight >= UNPACKED:
+                yield self._part(table, held, now, full=True, replaced=replaced)
+                held, weight = [], 0
+        if held:
+            yield self._part(table, held, now, full=False, replaced=replaced)
+
+    def _part(self, table: Table, chunks: list[_Chunk], now: int, *, full: bool, replaced: bool) -> Part:
+        rows = pa.concat_tables([chunk.rows for chunk in chunks])
+        buffer = pa.BufferOutputStream()
+        pq.write_table(rows, buffer, compression="zstd", compression_level=3, row_group_size=65_536)
+        data = bytes(buffer.getvalue().to_pybytes())
+        path = f"{TABLES}/{table.name}/part-{digest_of(data)[:32]}.parquet"
+        put_whole(self.store, path, data)
+        stamp = self.store.stamp(path)
+        sources: list[list[Any]] = [[chunk.source, chunk.rows.num_rows] for chunk in chunks]
+        part = Part(
+            path.rpartition("/")[2],
+            len(data),
+            rows.num_rows,
+            now,
+            0 if stamp is None else stamp.time,
+            full or len(data) >= LARGE,
+            replaced,
+            sources,
+        )
+        if part.full and not replaced:
+            body = canonical_json(sources)
+            self.store.put(f"{SOURCES}/{_stem(part)}.json", digest_of(body).encode() + b"\n" + body)
+            part.sources = None
+        return part
+
+    def _sources(self, part: Part) -> list[list[Any]]:
+        """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
+        if part.sources is not None:
+            return part.sources
+        path = f"{SOURCES}/{_stem(part)}.json"
+        try:
+            stated, _, data = self.store.read(path).partition(b"\n")
+        except OSError as error:
+            raise ResultError(f"{self.store}/{path}: {error.strerror or error}") from None
+        if stated != digest_of(data).encode():
+            raise ResultError(f"{self.store}/{path}: the file is not what was written")
+        found: list[list[Any]] = json.loads(data)
+        return found
+
+    def _is_whole(self, name: str, part: Part) -> bool:
+        path = f"{TABLES}/{name}/{part.name}"
+        stamp = self.store.stamp(path)
+        if stamp is None or stamp.size != part.size:
+            return False
+        if stamp.time != part.changed:
+            try:
+                read_file(self.store, path)
+            except ResultError:
+                return False
+            part.changed = stamp.time
+        return True
+
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(OSError):
+            self.store.remove(path)
+
+
+def published_schema(table: Table) -> pa.Schema:
+    """A table's columns, those of later versions too, in types that every engine knows."""
+    return pa.schema([_fitting(each) for each in table.wider.schema])
+
+
+def _shape() -> str:
+    """One digest over the columns of all tables."""
+    shapes = [
+        [name, published_schema(table).to_string(show_field_metadata=False)] for name, table in RESULT_TABLES.items()
+    ]
+    return digest_of(canonical_json(shapes))
+
+
+def _stem(part: Part) -> str:
+    return part.name.removesuffix(".parquet")
+
+
+def _fit(group: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with all columns of the last version, which are empty where their file had none."""
+    columns = []
+    for each in schema:
+        if each.name in group.column_names:
+            columns.append(group.column(each.name).cast(each.type))
+        else:
+            columns.append(pa.nulls(group.num_rows, each.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _fitting(column: pa.Field) -> pa.Field:
+    kind = pa.binary() if pa.types.is_fixed_size_binary(column.type) else column.type
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", tz="UTC")
+    return pa.field(column.name, kind, nullable=True, metadata=column.metadata)
+
+
+def _is_logged(store: Store, folder: str, version: int) -> bool:
+    """Whether the log goes as far as what was logged, and no further."""
+    if version < 0:
+        return not store.names(f"{folder}/{LOG}")
+    here = store.stamp(f"{folder}/{LOG}/{version:020d}.json")
+    return here is not None and store.stamp(f"{folder}/{LOG}/{version + 1:020d}.json") is None
