@@ -25,7 +25,7 @@ from pubsub_emulator.spark_audit.report.words import counted, size
 
 MOST_CHAINS = 12
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
-PHASES = {"verify": "segments", "chains": "chains", "summary": "summary"}
+PHASES = {"start": "starting the engine", "verify": "segments", "chains": "chains", "summary": "summary"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,18 @@ def find_scenario(name: str) -> Scenario:
     return load_scenario(Path(name))
 
 
-def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, history: bool = True) -> Run:
-    """Run a scenario and write its summary into `folder`, and its history and its page where they are wanted."""
+def simulate(
+    scenario: Scenario,
+    folder: Path,
+    *,
+    explorer: bool = False,
+    history: bool = True,
+    growing: str | Path | None = None,
+) -> Run:
+    """Run a scenario and write its summary into `folder`, and its history and its page where they are wanted.
+
+    `growing` is where the history goes, if not into `folder`.
+    """
     from pubsub_emulator.explorer.run import page_of, record
 
     summary, digest = Summary(), RunDigest()
@@ -60,7 +70,7 @@ def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, histor
         if history:
             from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-            observers.append(open_writer.enter_context(HistoryWriter(folder / HISTORY, scenario.name)))
+            observers.append(open_writer.enter_context(HistoryWriter(growing or folder / HISTORY, scenario.name)))
         simulation = Simulation(scenario, observers)
         recorder = record(simulation) if explorer else None
         simulation.run(advance)
@@ -71,14 +81,15 @@ def simulate(scenario: Scenario, folder: Path, *, explorer: bool = False, histor
     return run
 
 
-def run_scenario(name: str, out: Path, *, explorer: bool = False) -> Result:
+def run_scenario(name: str, out: Path, growing: str | Path | None = None, *, explorer: bool = False) -> Result:
     """The command. Without Arrow there is no history, and it says so."""
     scenario = find_scenario(name)
     history = find_spec(ARROW) is not None
     with new_folder(out) as folder:
-        run = simulate(scenario, folder, explorer=explorer, history=history)
+        run = simulate(scenario, folder, explorer=explorer, history=history, growing=growing)
     show_run(run)
-    written = [(out / HISTORY, "every block, for `pubsub audit`")] if history else []
+    place: str | Path = growing or out / HISTORY
+    written: list[tuple[str | Path, str]] = [(place, "every block, for `pubsub audit`")] if history else []
     written.append((out / MARKER, "the figures above"))
     if explorer:
         written.append((out / EXPLORER, "every block and its proof, for a browser"))
@@ -87,7 +98,7 @@ def run_scenario(name: str, out: Path, *, explorer: bool = False) -> Result:
         say(f"no history is kept: it needs {ARROW}, {brings('audit')}")
     show_digest(run.digest.hex(), DIGEST_MEANS)
     page = {"explorer": out / EXPLORER} if explorer else {}
-    return Result({**run.document(), "history": out / HISTORY if history else None, "summary": out / MARKER, **page})
+    return Result({**run.document(), "history": place if history else None, "summary": out / MARKER, **page})
 
 
 def show_digest(digest: str, means: str) -> None:

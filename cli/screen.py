@@ -1,9 +1,10 @@
 """What a person sees: progress while a terminal is watching, and tables of figures at the end."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 from typing import Final, Literal, Protocol
 
 import click
@@ -52,8 +53,45 @@ class Advance(Protocol):
         """`done` units of `total` are behind us; `what` is being done now."""
 
 
-def _ignore(done: int, total: int | None = None, what: str | None = None) -> None:
-    """Nobody is watching."""
+SPEAK_EVERY: Final = 10.0
+"""Seconds from one line about how far something is to the next, where no terminal is watching."""
+
+
+class Spoken:
+    """How far something is, in a line on standard error every ten seconds, with the time left where it can be told."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._told = clock()
+        self._what: str | None = None
+        self._began, self._first = self._told, 0
+
+    def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
+        """`done` units of `total` are behind us; `what` is being done now."""
+        now = self._clock()
+        name = None if what is None else what.partition(",")[0]
+        if name != self._what or done < self._first:
+            self._what, self._began, self._first = name, now, done
+        if now - self._told < SPEAK_EVERY:
+            return
+        self._told = now
+        far = f"{done:,}" if not total else f"{done:,} of {total:,}"
+        click.echo(f"{what or 'so far'}: {far}{self._left(now, done, total)}", err=True)
+
+    def _left(self, now: float, done: int, total: int | None) -> str:
+        made = done - self._first
+        if not total or made <= 0 or done >= total:
+            return ""
+        return f", about {_span((now - self._began) * (total - done) / made)} left"
+
+
+def _span(seconds: float) -> str:
+    """A stretch of time in the two units that tell most."""
+    whole = round(seconds)
+    if whole < 60:  # seconds of a minute
+        return f"{whole} s"
+    minutes, hours = whole // 60, whole // 3600
+    return f"{minutes} min {whole % 60} s" if not hours else f"{hours} h {minutes % 60} min"
 
 
 def _columns() -> tuple[ProgressColumn, ...]:
@@ -67,7 +105,7 @@ def _columns() -> tuple[ProgressColumn, ...]:
 
 
 class Bar:
-    """A bar that appears with the first advance and leaves nothing behind; nothing where no terminal is watching."""
+    """A bar that appears with the first advance and leaves nothing behind; without a terminal a line at times."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
@@ -77,10 +115,12 @@ class Bar:
             else None
         )
         self._task = None if self._progress is None else self._progress.add_task("")
+        self._spoken = Spoken()
 
     def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
         """`done` units of `total` are behind us; `what` is being done now."""
         if self._progress is None or self._task is None:
+            self._spoken(done, total, what)
             return
         self._progress.update(self._task, completed=done, total=total, description=what)
         if not self._progress.live.is_started:
@@ -104,11 +144,11 @@ def bar() -> Iterator[Bar]:
 
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
-    """A stage with a bar on a terminal, and one plain line on standard error elsewhere."""
+    """A stage with a bar on a terminal; elsewhere a line on standard error, and one every ten seconds that it takes."""
     console = Console(stderr=True)
     if not console.is_terminal:
         click.echo(said, err=True)
-        yield _ignore
+        yield Spoken()
         return
     with Progress(*_columns(), console=console) as progress:
         task = progress.add_task(said, total=total)

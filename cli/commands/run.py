@@ -13,14 +13,22 @@ from pubsub_emulator.cli.result import Result, with_json_option
     epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n"
     "  pubsub run my-network.toml --cheats my_cheats.py --out out/my-network\n"
     "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"
-    "  pubsub audit out/my-network/history --out out/my-audit --engine python\n",
+    "  pubsub audit out/my-network/history --out out/my-audit --engine python\n"
+    "  pubsub run demo --out out/again --history out/growing\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.own_cheats
 @options.new_out
 @click.option("--explorer", is_flag=True, help="Write the page of `pubsub explore` too, OUT/explorer.html.")
+@click.option(
+    "--history",
+    type=options.AUDIT_OUT,
+    metavar="HISTORY",
+    help="Write the history there, a folder or URI, segment by segment, where `pubsub audit HISTORY --follow` sees it "
+    "grow; without it, it is OUT/history once all is done.",
+)
 @with_json_option
-def command(scenario: str, out: Path, *, explorer: bool) -> Result:
+def command(scenario: str, out: Path, history: str | None, *, explorer: bool) -> Result:
     """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history.
 
     docs/scenarios.md has every field of a scenario; `pubsub step SCENARIO` runs one by hand. The digest printed last is
@@ -28,4 +36,4 @@ def command(scenario: str, out: Path, *, explorer: bool) -> Result:
     """
     from pubsub_emulator.cli.run import run_scenario
 
-    return run_scenario(scenario, out, explorer=explorer)
+    return run_scenario(scenario, out, history, explorer=explorer)

@@ -58,7 +58,7 @@ _GATHERED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase (`verify`, `chains`, `summary`) is; counted in units of work."""
+    """How far a phase is, in units of work: `start` of the engine, `verify`, `chains`, `summary`."""
 
     phase: str
     done: int
@@ -312,7 +312,9 @@ class Rounds:
         if not tasks:
             return []
         if self.opened is None:
+            self.watch(Progress("start", 0, total))
             self.opened = self.opener(len(tasks) + left)
+            self.watch(Progress(phase, before, total))
         texts = [task.to_json() for task in tasks]
         weights = [task.weight for task in tasks]
         done = self.opened.map(

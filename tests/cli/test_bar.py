@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from pubsub_emulator.cli.screen import Spoken
+
 SCRIPT = """
 from pubsub_emulator.cli.pages import Doing, Line
 from pubsub_emulator.cli.screen import bar, show
@@ -47,3 +51,23 @@ def test_no_line_of_a_command_is_written_into_the_bar(tmp_path: Path) -> None:
         # Before the text stands nothing but what moves the cursor and clears the line of the bar.
         text = line.rsplit(b"\x1b[2K", 1)[-1].replace(b"\x1b[?25h", b"").replace(b"\r", b"")
         assert text.startswith(b"relay block "), line
+
+
+def test_without_a_terminal_a_line_every_ten_seconds_says_how_far_and_for_how_long(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Progress with the time left on everything that takes longer."""
+    now = [0.0]
+    advance = Spoken(lambda: now[0])
+    advance(0, 100, "auditing: starting the engine")
+    for second in range(1, 61):
+        now[0] = second
+        advance(max(second - 8, 0), 100, "auditing: segments, 1.0 a second" if second > 8 else "auditing: starting")
+    assert capsys.readouterr().err.splitlines() == [
+        "auditing: segments, 1.0 a second: 2 of 100, about 1 min 38 s left",
+        "auditing: segments, 1.0 a second: 12 of 100, about 1 min 28 s left",
+        "auditing: segments, 1.0 a second: 22 of 100, about 1 min 18 s left",
+        "auditing: segments, 1.0 a second: 32 of 100, about 1 min 8 s left",
+        "auditing: segments, 1.0 a second: 42 of 100, about 58 s left",
+        "auditing: segments, 1.0 a second: 52 of 100, about 48 s left",
+    ]

@@ -13,6 +13,7 @@ from pubsub_emulator.cli import run
 from pubsub_emulator.cli.main import main
 from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history import storage
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = """
@@ -71,6 +72,26 @@ def test_run_writes_a_history_a_summary_and_a_digest_and_names_them(
     assert str(out / "summary.json") in shown
     assert (out / "history" / "_commits").is_dir()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
+
+
+def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
+    tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A segment is there as soon as it is over, not when the run is."""
+    seen: list[int] = []
+    real = HistoryWriter._commit
+
+    def counted(writer: HistoryWriter, segment: int) -> None:
+        real(writer, segment)
+        seen.append(len(list((tmp_path / "growing" / "_commits").glob("*.json"))))
+
+    monkeypatch.setattr(HistoryWriter, "_commit", counted)
+    history = tmp_path / "growing"
+    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out", "--history", history) == 0
+    assert seen == list(range(1, len(seen) + 1))
+    assert str(history) in capsys.readouterr().out
+    assert not (tmp_path / "out" / "history").exists()
+    assert _pubsub(monkeypatch, "audit", history, "--out", tmp_path / "audit", "--engine", "python") == 1
 
 
 def test_audit_finds_the_cheats_and_exits_with_one(

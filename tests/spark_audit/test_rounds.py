@@ -1,0 +1,160 @@
+"""A long history is judged round by round, and what is known of it is not looked at again (AU-6, AU-16, AU-17)."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audit_support import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network
+
+from pubsub_emulator.spark_audit.audit import ledger, rounds
+from pubsub_emulator.spark_audit.audit.findings import Thresholds
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.audit.rounds import Rounds
+from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.history import reader, schema
+from pubsub_emulator.spark_audit.history.canonical import encode_row
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
+from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+SEGMENTS = 7
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two networks of seven segments each, with a cheat."""
+    path = tmp_path_factory.mktemp("rounds") / "history"
+    for name in ("one", "two"):
+        network = small_network(segment_length=2)
+        with HistoryWriter(path, name) as writer:
+            network.observe(Slip(writer, network, {4: drop_a_node}))
+            for at in range(2 * SEGMENTS - 1):
+                network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
+                network.step()
+            network.finish()
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(long: Path) -> AuditResult:
+    """All of it in one round."""
+    return audit(long, long.with_name("whole"), engine="python")
+
+
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three segments a round, and two receipts a page."""
+    monkeypatch.setattr(rounds, "ROUND", 3)
+    monkeypatch.setattr(ledger, "PAGE", 2)
+
+
+def _rows(result: AuditResult) -> dict[str, list[bytes]]:
+    return {
+        name: sorted(encode_row(table, row) for row in result.results.rows(table))
+        for name, table in RESULT_TABLES.items()
+    }
+
+
+def _same(result: AuditResult, whole: AuditResult) -> None:
+    told = [(each.digest, each.codes, each.exit_code, each.chains, each.head) for each in (result, whole)]
+    assert told[0] == told[1]
+    assert _rows(result) == _rows(whole)
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_au17_rounds_give_what_one_round_gives(long: Path, whole: AuditResult, tmp_path: Path) -> None:
+    result = audit(long, tmp_path / "out", engine="python")
+    assert result.units_judged == whole.units_judged == 2 * SEGMENTS
+    _same(result, whole)
+    again = audit(long, tmp_path / "out", engine="python")
+    assert (again.units_judged, again.units_skipped) == (0, 2 * SEGMENTS)
+    _same(again, whole)
+
+
+@pytest.mark.usefixtures("short_rounds")
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_au6_a_run_that_is_killed_goes_on_behind_its_last_round(
+    long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    real, done = Rounds._round, [0]
+
+    def kill(run: Rounds, names: Any, left: int) -> None:
+        if done[0] == at:
+            raise KeyboardInterrupt
+        done[0] += 1
+        real(run, names, left)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rounds, "_round", kill)
+        with pytest.raises(KeyboardInterrupt):
+            audit(long, tmp_path / "out", engine="python")
+    assert not (tmp_path / "out" / "run_report.json").exists()
+    result = audit(long, tmp_path / "out", engine="python")
+    assert result.units_judged == 2 * SEGMENTS - 3 * at
+    _same(result, whole)
+
+
+def test_au17_one_more_segment_reads_one_manifest_of_before(
+    long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    last = max((history / COMMITS).glob("two-*.json"))
+    kept = last.rename(tmp_path / last.name)
+    audit(history, tmp_path / "out", engine="python")
+    kept.rename(last)
+    real = reader.read_manifest
+    read: list[str] = []
+
+    def counted(store: Store, name: str) -> Commit:
+        read.append(name)
+        return real(store, name)
+
+    monkeypatch.setattr(reader, "read_manifest", counted)
+    monkeypatch.setattr(rounds, "read_manifest", counted)
+    result = audit(history, tmp_path / "out", engine="python")
+    assert result.units_judged == 1
+    assert sorted(read) == sorted(path.name for path in sorted((history / COMMITS).glob("two-*.json"))[-2:])
+    assert (result.digest, result.codes) == (whole.digest, whole.codes)
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_au6_a_file_that_changed_costs_its_segment_and_leaves_no_row_of_before(
+    long: Path, whole: AuditResult, tmp_path: Path
+) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    first = audit(history, tmp_path / "out", engine="python")
+    path = history / History.open(history).files(schema.BLOCKS, "one", SUBSCRIBER, 3)[0].path
+    data = path.read_bytes()
+    os.utime(path, ns=(1, 1))
+    touched = audit(history, tmp_path / "out", engine="python")
+    assert touched.units_judged == 1
+    _same(touched, whole)
+    path.write_bytes(data[:-1])
+    damaged = audit(history, tmp_path / "out", engine="python")
+    assert damaged.quarantined == 1
+    assert len(list(damaged.results.rows(schema.BLOCK_MEASURES))) < first.candidates
+    path.write_bytes(data)
+    mended = audit(history, tmp_path / "out", engine="python")
+    assert mended.units_judged == 1
+    _same(mended, whole)
+
+
+def test_other_thresholds_judge_nothing_again(long: Path, tmp_path: Path) -> None:
+    limits = Thresholds(relay_lag=1, at_budget_blocks=1, stalled_blocks=1)
+    audit(long, tmp_path / "out", engine="python")
+    changed = audit(long, tmp_path / "out", engine="python", thresholds=limits)
+    assert (changed.units_judged, changed.units_skipped) == (0, 2 * SEGMENTS)
+    _same(changed, audit(long, tmp_path / "other", engine="python", thresholds=limits))
+
+
+def test_a_network_that_is_gone_leaves_nothing(long: Path, tmp_path: Path) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    audit(history, tmp_path / "out", engine="python")
+    for path in (history / COMMITS).glob("one-*.json"):
+        path.unlink()
+    left = audit(history, tmp_path / "out", engine="python")
+    assert left.units_judged == 0
+    _same(left, audit(history, tmp_path / "other", engine="python"))
