@@ -81,6 +81,8 @@ class NetworkAccount:
     tasks: int = 0
     surplus: int = 0
     """Data files of its segments that no manifest names."""
+    odd: int = 0
+    """Files that manifests name, and whose path does not say which segment they are of."""
     rows: str = ""
     """A running digest over the canonical rows of its segments."""
     counts: list[list[Any]] = field(default_factory=list)

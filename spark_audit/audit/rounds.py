@@ -203,7 +203,9 @@ class Rounds:
     def uncommitted(self) -> int:
         """Data files that no manifest names."""
         lasts = {name: kept.account.last for name, kept in self.networks.items()}
-        return self.listing.beyond(lasts) + sum(kept.account.surplus for kept in self.networks.values())
+        accounts = [kept.account for kept in self.networks.values()]
+        odd = sum(path.endswith(".parquet") for path in self.listing.odd) - sum(each.odd for each in accounts)
+        return self.listing.beyond(lasts) + sum(each.surplus for each in accounts) + max(odd, 0)
 
     # What is known
 
@@ -388,6 +390,7 @@ class Rounds:
                 self._gather(receipt)
             kept.account.add(commit, mine)
             kept.account.surplus += self.listing.surplus(commit)
+            kept.account.odd += sum(place_of(entry.path) is None for entry in commit.files)
             faults = [
                 fault
                 for entry in commit.files
