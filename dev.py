@@ -49,7 +49,7 @@ LEAST_JAVA = 17
 MOST_TEST_WORKERS = 8
 COMPILED_TESTS = ("tests/primitives", "tests/trie", "tests/pallet_subscriber", "tests/parachain_system")
 
-RUST_VECTORS = ("broadcaster", "scale", "tries", "xcm")
+RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 """The folders of tests/vectors that the Rust programs read."""
 
 HELP = """

@@ -30,6 +30,7 @@ COMPILED = [
     # What every stored value goes through.
     "pubsub_emulator/primitives/hashing.py",
     "pubsub_emulator/primitives/pubsub.py",
+    "pubsub_emulator/primitives/byte_lists.py",
     # The walk.
     "pubsub_emulator/runtime/pallet_subscriber/meter.py",
     "pubsub_emulator/runtime/pallet_subscriber/delivered.py",
@@ -38,6 +39,10 @@ COMPILED = [
     "pubsub_emulator/runtime/pallet_subscriber/cache/slots.py",
     "pubsub_emulator/runtime/pallet_subscriber/outcome.py",
     "pubsub_emulator/runtime/pallet_subscriber/plan.py",
+    # What a block of it writes.
+    "pubsub_emulator/runtime/framework/storage.py",
+    "pubsub_emulator/runtime/pallet_subscriber/handler.py",
+    "pubsub_emulator/runtime/pallet_subscriber/apply.py",
 ]
 
 

@@ -15,6 +15,7 @@ from pubsub_emulator.primitives.vectors import Document, Format
 MODULES: Final = (
     "pubsub_emulator.trie.vectors",
     "pubsub_emulator.primitives.scale_vectors",
+    "pubsub_emulator.primitives.signature_vectors",
     "pubsub_emulator.xcm.vectors",
     "pubsub_emulator.runtime.pallet_dome_events.vectors",
     "pubsub_emulator.eventplane.icrc72.vectors",

@@ -10,7 +10,7 @@ lengths that the remaining input cannot hold (so hostile input never makes it al
                   11  (byte >> 2) + 4 bytes follow, LE
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, Generic, TypeVar, cast
 
@@ -55,16 +55,6 @@ def compact_len(value: int) -> int:
 def encode_bytes(value: bytes) -> bytes:
     """`Vec<u8>`: compact length, then the bytes."""
     return encode_compact(len(value)) + value
-
-
-def encode_bytes_list(values: Sequence[bytes]) -> bytes:
-    """`Vec<Vec<u8>>`, for instance the nodes of a storage proof."""
-    parts = [encode_compact(len(values))]
-    for value in values:
-        length = len(value)
-        # Nearly every node is of this length, and a call for each takes longer than the rest of the encoding.
-        parts += ((length << 2 | 1).to_bytes(2, "little") if 0x40 <= length < 0x4000 else encode_compact(length), value)
-    return b"".join(parts)
 
 
 class Reader:
@@ -140,24 +130,6 @@ class Reader:
     def bytes_(self) -> bytes:
         """`Vec<u8>`."""
         return self.take(self.length())
-
-    def bytes_items(self, count: int) -> list[bytes]:
-        """The next `count` of `Vec<u8>`; those of 64 to 16,383 bytes are taken without a call for each."""
-        data, pos, last = self.data, self.pos, len(self.data) - 1
-        out: list[bytes] = []
-        for _ in range(count):
-            first = data[pos] if pos < last else 0
-            length = (first | data[pos + 1] << 8) >> 2 if first & 3 == 1 else 0
-            end = pos + 2 + length
-            if length >= 0x40 and end <= last + 1:
-                out.append(data[pos + 2 : end])
-                pos = end
-            else:
-                self.pos = pos
-                out.append(self.bytes_())
-                pos = self.pos
-        self.pos = pos
-        return out
 
     def end(self) -> None:
         """Raises `ScaleError` unless every byte was taken."""

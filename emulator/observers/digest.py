@@ -14,8 +14,9 @@ from pubsub_emulator.emulator.network.records import (
     Observer,
     RelayRecord,
 )
+from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import encode_bytes, encode_bytes_list
+from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.scale import encode_bytes_list
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.storage import Storage
 

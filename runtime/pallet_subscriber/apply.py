@@ -99,13 +99,13 @@ def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash
 class _Deliverer:
     """Records deliveries, and calls the handler for each in a storage layer (PS-64 to PS-66)."""
 
-    __slots__ = ("_handler", "_layer", "_limit", "_put", "_relay_parent", "_storage")
+    __slots__ = ("_handler", "_layer", "_limit", "_relay_parent", "_storage", "_writer")
 
     def __init__(
         self, storage: Storage, spec: RuntimeSpec, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
     ) -> None:
         self._storage = storage
-        self._put = DeliveredWriter(storage, spec).put
+        self._writer = DeliveredWriter(storage, spec)
         self._relay_parent = relay_parent
         self._handler = handler
         self._limit = spec.handler_weight
@@ -120,7 +120,7 @@ class _Deliverer:
             value, ttl, inserted = entry
             state = ttl_state(ttl, inserted, self._relay_parent)
             cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
-        self._put(para, key, cell)
+        self._writer.put(para, key, cell)
         failed = not self._call(para, key, value, state)
         if failed:
             deposit(self._storage, HandlerFailed(para, key))

@@ -179,7 +179,9 @@ class DeliveredWriter:
         self._next = at + 1
         number = at // PACK
         full = self._prefix + number.to_bytes(4, "little")
-        row = _current(storage.get(full), keys, number)
+        row = storage.get(full)
+        if row is None:
+            row = _current(row, keys, number)
         start = at % PACK * _ROW
         row = row[:start] + cell + row[start + _ROW :]
         if cell != NOTHING or any(row):

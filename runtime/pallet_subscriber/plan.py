@@ -354,7 +354,9 @@ class _ChildTrie(Descent):
         """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        if (depth >= self.alone_from or depth in self.places) and self.is_known(reference, depth):
+        if depth in self.places and self.settled_by_slot(reference, depth):
+            return None
+        if depth >= self.alone_from and self.is_last_delivered(reference, depth):
             return None
         node = self.taken.get(reference)
         if node is None and self.cache.keeps_nodes:
@@ -368,24 +370,22 @@ class _ChildTrie(Descent):
         """As `child`; the reference of an inline node is its hash."""
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        if depth in self.places:
-            self.known = self.cache.covers(self.at, self.places[depth], blake2_256(node))
-        return not self.known
+        return depth not in self.places or not self.settled_by_slot(blake2_256(node), depth)
 
-    def is_known(self, reference: Hash, depth: int) -> bool:
-        """Whether nothing changed below `reference`: its slot holds it, or it is the leaf last delivered (PS-69)."""
-        if depth in self.places:
-            self.known = self.cache.covers(self.at, self.places[depth], reference)
-            if self.known:
-                return True
-        if depth >= self.alone_from:
-            delivered = self.delivered.read(self.at)
-            if delivered is None:
-                self.alone_from = _NO_LIMIT
-            elif leaf_reference(self.keys[self.at], depth, delivered) == reference:
-                self.cache.resolved.append(self.at)
-                self.known = 1
-                return True
+    def settled_by_slot(self, reference: Hash, depth: int) -> bool:
+        """Whether nothing changed below `reference`, because its slot holds it (PS-69)."""
+        self.known = self.cache.covers(self.at, self.places[depth], reference)
+        return self.known > 0
+
+    def is_last_delivered(self, reference: Hash, depth: int) -> bool:
+        """Whether `reference` is the leaf that was last delivered under the key (PS-69)."""
+        delivered = self.delivered.read(self.at)
+        if delivered is None:
+            self.alone_from = _NO_LIMIT
+        elif leaf_reference(self.keys[self.at], depth, delivered) == reference:
+            self.cache.resolved.append(self.at)
+            self.known = 1
+            return True
         return False
 
     def cached(self, reference: Hash) -> bytes | None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from pubsub_emulator.primitives.byte_lists import encode_bytes_list, read_byte_strings
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.scale import Reader, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, ZERO_HEAD, InboundMessages, message_chain
 from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
@@ -59,7 +60,7 @@ class Inherent:
         nodes = reader.length()
         if nodes > MAX_PROOF_NODES:
             raise ScaleError(f"a proof of {nodes} nodes; at most {MAX_PROOF_NODES} can be one")
-        proof = tuple(reader.bytes_items(nodes))
+        proof = tuple(read_byte_strings(reader, nodes))
         messages = InboundMessages.read(reader)
         used = reader.uint(4)
         reader.end()

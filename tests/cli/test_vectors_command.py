@@ -20,6 +20,7 @@ FILES = [
     *(f"tries/thirdparty/{name}" for name in ("gossamer_proofs", "smoldot_proof_decode", "sp_trie_test_res")),
     "tries/thirdparty/smoldot_prefix_proof",
     "scale/hashing_scale",
+    "signatures/signatures",
     "xcm/xcm_v5",
     "ied/global_ids",
     "prism/vectors",

@@ -13,8 +13,9 @@ from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
 from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.byte_lists import encode_bytes_list, read_byte_strings
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_compact
 
 VECTORS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent.parent / "vectors" / "scale" / "hashing_scale.json").read_text(encoding="utf-8")
@@ -146,7 +147,9 @@ def test_a_list_read_at_once_is_what_reading_one_after_the_other_gives(
             return str(error)
 
     count = len(blobs)
-    assert outcome(lambda: all_.bytes_items(count), all_) == outcome(lambda: [one.bytes_() for _ in range(count)], one)
+    assert outcome(lambda: read_byte_strings(all_, count), all_) == outcome(
+        lambda: [one.bytes_() for _ in range(count)], one
+    )
 
 
 @given(st.dictionaries(st.integers(0, 2**32 - 1), st.binary(max_size=10), max_size=10))

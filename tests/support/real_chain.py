@@ -17,9 +17,10 @@ from typing import Any
 from aiohttp import WSMsgType, web
 
 from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.scale import Codec, encode_bytes, encode_bytes_list, encode_compact
+from pubsub_emulator.primitives.scale import Codec, encode_bytes, encode_compact
 from pubsub_emulator.primitives.type_info import BYTES, H256, PARA_ID, U32, Composite, Field, SequenceOf, TupleOf
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight

@@ -4,6 +4,7 @@ use crate::chain::{Header, Read, Version, CHILD_PREFIX};
 use crate::hashing::item_prefix;
 use crate::json::{bytes, entries, field, list, number};
 use crate::report::Report;
+use crate::signatures::signed;
 use crate::tries::PublishedEntry;
 use codec::{Decode, DecodeAll, Encode};
 use serde_json::Value;
@@ -37,30 +38,38 @@ pub struct Block {
 	pub extrinsics: Vec<Vec<u8>>,
 }
 
-/// A decoded candidate: the block, and the inherent that its only extrinsic carries.
+/// A decoded candidate: the block, and the inherent that its first extrinsic carries.
 pub struct Candidate {
 	pub block: Block,
 	pub inherent: Inherent,
+}
+
+/// The Aura slot that a header claims.
+pub fn aura_slot(header: &Header) -> Option<u64> {
+	header.digest.logs.iter().find_map(|item| match item {
+		DigestItem::PreRuntime(AURA, raw) => u64::decode_all(&mut &raw[..]).ok(),
+		_ => None,
+	})
 }
 
 impl Candidate {
 	/// Decodes all of `raw`.
 	pub fn decode(raw: &[u8]) -> Result<Self, String> {
 		let block = Block::decode_all(&mut &raw[..]).map_err(|error| format!("candidate: {error}"))?;
-		let [extrinsic] = block.extrinsics.as_slice() else {
-			return Err(format!("candidate: {} extrinsics, not one", block.extrinsics.len()));
-		};
-		let call = extrinsic.strip_prefix(&CALL).ok_or("candidate: the extrinsic is not a bare set_validation_data")?;
+		let extrinsic = block.extrinsics.first().ok_or("candidate: no extrinsics")?;
+		let call = extrinsic.strip_prefix(&CALL).ok_or("candidate: the first extrinsic is not a bare set_validation_data")?;
 		let inherent = Inherent::decode_all(&mut &call[..]).map_err(|error| format!("candidate: inherent: {error}"))?;
 		Ok(Self { block, inherent })
 	}
 
 	/// The Aura slot that the header claims.
 	pub fn slot(&self) -> Option<u64> {
-		self.block.header.digest.logs.iter().find_map(|item| match item {
-			DigestItem::PreRuntime(AURA, raw) => u64::decode_all(&mut &raw[..]).ok(),
-			_ => None,
-		})
+		aura_slot(&self.block.header)
+	}
+
+	/// The extrinsics after the inherent: those that accounts signed.
+	pub fn signed(&self) -> &[Vec<u8>] {
+		&self.block.extrinsics[1..]
 	}
 
 	/// Root of the ordered trie (layout V0) of the body.
@@ -96,6 +105,13 @@ impl Context {
 		let raw = self.state.get(&item_prefix("Aura", "Authorities")).ok_or("pre_state: no Aura::Authorities")?;
 		let keys = Vec::<[u8; 32]>::decode_all(&mut &raw[..]).map_err(|error| format!("Aura::Authorities: {error}"))?;
 		Ok(keys.into_iter().map(ed25519::Public::from_raw).collect())
+	}
+
+	/// The runtime's version, which follows the parachain's id in `:code`.
+	pub fn spec_version(&self) -> Result<u32, String> {
+		let raw = self.state.get(&b":code"[..]).ok_or("pre_state: no :code")?;
+		let (_, version) = <(u32, u32)>::decode(&mut &raw[..]).map_err(|error| format!(":code: {error}"))?;
+		Ok(version)
 	}
 }
 
@@ -144,10 +160,7 @@ fn sealed(candidate: &Candidate, context: &Context) -> Result<bool, String> {
 	};
 	let Ok(signature) = <[u8; 64]>::try_from(signature.as_slice()) else { return Ok(false) };
 	let Some(slot) = candidate.slot() else { return Ok(false) };
-	let parent_slot = context.parent.digest.logs.iter().find_map(|item| match item {
-		DigestItem::PreRuntime(AURA, raw) => u64::decode_all(&mut &raw[..]).ok(),
-		_ => None,
-	});
+	let parent_slot = aura_slot(&context.parent);
 	let authorities = context.authorities()?;
 	if authorities.is_empty() || slot > context.slot_now || parent_slot.is_some_and(|parent| slot <= parent) {
 		return Ok(false);
@@ -181,6 +194,13 @@ pub fn check(data: &Value, report: &mut Report) -> Result<(), String> {
 	let post = crate::tries::hash(expected, "post_state_root")?;
 	if expected["verdict"].is_null() {
 		report.equal(name, "post-state root", candidate.block.header.state_root, post);
+		for (at, extrinsic) in candidate.signed().iter().enumerate() {
+			let case = format!("{name}: extrinsic {}", at + 1);
+			match signed(extrinsic, &context) {
+				Ok((scheme, holds)) => report.equal(&case, &format!("{scheme} signature holds"), holds, true),
+				Err(error) => report.failure(&case, "signature", &error),
+			}
+		}
 		deliveries(name, expected, &candidate, &context, report)?;
 	} else {
 		report.equal(name, "post-state root", context.parent.state_root, post);

@@ -11,6 +11,7 @@ mod json;
 mod metadata;
 mod relay;
 mod report;
+mod signatures;
 mod tries;
 mod verifier;
 mod xcm;
@@ -36,6 +37,9 @@ fn checker(data: &Value) -> Option<(&'static str, Check)> {
 	}
 	if has("hashes") && has("scale") {
 		return Some(("hashing and scale", hashing::check));
+	}
+	if has("seals") && has("signatures") {
+		return Some(("seals and signatures", signatures::check));
 	}
 	if has("publishers") {
 		return Some(("publishers", tries::check_publishers));

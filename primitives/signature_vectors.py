@@ -1,0 +1,46 @@
+"""The format of vectors of sealed headers and signed messages, as `pubsub vectors check` reads it."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pubsub_emulator.primitives.header import Header, turn_of
+from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.primitives.signatures import Scheme, verify
+from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+
+_SCHEMES: Final = {"Ed25519": Scheme.ED25519, "Sr25519": Scheme.SR25519, "Ecdsa": Scheme.ECDSA}
+
+
+def _scheme(case: dict[str, Any]) -> Scheme:
+    scheme = _SCHEMES.get(case["scheme"])
+    if scheme is None:
+        raise Mismatch(f"no signature scheme is called {case['scheme']!r}")
+    return scheme
+
+
+def _check_seal(case: dict[str, Any]) -> None:
+    raw = unhex(case["header"])
+    header = Header.decode(raw)
+    same("the header encoded again", header.encode(), raw)
+    slot, seal = header.aura_slot(), header.aura_seal()
+    holds = False
+    if slot is not None and seal is not None:
+        author = turn_of(slot, [unhex(key) for key in case["authorities"]])
+        holds = verify(_scheme(case), seal, header.pre_hash(), AccountId(author))
+    same("that the seal holds", holds, case["holds"])
+
+
+def _check_signature(case: dict[str, Any]) -> None:
+    account = AccountId(unhex(case["account"]))
+    holds = verify(_scheme(case), unhex(case["signature"]), unhex(case["message"]), account)
+    same("that the signature holds", holds, case["holds"])
+
+
+def _cases(document: Document) -> Iterator[Case]:
+    for kind, check in (("seals", _check_seal), ("signatures", _check_signature)):
+        for case in document[kind]:
+            yield str(case["name"]), lambda check=check, case=case: check(case)  # type: ignore[misc]  # bound here
+
+
+FORMATS = (Format("seals and signatures", lambda document: {"seals", "signatures"} <= {*document}, _cases),)
