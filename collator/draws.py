@@ -6,7 +6,7 @@ block i of a stream = blake2_256(Vec<u8> seed ++ Vec<u8> label ++ u64 i)
 from collections.abc import Sequence
 from typing import TypeVar
 
-from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hashing import counted
 from pubsub_emulator.primitives.scale import encode_bytes
 
 T = TypeVar("T")
@@ -25,9 +25,10 @@ class Draws:
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
         left = self._left
-        while len(left) < count:
-            left += blake2_256(self._prefix + self._count.to_bytes(8, "little"))
-            self._count += 1
+        if len(left) < count:
+            blocks = -(-(count - len(left)) // 32)
+            left += counted(self._prefix, self._count, blocks)
+            self._count += blocks
         self._left = left[count:]
         return left[:count]
 

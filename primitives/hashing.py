@@ -34,6 +34,18 @@ def by_hash(nodes: Iterable[bytes]) -> dict[Hash, bytes]:
     return out
 
 
+def counted(prefix: bytes, first: int, count: int) -> bytes:
+    """The blake2b-256 of `prefix` and a u64, for `count` numbers from `first` on, one after the other."""
+    begun = _copy_256()
+    begun.update(prefix)
+    out: list[bytes] = []
+    for number in range(first, first + count):
+        hasher = begun.copy()
+        hasher.update(number.to_bytes(8, "little"))
+        out.append(hasher.digest())
+    return b"".join(out)
+
+
 def blake2_128(data: bytes) -> bytes:
     """The 16-byte blake2b digest, as `Blake2_128` storage hashers use it."""
     hasher = _copy_128()
