@@ -140,11 +140,11 @@ def over_report_and_stop(situation: Situation, draws: Draws) -> Proposal:
 
 def _places(situation: Situation) -> list[tuple[int, int, int, bytes]]:
     """All messages: queue, index, `sent_at`, bytes."""
-    downward = situation.messages.downward
-    places: list[tuple[int, int, int, bytes]] = [(0, at, m.sent_at, m.msg) for at, m in enumerate(downward)]
-    for queue, (_, messages) in enumerate(situation.messages.horizontal, start=1):
-        places += [(queue, at, m.sent_at, m.data) for at, m in enumerate(messages)]
-    return places
+    return [
+        (queue, at, *message)
+        for queue, (_, messages) in enumerate(situation.messages.queues())
+        for at, message in enumerate(messages)
+    ]
 
 
 @strategy("drop-message", "censor a message", _MISREPORTED)
@@ -176,14 +176,10 @@ def alter_message(situation: Situation, draws: Draws) -> Proposal:
 @strategy("reorder-messages", "have orders carried out in another order", _MISREPORTED)
 def reorder_messages(situation: Situation, draws: Draws) -> Proposal:
     """Move a message to the end of its queue."""
-    queues = [(0, tuple((m.sent_at, m.msg) for m in situation.messages.downward))]
-    queues += [
-        (queue, tuple((m.sent_at, m.data) for m in messages))
-        for queue, (_, messages) in enumerate(situation.messages.horizontal, start=1)
-    ]
+    queues = situation.messages.queues()
     movable = [
         (queue, at, *message)
-        for queue, messages in queues
+        for queue, (_, messages) in enumerate(queues)
         for at, message in enumerate(messages)
         if messages[at + 1 :] != messages[at:-1]
     ]

@@ -117,7 +117,8 @@ def _bad_seal(situation: Situation, candidate: Candidate) -> bool:
 def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticValues) -> bool:
     """Whether the messages lead from the heads that the parachain knows to those of the relay parent."""
     known = LAST_HRMP_MQC_HEADS.get(situation.storage)
-    sent = {sender: tuple((m.sent_at, m.data) for m in messages) for sender, messages in inherent.messages.horizontal}
+    (_, downward), *others = inherent.messages.queues()
+    sent = dict(others)
     last = LAST_RELAY_PARENT.get(situation.storage)
 
     def leads(before: Hash, messages: tuple[tuple[RelayBlockNumber, bytes], ...], head: Hash) -> bool:
@@ -127,7 +128,6 @@ def _leads_to_heads(situation: Situation, inherent: Inherent, statics: StaticVal
         starts = (before, ZERO_HEAD) if newer else (before,)
         return any(message_chain(start, messages) == head for start in starts)
 
-    downward = tuple((m.sent_at, m.msg) for m in inherent.messages.downward)
     return (
         leads(LAST_DMQ_MQC_HEAD.get(situation.storage), downward, statics.dmq_head)
         and all(sender in statics.hrmp_heads for sender in sent)

@@ -54,8 +54,7 @@ class Draft:
     def of(candidate: Candidate) -> "Draft":
         """The draft of an existing block."""
         header, inherent, inbound = candidate.header, candidate.inherent, candidate.inherent.messages
-        queues: list[tuple[int | None, list[Message]]] = [(None, [(m.sent_at, m.msg) for m in inbound.downward])]
-        queues += [(sender, [(m.sent_at, m.data) for m in messages]) for sender, messages in inbound.horizontal]
+        queues: list[tuple[int | None, list[Message]]] = [(sender, list(sent)) for sender, sent in inbound.queues()]
         return Draft(
             header.parent_hash,
             header.number,

@@ -59,6 +59,10 @@ MAX_MESSAGES: Final = 262_144
 """The most messages, or senders, that may wait for a parachain."""
 
 
+Queue = tuple[ParaId | None, tuple[tuple[RelayBlockNumber, bytes], ...]]
+"""A sender, `None` for the relay chain, and its messages as `(sent_at, bytes)`."""
+
+
 @dataclass(frozen=True)
 class InboundMessages:
     """The messages that a block takes in: downward ones in queue order, horizontal ones by sender.
@@ -89,6 +93,12 @@ class InboundMessages:
         _ensure_few(reader)
         by_sender = _horizontal.read(reader)
         return InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
+
+    def queues(self) -> tuple["Queue", ...]:
+        """All queues in the order of the encoding: the downward one, then those of the senders."""
+        downward = tuple((m.sent_at, m.msg) for m in self.downward)
+        sent = ((sender, tuple((m.sent_at, m.data) for m in messages)) for sender, messages in self.horizontal)
+        return ((None, downward), *sent)
 
     def tidy(self) -> "InboundMessages":
         """The same messages in the order of a block: senders ascending, without those that have no messages."""

@@ -6,15 +6,15 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.framework.dispatch import dispatchable
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit as deposit_event
 from pubsub_emulator.runtime.framework.message_chains import para_id
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_pubsub import registry, weights
-from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar
-from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
+from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, ForcedDeposit, Registrar
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error
 from pubsub_emulator.runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted
 from pubsub_emulator.runtime.pallet_pubsub.publish import remove_key
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, pubsub_key, rows_of
@@ -76,7 +76,7 @@ class Calls:
         registry.caller_account(origin)
         info = RegisteredPublishers.get(storage, para)
         if info is None:
-            raise failure(Error.NotRegistered)
+            raise ModuleError(PALLET, Error.NotRegistered)
         registry.ensure_manager(info, origin, para)
         keys = registry.remove(self.config, self.balances, storage, para)
         return weights.deregister_publisher(self.config, keys)
@@ -92,7 +92,7 @@ class Calls:
         rows_of(para)
         ensure_root(origin)
         if not registry.is_known(storage, para):
-            raise failure(Error.NotRegistered)
+            raise ModuleError(PALLET, Error.NotRegistered)
         slash = self.config.forced_deposit is ForcedDeposit.SLASHED
         keys = registry.remove(self.config, self.balances, storage, para, slash=slash)
         return weights.deregister_publisher(self.config, keys)
@@ -111,7 +111,7 @@ class Calls:
         registry.caller_account(origin)
         info = RegisteredPublishers.get(storage, para)
         if info is None and not self.config.is_system(para):
-            raise failure(Error.NotRegistered)
+            raise ModuleError(PALLET, Error.NotRegistered)
         registry.ensure_manager(info, origin, para)
         deposit_event(storage, KeysDeleted(para, self._remove(storage, para, keys)))
         return None
@@ -138,7 +138,7 @@ class Calls:
         rows = rows_of(para)
         removed = sum(remove_key(self.config, storage, rows, key) for key in keys)
         if not removed:
-            raise failure(Error.NoKeysToDelete)
+            raise ModuleError(PALLET, Error.NoKeysToDelete)
         return removed
 
 

@@ -1,6 +1,6 @@
 """The errors of the pallet's calls and of publishing, in the order of their SCALE indices."""
 
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 
 
@@ -17,8 +17,3 @@ class Error(PalletError):
     PublishNotAuthorized = 6, "Neither a registered publisher nor a system para."
     NotAuthorized = 7, "The origin has no say over this publisher."
     NoKeysToDelete = 8, "None of the keys was stored."
-
-
-def failure(error: Error) -> ModuleError:
-    """The exception for `error`; a new object each time, since an exception carries its traceback."""
-    return ModuleError(PALLET, error)

@@ -8,12 +8,12 @@ from typing import Final
 
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId
 from pubsub_emulator.runtime.balances import Balances, HoldReason, Precision
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError
 from pubsub_emulator.runtime.framework.events import deposit as deposit_event
 from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, Registrar, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.errors import Error, failure
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error
 from pubsub_emulator.runtime.pallet_pubsub.events import PublisherDeregistered, PublisherRegistered
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
     CounterForRegisteredPublishers,
@@ -62,9 +62,9 @@ def register(balances: Balances, storage: Storage, para: ParaId, manager: Accoun
 def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
     """Raise `AlreadyRegistered` or `TooManyPublishers` if `para` cannot be registered now."""
     if RegisteredPublishers.contains(storage, para):
-        raise failure(Error.AlreadyRegistered)
+        raise ModuleError(PALLET, Error.AlreadyRegistered)
     if CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
-        raise failure(Error.TooManyPublishers)
+        raise ModuleError(PALLET, Error.TooManyPublishers)
 
 
 def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: ParaId) -> None:
@@ -76,7 +76,7 @@ def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: P
         return
     owner = registrar.owner_of(storage, para)
     if owner is None or origin != Signed(owner):
-        raise failure(Error.NotAuthorized)
+        raise ModuleError(PALLET, Error.NotAuthorized)
 
 
 def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> None:
@@ -87,7 +87,7 @@ def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> 
     if origin == Parachain(para):
         return
     if info is None or caller_account(origin) != info.manager:
-        raise failure(Error.NotAuthorized)
+        raise ModuleError(PALLET, Error.NotAuthorized)
 
 
 def is_known(storage: Storage, para: ParaId) -> bool:

@@ -116,7 +116,7 @@ def _note_messages(storage: Storage, inherent: Inherent, statics: StaticValues) 
 
 def downward_head_after(storage: Storage, inherent: Inherent, statics: StaticValues) -> Hash:
     """The head of the downward queue after a block's messages."""
-    messages = tuple((m.sent_at, m.msg) for m in inherent.messages.downward)
+    _, messages = inherent.messages.queues()[0]
     last = partial(LAST_RELAY_PARENT.get, storage)
     return queue_head(LAST_DMQ_MQC_HEAD.get(storage), messages, statics.dmq_head, last, inherent.relay_parent_number)
 
@@ -127,8 +127,9 @@ def horizontal_heads_after(storage: Storage, inherent: Inherent, statics: Static
     last = partial(LAST_RELAY_PARENT.get, storage)
     out = dict(heads)
     sent: dict[ParaId, tuple[tuple[RelayBlockNumber, bytes], ...]] = {}
-    for sender, messages in inherent.messages.horizontal:
-        sent[sender] = sent.get(sender, ()) + tuple((m.sent_at, m.data) for m in messages)
+    for sender, messages in inherent.messages.queues():
+        if sender is not None:
+            sent[sender] = sent.get(sender, ()) + messages
     for sender in sorted({**heads, **statics.hrmp_heads, **sent}):
         before, new = heads.get(sender, ZERO_HEAD), sent.get(sender, ())
         target = statics.hrmp_heads.get(sender)

@@ -141,10 +141,6 @@ class Error(PalletError):
     LandsOnBlockWithNoMessages = 108, "Nothing was sent in the relay block of the watermark."
 
 
-def _fail(error: Error) -> ModuleError:
-    return ModuleError(PALLET, error)
-
-
 def channel_weight(capacity: int, total_size: int) -> int:
     """The most bytes of a full channel in its recipient's block, with 8 for each message and 8 for the sender."""
     return 8 + 8 * capacity + total_size
@@ -180,7 +176,7 @@ class Hrmp(Hooks):
         """Root closes a channel at once. Raises `CloseHrmpChannelDoesntExist`. Emits `ChannelClosed`."""
         ensure_root(origin)
         if not CHANNELS.contains(storage, which):
-            raise _fail(Error.CloseHrmpChannelDoesntExist)
+            raise ModuleError(PALLET, Error.CloseHrmpChannelDoesntExist)
         self._close(storage, which)
         deposit(storage, ChannelClosed(which.sender, which))
 
@@ -194,26 +190,26 @@ class Hrmp(Hooks):
         """
         config = active_config(storage)
         if sender == recipient:
-            raise _fail(Error.OpenHrmpChannelToSelf)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelToSelf)
         if max_capacity == 0:
-            raise _fail(Error.OpenHrmpChannelZeroCapacity)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelZeroCapacity)
         if max_capacity > config.hrmp_channel_max_capacity:
-            raise _fail(Error.OpenHrmpChannelCapacityExceedsLimit)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelCapacityExceedsLimit)
         if max_message_size == 0:
-            raise _fail(Error.OpenHrmpChannelZeroMessageSize)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelZeroMessageSize)
         if max_message_size > config.hrmp_channel_max_message_size:
-            raise _fail(Error.OpenHrmpChannelMessageSizeExceedsLimit)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelMessageSizeExceedsLimit)
         which = HrmpChannelId(sender, recipient)
         if CHANNELS.contains(storage, which):
-            raise _fail(Error.OpenHrmpChannelAlreadyExists)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelAlreadyExists)
         ingress, egress = INGRESS.get(storage, recipient), EGRESS.get(storage, sender)
         if len(egress) >= config.hrmp_max_parachain_outbound_channels:
-            raise _fail(Error.OpenHrmpChannelLimitExceeded)
+            raise ModuleError(PALLET, Error.OpenHrmpChannelLimitExceeded)
         if len(ingress) >= config.hrmp_max_parachain_inbound_channels:
-            raise _fail(Error.AcceptHrmpChannelLimitExceeded)
+            raise ModuleError(PALLET, Error.AcceptHrmpChannelLimitExceeded)
         weight = channel_weight(max_capacity, config.hrmp_channel_max_total_size)
         if self._worst_case(storage, recipient) + weight > self.bounds.horizontal:
-            raise _fail(Error.RecipientBoundExceeded)
+            raise ModuleError(PALLET, Error.RecipientBoundExceeded)
         CHANNELS.insert(storage, which, HrmpChannel(max_capacity, config.hrmp_channel_max_total_size, max_message_size))
         insort(ingress, sender)
         insort(egress, recipient)
@@ -229,21 +225,21 @@ class Hrmp(Hooks):
         `TotalSizeExceeded`, `CapacityExceeded`.
         """
         if len(messages) > active_config(storage).hrmp_max_message_num_per_candidate:
-            raise _fail(Error.MoreMessagesThanPermitted)
+            raise ModuleError(PALLET, Error.MoreMessagesThanPermitted)
         previous = -1
         for message in messages:
             if message.recipient <= previous:
-                raise _fail(Error.NotSorted)
+                raise ModuleError(PALLET, Error.NotSorted)
             previous = message.recipient
             found = CHANNELS.get(storage, HrmpChannelId(sender, message.recipient))
             if found is None:
-                raise _fail(Error.NoSuchChannel)
+                raise ModuleError(PALLET, Error.NoSuchChannel)
             if len(message.data) > found.max_message_size:
-                raise _fail(Error.MaxMessageSizeExceeded)
+                raise ModuleError(PALLET, Error.MaxMessageSizeExceeded)
             if found.total_size + len(message.data) > found.max_total_size:
-                raise _fail(Error.TotalSizeExceeded)
+                raise ModuleError(PALLET, Error.TotalSizeExceeded)
             if found.msg_count >= found.max_capacity:
-                raise _fail(Error.CapacityExceeded)
+                raise ModuleError(PALLET, Error.CapacityExceeded)
 
     def queue_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
@@ -254,7 +250,7 @@ class Hrmp(Hooks):
             which = HrmpChannelId(sender, message.recipient)
             found = CHANNELS.get(storage, which)
             if found is None:
-                raise _fail(Error.NoSuchChannel)
+                raise ModuleError(PALLET, Error.NoSuchChannel)
             CONTENTS.insert(storage, which, [*CONTENTS.get(storage, which), InboundHrmpMessage(now, message.data)])
             CHANNELS.insert(
                 storage,
@@ -293,12 +289,12 @@ class Hrmp(Hooks):
         """
         last = WATERMARKS.get(storage, recipient)
         if last is not None and watermark < last:
-            raise _fail(Error.AdvancementRule)
+            raise ModuleError(PALLET, Error.AdvancementRule)
         if watermark > relay_parent:
-            raise _fail(Error.AheadRelayParent)
+            raise ModuleError(PALLET, Error.AheadRelayParent)
         digests = DIGESTS.get(storage, recipient)
         if watermark not in {relay_parent, last} and all(block != watermark for block, _ in digests):
-            raise _fail(Error.LandsOnBlockWithNoMessages)
+            raise ModuleError(PALLET, Error.LandsOnBlockWithNoMessages)
         WATERMARKS.insert(storage, recipient, watermark)
         due = [entry for entry in digests if entry[0] <= watermark]
         if not due:
