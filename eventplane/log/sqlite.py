@@ -29,11 +29,15 @@ class SqliteDatabase:
         with self.transaction():  # a place that cannot be opened is refused now
             pass
 
+    def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """See `Database.select`."""
+        with self._connection() as connection:
+            return _SqliteSession(connection).run(sql, params)
+
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
         """See `Database.transaction`; a writer holds the file's write lock."""
-        try:
-            connection = self._borrow()
+        with self._connection() as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                 yield _SqliteSession(connection)
@@ -42,12 +46,6 @@ class SqliteDatabase:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            finally:
-                self._give_back(connection)
-        except sqlite3.OperationalError as error:
-            raise StoreUnavailable(f"{self.place}: {error}") from error
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.place}: {error}") from error
         if write:
             with self._changed:
                 self._changed.notify_all()
@@ -70,6 +68,19 @@ class SqliteDatabase:
             connection.close()
         with self._changed:
             self._changed.notify_all()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._borrow()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(f"{self.place}: {error}") from error
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.place}: {error}") from error
 
     def _borrow(self) -> sqlite3.Connection:
         with self._lock:

@@ -23,7 +23,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     Usage,
     decode,
 )
-from pubsub_emulator.eventplane.prism.core.process import Outcome, Status, process, read_object, type_of
+from pubsub_emulator.eventplane.prism.core.process import Outcome, Status, examine, process, read_object
 from pubsub_emulator.eventplane.prism.core.state import Batch, Did, MemoryLedger
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 
@@ -86,11 +86,12 @@ def _object(case: Mapping[str, Any]) -> None:
 
 
 def _operation(signed: SignedAtalaOperation) -> dict[str, Any]:
+    examined = examine(signed)
     return {
         "signed_with": signed.signed_with,
-        "operation_id": sha256(signed.raw).hex(),
-        "operation_hash": None if signed.operation is None else sha256(signed.operation.raw).hex(),
-        "type": type_of(signed).name,
+        "operation_id": examined.id.hex(),
+        "operation_hash": None if examined.hash is None else examined.hash.hex(),
+        "type": examined.type.name,
     }
 
 

@@ -26,6 +26,10 @@ class Mortal:
         with self._real.transaction(write=write) as session:
             yield _MortalSession(session, self._draw) if write else session
 
+    def select(self, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
+        """See `Database.select`."""
+        return self._real.select(sql, params)
+
     def notify(self, session: Session, channel: str) -> None:
         """See `Database.notify`."""
         self._real.notify(session._real if isinstance(session, _MortalSession) else session, channel)

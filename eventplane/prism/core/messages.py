@@ -6,6 +6,7 @@ that are hashed. A message that was made here has an empty `raw` until it is dec
 
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pubsub_emulator.eventplane.prism.core.errors import Undecodable
@@ -262,22 +263,24 @@ _HASHED: Final = frozenset(each for each in _SCHEMA if "raw" in each._fields)  #
 
 def decode(message: type[M], raw: bytes) -> M:
     """A message of its bytes. Raises `Undecodable`."""
-    fields, is_hashed = _PLANS[message]
-    values: dict[str, Any] = {"raw": raw} if is_hashed else {}
-    lists: dict[str, list[Any]] = {}
-    value: Any
-    for number, wire, value in read_fields(raw):
-        field = fields.get(number)
-        if field is None or wire != field.wire:
+    steps, values, lists = _PLANS[message]
+    values = [*values]
+    if message in _HASHED:
+        values[0] = raw
+    for place in lists:
+        values[place] = []
+    for tag, value in read_fields(raw):
+        step = steps.get(tag)
+        if step is None:
             continue
-        found = decode(field.message, value) if field.read is None else field.read(value)
-        if field.is_repeated:
-            lists.setdefault(field.name, []).append(found)
+        place, is_repeated, read = step
+        if is_repeated:
+            values[place].append(read(value))
         else:
-            values[field.name] = found
-    for name, each in lists.items():
-        values[name] = tuple(each)
-    return message(**values)
+            values[place] = read(value)
+    for place in lists:
+        values[place] = tuple(values[place])
+    return tuple.__new__(message, values)  # type: ignore[type-var]  # the messages are named tuples
 
 
 def encode(message: Any) -> bytes:
@@ -322,30 +325,22 @@ def _text(value: bytes) -> str:
         raise Undecodable("text that is not UTF-8") from None
 
 
-class _Step(NamedTuple):
-    """How a field is read: by `read`, or as a message."""
-
-    name: str
-    wire: int
-    is_repeated: bool
-    read: Callable[[Any], Any] | None
-    message: Any
-
-
+_Plan: TypeAlias = tuple[dict[int, tuple[int, bool, Callable[[Any], Any]]], list[Any], list[int]]
+"""How a message is read: by tag the place of the attribute, whether it is repeated, and how a value is read; what a
+message without fields has; the places of repeated fields."""
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {"text": _text, "bytes": bytes, "enum": int}
-_PLANS: Final = {
-    message: (
-        {
-            number: _Step(
-                field.name,
-                VARINT if field.kind == "enum" else BYTES,
-                field.repeated,
-                _READERS[field.kind] if isinstance(field.kind, str) else None,
-                field.kind,
-            )
-            for number, field in fields.items()
-        },
-        message in _HASHED,
-    )
-    for message, fields in _SCHEMA.items()
-}
+
+
+def _plan(message: Any, fields: dict[int, _Field]) -> _Plan:
+    steps = {
+        number << 3 | (VARINT if field.kind == "enum" else BYTES): (
+            message._fields.index(field.name),
+            field.repeated,
+            _READERS[field.kind] if isinstance(field.kind, str) else partial(decode, field.kind),
+        )
+        for number, field in fields.items()
+    }
+    return steps, list(message()), sorted({place for place, is_repeated, _ in steps.values() if is_repeated})
+
+
+_PLANS: Final = {message: _plan(message, fields) for message, fields in _SCHEMA.items()}

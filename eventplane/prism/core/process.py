@@ -3,6 +3,8 @@
 operations = read_object(raw)                # None: the object is ignored
 for signed in operations or ():
     row = process(ledger, signed)            # None: its id was decided before
+
+`process` is `judge` of what `examine` finds without a ledger.
 """
 
 from enum import IntEnum, StrEnum
@@ -73,6 +75,18 @@ _USAGES: Final = {
 }
 
 
+class Examined(NamedTuple):
+    """An operation with what its bytes alone say of it."""
+
+    signed: SignedAtalaOperation
+    id: bytes
+    hash: bytes | None
+    """Of its AtalaOperation, if there is one."""
+    type: OperationType
+    batch_id: str | None
+    """The batch that it issues, or names for revocation."""
+
+
 class Outcome(NamedTuple):
     """What one operation came to: the columns of its row that do not depend on where it is."""
 
@@ -104,26 +118,40 @@ def read_object(raw: bytes) -> tuple[SignedAtalaOperation, ...] | None:
     return None if block is None or not block.operations else block.operations
 
 
+def examine(signed: SignedAtalaOperation) -> Examined:
+    """What the bytes of an operation say."""
+    operation = signed.operation
+    if operation is None or operation.operation is None or not is_canonical(signed):
+        kind, batch_id = OperationType.UNKNOWN, None
+    else:
+        kind, batch_id = _TYPES[type(operation.operation)], _named_batch(operation.operation)
+    return Examined(signed, sha256(signed.raw), None if operation is None else sha256(operation.raw), kind, batch_id)
+
+
 def process(ledger: Ledger, signed: SignedAtalaOperation) -> Outcome | None:
     """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
-    operation_id = sha256(signed.raw)
-    if ledger.is_applied(operation_id):
+    return judge(ledger, examine(signed))
+
+
+def judge(ledger: Ledger, examined: Examined) -> Outcome | None:
+    """See `process`."""
+    if ledger.is_applied(examined.id):
         return None
-    judged = _Judged(signed, operation_id)
+    judged = _Judged(examined)
     try:
         judged.apply(ledger)
     except Rejected as rejected:
-        if ledger.is_rejected(operation_id):
+        if ledger.is_rejected(examined.id):
             return None
         judged.reason = rejected.reason
-    outcome = judged.outcome()
-    ledger.note(operation_id, outcome.operation_hash, applied=outcome.reason is None)
-    return outcome
+    ledger.note(examined.id, examined.hash, applied=judged.reason is None)
+    return judged.outcome()
 
 
-def check_shape(signed: SignedAtalaOperation) -> Operation:
+def check_shape(examined: Examined) -> Operation:
     """The checks that need no state: 1 to 3. Raises `Rejected`."""
-    if not is_canonical(signed):
+    signed = examined.signed
+    if examined.type is OperationType.UNKNOWN and not is_canonical(signed):
         _reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
     if signed.operation is None or signed.operation.operation is None:
         _reject(Reason.UNSUPPORTED_OPERATION)
@@ -144,16 +172,8 @@ def _is_shaped(operation: Operation) -> bool:
             return is_hex_hash(batch_id)
 
 
-def type_of(signed: SignedAtalaOperation) -> OperationType:
-    """The kind of an operation; UNKNOWN where check 1 or 2 fails."""
-    if signed.operation is None or signed.operation.operation is None or not is_canonical(signed):
-        return OperationType.UNKNOWN
-    return _TYPES[type(signed.operation.operation)]
-
-
-def named_batch(signed: SignedAtalaOperation) -> str | None:
-    """The batch that an operation issues, or names for revocation."""
-    match signed.operation.operation if signed.operation is not None else None:
+def _named_batch(operation: Operation) -> str | None:
+    match operation:
         case IssueCredentialBatch(data) if data is not None:
             return sha256(data.raw).hex()
         case RevokeCredentials(_, batch_id, _) if is_hex_hash(batch_id):
@@ -176,45 +196,41 @@ def effect(did: Did | None, operation: Operation, operation_hash: bytes) -> Did:
 class _Judged:
     """One operation on its way through the checks."""
 
-    def __init__(self, signed: SignedAtalaOperation, operation_id: bytes) -> None:
-        self._signed = signed
-        self._id = operation_id
-        self._hash = None if signed.operation is None else sha256(signed.operation.raw)
-        self._type = type_of(signed)
+    def __init__(self, examined: Examined) -> None:
+        self._examined = examined
         self._attributed: str | None = None
         self.reason: Reason | None = None
 
     def outcome(self) -> Outcome:
-        is_create = self._type is OperationType.CREATE_DID
-        member = None if self._signed.operation is None else self._signed.operation.operation
-        listed = member.credentials_to_revoke if isinstance(member, RevokeCredentials) else ()
-        known = self._type is not OperationType.UNKNOWN
+        signed, operation_id, operation_hash, kind, batch_id = self._examined
+        is_create = kind is OperationType.CREATE_DID
         return Outcome(
-            self._id,
-            self._hash,
-            self._type,
+            operation_id,
+            operation_hash,
+            kind,
             self.reason,
             None if is_create else self._attributed,
             self._attributed if is_create else None,
-            named_batch(self._signed) if known else None,
-            tuple(sorted({*listed})) if known else (),
-            self._signed.raw,
+            batch_id,
+            _listed(signed) if kind is OperationType.REVOKE_CREDENTIALS else (),
+            signed.raw,
         )
 
     def apply(self, ledger: Ledger) -> None:
         """All checks, then the effect. Raises `Rejected`."""
-        operation = check_shape(self._signed)  # 1 to 3
+        signed, _, operation_hash, kind, _ = self._examined
+        operation = check_shape(self._examined)  # 1 to 3
+        if signed.operation is None or operation_hash is None:
+            _reject(Reason.UNSUPPORTED_OPERATION)
         owner, did, batch = self._subject(ledger, operation)  # 4
         key = self._key(operation, did)  # 5
-        raw = b"" if self._signed.operation is None else self._signed.operation.raw
-        operation_hash = sha256(raw)
-        if not signatures.verify(key.point, raw, self._signed.signature):
+        if not signatures.verify(key.point, signed.operation.raw, signed.signature):
             _reject(Reason.INVALID_SIGNATURE)  # 6
         self._attributed = operation_hash.hex() if isinstance(operation, CreateDID) else owner
         if ledger.is_applied_hash(operation_hash):
             _reject(Reason.DUPLICATE_OPERATION)  # 7
         check(operation)  # 8
-        if key.usage != _USAGES[self._type]:
+        if key.usage != _USAGES[kind]:
             _reject(Reason.WRONG_KEY_USAGE)  # 9
         if not key.active:
             _reject(Reason.KEY_REVOKED)  # 10
@@ -242,7 +258,7 @@ class _Judged:
         return suffix, did, batch
 
     def _key(self, operation: Operation, did: Did | None) -> Key:
-        name = self._signed.signed_with
+        name = self._examined.signed.signed_with
         found: Key | None = None
         if isinstance(operation, CreateDID):
             keys = () if operation.did_data is None else operation.did_data.public_keys
@@ -263,13 +279,17 @@ class _Judged:
         if isinstance(operation, RevokeCredentials) and batch is not None:
             ledger.put_batch(operation.credential_batch_id, revoked(batch, operation))
         elif isinstance(operation, IssueCredentialBatch) and operation.credential_batch_data is not None:
-            data = operation.credential_batch_data
-            batch_id = sha256(data.raw).hex()
+            data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
             if ledger.batch(batch_id) is not None:
                 _reject(Reason.BATCH_EXISTS)
             ledger.put_batch(batch_id, Batch(data.issuer_did, data.merkle_root, operation_hash))
         else:
             ledger.put_did(self._attributed or "", effect(did, operation, operation_hash))
+
+
+def _listed(signed: SignedAtalaOperation) -> tuple[bytes, ...]:
+    member = None if signed.operation is None else signed.operation.operation
+    return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, RevokeCredentials) else ()
 
 
 def _check_previous(operation: Operation, did: Did | None, batch: Batch | None) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from coincurve import PrivateKey, PublicKey
 
 ORDER: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
+_HALF: Final = ORDER // 2
 _COORDINATE: Final = 32
 
 
@@ -22,8 +23,9 @@ def verify(point: bytes, message: bytes, signature: bytes) -> bool:
     r, s = parts
     if not (0 < r < ORDER and 0 < s < ORDER):
         return False
-    low = signature if s <= ORDER // 2 else write_der(r, ORDER - s)
-    return _key(point).verify(low, message)
+    low = signature if s <= _HALF else write_der(r, ORDER - s)
+    key = _key(point)
+    return key is not None and key.verify(low, message)
 
 
 def compressed(x: bytes, y: bytes) -> bytes | None:
@@ -31,12 +33,13 @@ def compressed(x: bytes, y: bytes) -> bytes | None:
     short_x, short_y = x.lstrip(b"\0"), y.lstrip(b"\0")
     if not x or not y or len(short_x) > _COORDINATE or len(short_y) > _COORDINATE:
         return None
-    return _checked(b"\4" + short_x.rjust(_COORDINATE, b"\0") + short_y.rjust(_COORDINATE, b"\0"))
+    key = _key(b"\4" + short_x.rjust(_COORDINATE, b"\0") + short_y.rjust(_COORDINATE, b"\0"))
+    return None if key is None else key.format()
 
 
 def on_curve(point: bytes) -> bytes | None:
     """The same compressed point, `None` when it is none of the curve's."""
-    return _checked(point) if len(point) == _COORDINATE + 1 and point[0] in {2, 3} else None
+    return point if len(point) == _COORDINATE + 1 and point[0] in {2, 3} and _key(point) is not None else None
 
 
 def sign(secret: bytes, message: bytes) -> bytes:
@@ -79,13 +82,8 @@ def _integer(raw: bytes, at: int) -> tuple[int | None, int]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _key(point: bytes) -> PublicKey:
-    return PublicKey(point)
-
-
-@lru_cache(maxsize=1 << 12)
-def _checked(encoded: bytes) -> bytes | None:
+def _key(encoded: bytes) -> PublicKey | None:
     try:
-        return PublicKey(encoded).format()
+        return PublicKey(encoded)
     except ValueError:
         return None

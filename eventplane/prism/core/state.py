@@ -1,7 +1,7 @@
 """DIDs and credential batches, and what operations do to them (PR-25). Values are never changed, only replaced."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, Protocol
 
 from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
@@ -40,8 +40,7 @@ class DidService(NamedTuple):
     active: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Did:
+class Did(NamedTuple):
     """What a DID is after its last applied operation, whose hash is `last_hash`."""
 
     last_hash: bytes
@@ -50,8 +49,7 @@ class Did:
     context: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """A batch of credentials; `revoked` is the whole of it."""
 
     issuer: str
@@ -149,17 +147,18 @@ def created(operation: CreateDID, operation_hash: bytes) -> Did:
 
 def updated(did: Did, operation: UpdateDID, operation_hash: bytes) -> Did:
     """The DID after UPDATE_DID, all of it or none. Raises `Rejected`."""
+    draft = _Draft(dict(did.keys), dict(did.services), did.context)
     for each in operation.actions:
         if each.action is not None:
-            did = _acted(did, each.action)
-    active = [each for each in did.keys.values() if each.active]
+            _act(draft, each.action)
+    active = [each for each in draft.keys.values() if each.active]
     if not any(each.usage == Usage.MASTER_KEY for each in active):
         _reject(Reason.LAST_MASTER_KEY)
     if len(active) > MOST_ACTIVE:
         _reject(Reason.TOO_MANY_KEYS)
-    if sum(each.active for each in did.services.values()) > MOST_ACTIVE:
+    if sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
         _reject(Reason.TOO_MANY_SERVICES)
-    return replace(did, last_hash=operation_hash)
+    return Did(operation_hash, draft.keys, draft.services, draft.context)
 
 
 def deactivated(did: Did, _operation: DeactivateDID, operation_hash: bytes) -> Did:
@@ -174,46 +173,50 @@ def revoked(batch: Batch, operation: RevokeCredentials) -> Batch:
     if batch.revoked:
         _reject(Reason.BATCH_ALREADY_REVOKED)
     if not operation.credentials_to_revoke:
-        return replace(batch, revoked=True)
-    return replace(batch, revoked_hashes=batch.revoked_hashes | {*operation.credentials_to_revoke})
+        return batch._replace(revoked=True)
+    return batch._replace(revoked_hashes=batch.revoked_hashes | {*operation.credentials_to_revoke})
 
 
-def _acted(did: Did, action: Action) -> Did:
+@dataclass(slots=True)
+class _Draft:
+    """A DID while an update is applied to it."""
+
+    keys: dict[str, Key]
+    services: dict[str, DidService]
+    context: tuple[str, ...]
+
+
+def _act(did: _Draft, action: Action) -> None:
     match action:
         case AddKey(key):
             if key is None or key.id in did.keys:
                 _reject(Reason.KEY_EXISTS)
-            return replace(did, keys={**did.keys, key.id: _key(key)})
+            did.keys[key.id] = _key(key)
         case RemoveKey(key_id):
             found = did.keys.get(key_id)
             if found is None or not found.active:
                 _reject(Reason.KEY_NOT_ACTIVE)
-            return replace(did, keys={**did.keys, key_id: found._replace(active=False)})
+            did.keys[key_id] = found._replace(active=False)
         case AddService(service):
             if service is None or service.id in did.services:
                 _reject(Reason.SERVICE_EXISTS)
-            added = DidService(service.type, service.service_endpoint)
-            return replace(did, services={**did.services, service.id: added})
+            did.services[service.id] = DidService(service.type, service.service_endpoint)
         case RemoveService(service_id):
-            return _with_service(did, service_id, _active_service(did, service_id)._replace(active=False))
+            did.services[service_id] = _active_service(did, service_id)._replace(active=False)
         case UpdateService(service_id, kind, endpoints):
             old = _active_service(did, service_id)
-            return _with_service(did, service_id, DidService(kind or old.type, endpoints or old.endpoint))
+            did.services[service_id] = DidService(kind or old.type, endpoints or old.endpoint)
         case PatchContext(context):
             if not context and not did.context:
                 _reject(Reason.CONTEXT_EMPTY)
-            return replace(did, context=context)
+            did.context = context
 
 
-def _active_service(did: Did, service_id: str) -> DidService:
+def _active_service(did: _Draft, service_id: str) -> DidService:
     found = did.services.get(service_id)
     if found is None or not found.active:
         _reject(Reason.SERVICE_NOT_ACTIVE)
     return found
-
-
-def _with_service(did: Did, service_id: str, service: DidService) -> Did:
-    return replace(did, services={**did.services, service_id: service})
 
 
 def _key(key: PublicKey) -> Key:

@@ -14,35 +14,37 @@ from pubsub_emulator.eventplane.prism.core.errors import Undecodable
 VARINT: Final = 0
 BYTES: Final = 2
 _SIZES: Final = {1: 8, 5: 4}
-_MOST_NUMBER: Final = (1 << 29) - 1
+_LEAST_TAG: Final = 1 << 3
+_TAGS: Final = 1 << 32
 _SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
 _MOST_VARINT: Final = (1 << 64) - 1
 
 
-def read_fields(raw: bytes) -> list[tuple[int, int, int | bytes]]:
-    """Every field as number, wire type and value. Raises `Undecodable`."""
-    found: list[tuple[int, int, int | bytes]] = []
+def read_fields(raw: bytes) -> list[tuple[int, int | bytes]]:
+    """Every field as tag, which is number << 3 | wire type, and value. Raises `Undecodable`."""
+    found: list[tuple[int, int | bytes]] = []
     at, end = 0, len(raw)
     while at < end:
         tag = raw[at]
         tag, at = (tag, at + 1) if tag < 0x80 else _varint(raw, at)
-        number, kind = tag >> 3, tag & 7
-        if not 1 <= number <= _MOST_NUMBER:
-            raise Undecodable(f"field number {number}")
-        if kind == VARINT:
-            value, at = _varint(raw, at)
-            found.append((number, kind, value))
-            continue
-        length = _SIZES.get(kind)
+        kind = tag & 7
+        if not _LEAST_TAG <= tag < _TAGS:
+            raise Undecodable(f"field number {tag >> 3}")
         if kind == BYTES:
             length = raw[at] if at < end else 0x80
             length, at = (length, at + 1) if length < 0x80 else _varint(raw, at)
-        if length is None:
+        elif kind == VARINT:
+            value, at = _varint(raw, at)
+            found.append((tag, value))
+            continue
+        elif kind in _SIZES:
+            length = _SIZES[kind]
+        else:
             raise Undecodable(f"wire type {kind}")
-        if length > end - at:
-            raise Undecodable(f"field {number} ends beyond its message")
-        found.append((number, kind, raw[at : at + length]))
-        at += length
+        start, at = at, at + length
+        if at > end:
+            raise Undecodable(f"field {tag >> 3} ends beyond its message")
+        found.append((tag, raw[start:at]))
     return found
 
 

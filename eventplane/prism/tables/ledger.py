@@ -5,7 +5,7 @@ index, and kept in memory while they are in use. So whatever a rewind does to th
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
 from pubsub_emulator.eventplane.log.database import Session
@@ -17,7 +17,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     SignedAtalaOperation,
     decode,
 )
-from pubsub_emulator.eventplane.prism.core.process import Status, effect, named_batch
+from pubsub_emulator.eventplane.prism.core.process import Examined, Status, effect
 from pubsub_emulator.eventplane.prism.core.state import Batch, Did, revoked
 
 T = TypeVar("T")
@@ -61,11 +61,10 @@ class SqlLedger:
         self._no_batches: set[str] = set()
         """Batches that no row issues, so that each new one costs no query of its own."""
 
-    def look_up(self, operations: Iterable[SignedAtalaOperation]) -> None:
+    def look_up(self, operations: Sequence[Examined]) -> None:
         """Learn what is known of these operations; only they may be asked about."""
-        listed = list(operations)
-        ids = [sha256(each.raw) for each in listed]
-        hashes = [sha256(each.operation.raw) for each in listed if each.operation is not None]
+        ids = [each.id for each in operations]
+        hashes = [each.hash for each in operations if each.hash is not None]
         for chunk in _chunks(ids):
             for operation_id, status in self._session.run(
                 "SELECT signed_atala_operation_id, atala_operation_status FROM atala_operations "
@@ -83,10 +82,10 @@ class SqlLedger:
                 chunk,
             )
             self._hashes.update(bytes(each) for (each,) in found)
-        self._look_up_batches(listed)
+        self._look_up_batches(operations)
 
-    def _look_up_batches(self, operations: list[SignedAtalaOperation]) -> None:
-        named = {batch for each in operations if (batch := named_batch(each)) is not None}
+    def _look_up_batches(self, operations: Sequence[Examined]) -> None:
+        named = {each.batch_id for each in operations if each.batch_id is not None}
         asked = [each for each in sorted(named) if each not in self._kept.batches]
         for at in range(0, len(asked), _CHUNK):
             chunk = asked[at : at + _CHUNK]

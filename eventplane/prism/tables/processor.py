@@ -18,8 +18,15 @@ from pubsub_emulator.eventplane.log.database import Database, Session
 from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.store import SPAN, Page, Store
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import SignedAtalaOperation
-from pubsub_emulator.eventplane.prism.core.process import Outcome, process, read_object
+from pubsub_emulator.eventplane.prism.core.process import (
+    Examined,
+    OperationType,
+    Outcome,
+    Status,
+    examine,
+    judge,
+    read_object,
+)
 from pubsub_emulator.eventplane.prism.tables.ledger import Kept, SqlLedger
 from pubsub_emulator.eventplane.prism.tables.schema import prepare
 
@@ -28,6 +35,10 @@ _PAGE: Final = 500
 _REMEMBERED: Final = 1_024
 """Blocks, deep enough, of which is known whether they are still the log's."""
 _NOTIFY: Final = "prism_rows"
+_APPLIED: Final = Status.APPLIED.value
+_REJECTED: Final = Status.REJECTED.value
+_TYPES: Final = {int(each): each.name for each in OperationType}
+"""Their names, which the enumeration looks up anew each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +84,9 @@ class Position(NamedTuple):
 
 class _Object(NamedTuple):
     place: int
+    id: bytes
     raw: bytes
-    operations: tuple[SignedAtalaOperation, ...]
+    operations: tuple[Examined, ...]
 
 
 class Processor:
@@ -178,12 +190,12 @@ class Processor:
             if at.log_seq >= anchored[-1].seq:  # another process was here
                 return 0
             ledger = SqlLedger(session, self._kept)
-            ledger.look_up(signed for each in objects for signed in each.operations)
+            ledger.look_up([examined for each in objects for examined in each.operations])
             outcomes = [
                 (each, place, outcome)
                 for each in objects
-                for place, signed in enumerate(each.operations)
-                if (outcome := process(ledger, signed)) is not None
+                for place, examined in enumerate(each.operations)
+                if (outcome := judge(ledger, examined)) is not None
             ]
             _note_objects(session, objects, number)
             _insert(session, outcomes, at.seq_no, number, block_hash, anchored[0].time)
@@ -205,7 +217,7 @@ class Processor:
             raw = self.source.bytes_of(row)
             operations = read_object(raw)
             if operations is not None:
-                found.append(_Object(index, raw, operations))
+                found.append(_Object(index, sha256(raw), raw, tuple(map(examine, operations))))
         return found, len(anchored) - len(found)
 
     def _follow_rewind(self, known: int, epoch: int) -> int:
@@ -263,16 +275,15 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> None:
 
 
 def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:
-    ids = [sha256(each.raw) for each in objects]
     session.run_many(
         "INSERT INTO atala_objects VALUES (?, ?, 'PROCESSED', ?) ON CONFLICT (atala_object_id) DO UPDATE "
         "SET atala_object_status = 'PROCESSED', block_number = coalesce(atala_objects.block_number, ?)",
-        [(object_id, each.raw, number, number) for object_id, each in zip(ids, objects, strict=True)],
+        [(each.id, each.raw, number, number) for each in objects],
     )
     session.run_many(
         "DELETE FROM atala_operations WHERE atala_object_id = ? "
         "AND atala_operation_status IN ('RECEIVED', 'CANCELLED')",
-        [(object_id,) for object_id in ids],
+        [(each.id,) for each in objects],
     )
 
 
@@ -287,27 +298,22 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     where = (number, block_hash, time)
     session.run_many(
         "INSERT INTO atala_operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
-        (
-            (
-                outcome.operation_id,
-                outcome.status.value,
-                sha256(each.raw),
-                None if outcome.reason is None else outcome.reason.name,
-                outcome.did_suffix,
-                outcome.type.name,
-                outcome.content,
-                seq_no,
-                outcome.created_did_suffix,
-                outcome.operation_hash,
-                outcome.credential_batch_id,
-                *where,
-                each.place,
-                place,
-            )
+        [
+            (*_columns(each, outcome, seq_no), *where, each.place, place)
             for seq_no, (each, place, outcome) in enumerate(outcomes, after + 1)
-        ),
+        ],
     )
     session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", _revoked(outcomes, after))
+
+
+def _columns(anchored: _Object, outcome: Outcome, seq_no: int) -> tuple[object, ...]:
+    """The columns up to the position."""
+    operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = outcome
+    status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
+    return (
+        operation_id, status, anchored.id, details, did_suffix, _TYPES[kind], content, seq_no, created, operation_hash,
+        batch_id,
+    )  # fmt: skip
 
 
 def _revoked(outcomes: Sequence[tuple[_Object, int, Outcome]], after: int) -> Iterator[tuple[bytes, int]]:

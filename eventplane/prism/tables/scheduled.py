@@ -17,7 +17,7 @@ from pubsub_emulator.eventplane.prism.core.errors import (
 )
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
 from pubsub_emulator.eventplane.prism.core.messages import AtalaObject, SignedAtalaOperation, decode
-from pubsub_emulator.eventplane.prism.core.process import Status, check_shape
+from pubsub_emulator.eventplane.prism.core.process import Status, check_shape, examine
 from pubsub_emulator.eventplane.prism.core.status import Known, Place
 from pubsub_emulator.eventplane.prism.make import atala_object
 from pubsub_emulator.eventplane.prism.tables.processor import position
@@ -45,7 +45,7 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
         if ids[index] in ids[:index]:
             raise BadRequest(f"signed_operations[{index}]: the same operation again")
         try:
-            check_shape(decode(SignedAtalaOperation, raw))
+            check_shape(examine(decode(SignedAtalaOperation, raw)))
         except Undecodable as error:
             raise BadRequest(f"signed_operations[{index}]: {error}") from None
         except Rejected as rejected:

@@ -12,7 +12,7 @@ from pubsub_emulator.eventplane.log.database import Database, Session, migrate
 from pubsub_emulator.eventplane.prism.core.filters import FilterType
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
 from pubsub_emulator.eventplane.prism.core.messages import SignedAtalaOperation, decode
-from pubsub_emulator.eventplane.prism.core.process import OperationType, Status, named_batch, read_object, type_of
+from pubsub_emulator.eventplane.prism.core.process import OperationType, Status, examine, read_object
 
 COMPONENT: Final = "prism"
 
@@ -173,19 +173,19 @@ def insert_scheduled(  # noqa: PLR0917  # the columns of one row
     pending_since: int | None,
 ) -> None:
     """Store an operation that this node was given."""
-    signed = decode(SignedAtalaOperation, content)
+    examined = examine(decode(SignedAtalaOperation, content))
     session.run(
         "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status, atala_object_id, "
         "atala_operation_type, atala_operation_content, operation_hash, credential_batch_id, cancel_token, "
         "pending_since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            sha256(content),
+            examined.id,
             status.value,
             object_id,
-            type_of(signed).name,
+            examined.type.name,
             content,
-            None if signed.operation is None else sha256(signed.operation.raw),
-            named_batch(signed),
+            examined.hash,
+            examined.batch_id,
             cancel_token,
             pending_since,
         ),

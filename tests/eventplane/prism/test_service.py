@@ -526,7 +526,7 @@ def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
     outcomes: list[Outcome] = []
     processor = Processor(log.database, log, depth=0)
     with pytest.MonkeyPatch.context() as patch:
-        real = module.process
+        real = module.judge
 
         def remembered(*given: Any) -> Outcome | None:
             found = real(*given)
@@ -534,7 +534,7 @@ def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
                 outcomes.append(found)
             return found
 
-        patch.setattr(module, "process", remembered)
+        patch.setattr(module, "judge", remembered)
         processor.run()
     assert len({each.status for each in outcomes}) == 2
     subscriptions = Subscriptions(log.database)

@@ -173,5 +173,5 @@ def test_pr_21_check_1_the_signed_operation_is_canonical(raw: bytes, is_fine: bo
 
 
 def test_fields_have_their_numbers_and_types() -> None:
-    assert list(read_fields(b"\x08\x96\x01\x15abcd\x19abcdefgh")) == [(1, 0, 150), (2, 5, b"abcd"), (3, 1, b"abcdefgh")]
+    assert list(read_fields(b"\x08\x96\x01\x15abcd\x19abcdefgh")) == [(8, 150), (21, b"abcd"), (25, b"abcdefgh")]
     assert encode(RevokeCredentials(b"", "", (b"", b"a"))) == b"\x1a\x00\x1a\x01a"

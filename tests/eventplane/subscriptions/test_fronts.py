@@ -290,7 +290,8 @@ def test_a_database_that_goes_away_and_comes_back_loses_nothing(
         token, _ = await http.subscribe({"any": True}, after="start")
         reading = asyncio.create_task(http.events(token, 6))
         await asyncio.sleep(0.2)
-        monkeypatch.setattr(sqlite_log.database, "transaction", _gone)
+        for method in ("transaction", "select"):
+            monkeypatch.setattr(sqlite_log.database, method, _gone)
         await asyncio.sleep(0.5)
         async with http.session.get(f"{http.url}/health") as answer:
             assert answer.status == 503
@@ -304,7 +305,7 @@ def test_a_database_that_goes_away_and_comes_back_loses_nothing(
     run(sqlite_log, story)
 
 
-def _gone(**_options: object) -> None:
+def _gone(*_given: object, **_options: object) -> None:
     raise StoreUnavailable("events.db: gone")
 
 
