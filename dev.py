@@ -31,7 +31,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CONSTRAINTS = "constraints.txt"
-DEMO_EXTRAS = ("audit", "events", "node", "plot")  # all that the commands named at its end need
+DEMO_EXTRAS = ("audit", "events", "node", "plot", "sql")  # all that the commands named at its end need
 GROUPS = {
     "demo": (),
     "pubsub": (),

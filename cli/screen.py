@@ -165,6 +165,8 @@ def show(page: Line | Grid) -> None:
     """A page of a session."""
     if isinstance(page, Line):
         say(page.text)
+    elif not page.rows:
+        say(f"{page.title}: none")
     else:
         table(page.title, page.header, page.rows)
 
