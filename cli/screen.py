@@ -60,8 +60,9 @@ SPEAK_EVERY: Final = 10.0
 class Spoken:
     """How far something is, in a line on standard error every ten seconds, with the time left where it can be told."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None) -> None:
         self._clock = clock
+        self._said, self._total = said, total
         self._told = clock()
         self._what: str | None = None
         self._began, self._first = self._told, 0
@@ -75,8 +76,9 @@ class Spoken:
         if now - self._told < SPEAK_EVERY:
             return
         self._told = now
+        total = total or self._total
         far = f"{done:,}" if not total else f"{done:,} of {total:,}"
-        click.echo(f"{what or 'so far'}: {far}{self._left(now, done, total)}", err=True)
+        click.echo(f"{what or self._said}: {far}{self._left(now, done, total)}", err=True)
 
     def _left(self, now: float, done: int, total: int | None) -> str:
         made = done - self._first
@@ -148,7 +150,7 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
     console = Console(stderr=True)
     if not console.is_terminal:
         click.echo(said, err=True)
-        yield Spoken()
+        yield Spoken(said=said.strip(), total=total)
         return
     with Progress(*_columns(), console=console) as progress:
         task = progress.add_task(said, total=total)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +33,16 @@ PATIENCE = 300
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+_MOUNTS = shutil.which("unshare") is not None and (
+    subprocess.run(
+        ["unshare", "-m", "sh", "-c", "mount -t tmpfs own /tmp"],  # noqa: S607  # of this machine
+        capture_output=True,
+        check=False,
+    ).returncode
+    == 0
+)
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A running master and its workers."""
@@ -39,6 +50,8 @@ class Cluster:
     url: str
     environment: dict[str, str]
     workers: tuple[int, ...]
+    apart: Path
+    """A folder that is another one for each worker, where this machine lets a process have mounts of its own."""
 
     def executors(self) -> set[int]:
         """The processes of executors that are alive, as Linux tells them."""
@@ -68,6 +81,7 @@ def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     """
     assert bucket
     folder = tmp_path_factory.mktemp("cluster")
+    apart = tmp_path_factory.mktemp("apart")
     port, web = _free_port(), _free_port()
     url = f"spark://127.0.0.1:{port}"
     environment = {
@@ -87,12 +101,14 @@ def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
             log = running.enter_context((folder / f"{at}.log").open("wb"))
             launcher = [str(SPARK / "bin" / "spark-class"), *command]
             own = {"HOME": str(folder / f"home{at}"), "SPARK_WORKER_DIR": str(folder / f"work{at}")}
+            if command is worker and _MOUNTS:
+                launcher = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs own "$0" && exec "$@"', str(apart), *launcher]
             process = subprocess.Popen(launcher, env={**environment, **own}, cwd=folder, stdout=log, stderr=log)
             running.callback(process.wait)
             running.callback(process.terminate)
             started.append(process.pid)
         _await(lambda: _alive_workers(web) == 2, "two workers")
-        yield Cluster(url, environment, tuple(started[1:]))
+        yield Cluster(url, environment, tuple(started[1:]), apart)
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +183,39 @@ def test_a_driver_on_its_own_brings_its_sources_to_the_workers(
     told = json.loads((tmp_path / "told.json").read_bytes())
     assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
     assert all(".zip" in place for found in told["places"] for place in found[1:])
+
+
+_LOST_DRIVER = """
+import sys
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
+try:
+    audit(sys.argv[1], sys.argv[2], sys.argv[3])
+except AuditFailed as failure:
+    print(failure.exit_code, failure)
+"""
+
+
+@pytest.mark.skipif(not _MOUNTS, reason="a process of this user has no mounts of its own")
+def test_au11_an_output_that_workers_do_not_share_is_an_infrastructure_failure_and_the_next_run_repairs_it(
+    cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
+) -> None:
+    """Each worker writes to a disk of its own under the path that the driver names."""
+    out = cluster.apart / "out"
+    run = subprocess.run(
+        [sys.executable, "-c", _LOST_DRIVER, str(history), str(out), cluster.url],
+        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("4 ")
+    assert "is not there, though a worker wrote it" in run.stdout
+    assert not list(out.rglob("*.*")), "nothing is kept"
+    repaired = audit(history, out, engine="python")
+    assert (repaired.digest, repaired.codes, repaired.exit_code) == (plain.digest, plain.codes, plain.exit_code)
 
 
 _REMOTE_DRIVER = """

@@ -3,6 +3,7 @@
 import zipfile
 from pathlib import Path
 
+import pool_units
 import pytest
 from audit_support import add_junk, drop_a_node, include_invalid, write_history
 from pyspark import SparkContext
@@ -85,6 +86,14 @@ def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
     with pytest.raises(AuditFailed, match="the Spark job failed") as failure:
         audit(history, tmp_path, engine="spark")
     assert failure.value.exit_code == 4
+
+
+def test_au14_a_worker_that_is_killed_costs_its_unit_another_attempt(spark: SparkContext, tmp_path: Path) -> None:
+    """In local mode, too, where Spark by itself gives a task one attempt."""
+    spark.addPyFile(pool_units.__file__)
+    tasks = [str(tmp_path / name) for name in "ab"]
+    found = SparkMapper().map(pool_units.die_once, tasks, "", lambda _done: None)
+    assert [each["task"] for each in found] == tasks
 
 
 def test_a_context_that_was_running_is_used_and_left_running(spark: SparkContext) -> None:
