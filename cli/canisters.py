@@ -7,11 +7,13 @@ import click
 
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.eventplane.ic.network import EMPTY
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
 from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
-from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run, load
+from pubsub_emulator.eventplane.icrc72.scenario import Outcome, Run
+from pubsub_emulator.eventplane.icrc72.scenario_file import load
 from pubsub_emulator.eventplane.icrc72.sequence import as_svg, as_text, way
 
 _PROGRESS = 100  # stories between two lines of progress
@@ -21,10 +23,15 @@ def run_scenario(place: str) -> Result:
     """Run a scenario and print its summary."""
     outcome = Run(load(place)).finish()
     for name, count in outcome.published.items():
-        click.echo(f"{name:<12} published {count} events")
+        taken = outcome.taken[name]
+        click.echo(f"{name:<12} published {count if taken == count else f'{taken} of {count}'} events")
     for name, (had, due, in_order) in outcome.handled.items():
         order = "in order" if in_order else "out of order after a loss"
         click.echo(f"{name:<12} handled {had} of {due} events that are its own, {order}")
+    for name, status in outcome.away.items():
+        click.echo(f"{name:<12} {'was killed' if status == EMPTY else f'is {status}'}")
+    for name, reason in outcome.refused.items():
+        click.echo(f"{name:<12} was refused: {reason}")
     for number, state in outcome.replays.items():
         click.echo(f"replay {number:<5} {state}")
     for finding in outcome.findings:
@@ -39,6 +46,9 @@ def _document(outcome: Outcome) -> dict[str, object]:
         "rounds": outcome.rounds,
         "digest": outcome.digest,
         "published": outcome.published,
+        "taken": outcome.taken,
+        "refused": outcome.refused,
+        "away": outcome.away,
         "handled": {
             name: {"handled": had, "due": due, "in_order": in_order}
             for name, (had, due, in_order) in outcome.handled.items()

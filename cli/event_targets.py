@@ -160,7 +160,7 @@ def _canister_scenarios() -> Iterable[bytes]:
 
 
 def _read_canister_scenario(data: bytes) -> str:
-    from pubsub_emulator.eventplane.icrc72.scenario import parse
+    from pubsub_emulator.eventplane.icrc72.scenario_file import parse
 
     return f"{len(parse(data, 'file').subscriber)} subscribers"
 

@@ -81,7 +81,7 @@ def _says(annotation: Any, metadata: tuple[Any, ...]) -> str:
         some = " of at least one" if any(isinstance(each, MinLen) for each in metadata) else ""
         return f"a list{some}, each {_says(get_args(annotation)[0], ())}"
     if isinstance(annotation, type) and issubclass(annotation, Model):
-        return f"a table {{ {', '.join(annotation.model_fields)} }}"
+        return f"a table {{ {', '.join(_written(annotation))} }}"
     if annotation is bool:
         return "true or false"
     if annotation is str:
@@ -107,11 +107,11 @@ def _number(metadata: tuple[Any, ...]) -> str:
     return f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most:,}"
 
 
-def faults(document: object, error: ValidationError) -> list[Misplaced]:
+def faults(document: object, error: ValidationError, root: type[Model] = Scenario) -> list[Misplaced]:
     """The faults of a document, each field once, with the allowed values instead of pydantic's message."""
     found: dict[Location, str] = {}
     for details in error.errors():
-        location, reason = _fault(document, details)
+        location, reason = _fault(document, details, root)
         found.setdefault(location, reason)
     inside = {location[:depth] for location in found for depth in range(len(location))}
     # the alternative that was meant has findings inside of it; findings of others about the whole are dropped
@@ -121,19 +121,19 @@ def faults(document: object, error: ValidationError) -> list[Misplaced]:
 _WANTED: Final = "should be "
 
 
-def _fault(document: object, details: ErrorDetails) -> tuple[Location, str]:
+def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[Location, str]:
     """The place of pydantic's finding in the document, without the alternative that pydantic tried."""
     location: list[str | int] = []
     value = document
-    model: type[Model] = Scenario
+    model = root
     field: FieldInfo | None = None
-    options: tuple[type[Model], ...] = (Scenario,)
+    options: tuple[type[Model], ...] = (root,)
     for part in details["loc"]:
         if isinstance(part, int) and isinstance(value, list):
             value = value[part] if part < len(value) else None
         elif isinstance(part, str) and isinstance(value, dict) and _names(options, part, value):
-            model = next((each for each in options if part in each.model_fields), options[0] if options else model)
-            field = model.model_fields.get(part)
+            model = next((each for each in options if part in _written(each)), options[0] if options else model)
+            field = _written(model).get(part)
             options = models_in(field.annotation) if field is not None else ()
             value = value.get(part)
         else:
@@ -143,7 +143,12 @@ def _fault(document: object, details: ErrorDetails) -> tuple[Location, str]:
 
 
 def _names(options: tuple[type[Model], ...], part: str, value: dict[str, object]) -> bool:
-    return part in value or any(part in each.model_fields for each in options)
+    return part in value or any(part in _written(each) for each in options)
+
+
+def _written(model: type[Model]) -> dict[str, FieldInfo]:
+    """The fields of a table under the names that they have in a file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _reason(
@@ -151,20 +156,15 @@ def _reason(
 ) -> str:
     kind = details["type"]
     if kind == "extra_forbidden":
-        near = get_close_matches(str(location[-1]), model.model_fields, n=1)
+        near = get_close_matches(str(location[-1]), _written(model), n=1)
         meant = f"did you mean {near[0]}? There are" if near else "there are"
-        return f"no such field; {meant} {', '.join(model.model_fields)}"
+        return f"no such field; {meant} {', '.join(_written(model))}"
     if kind == "value_error" or field is None:
         return details["msg"].removeprefix("Value error, ")
     if kind == "missing":
         return f"missing: {holds(field)}"
     tables = models_in(field.annotation)
-    if (
-        isinstance(value, dict)
-        and get_origin(field.annotation) is tuple
-        and tables
-        and location[-1] in model.model_fields
-    ):
+    if isinstance(value, dict) and get_origin(field.annotation) is tuple and tables and location[-1] in _written(model):
         return f"{_WANTED}a list of tables, written [[{location[-1]}]] and not [{location[-1]}]"
     return f"{_WANTED}{_element(field) if isinstance(location[-1], int) else holds(field)}, not {shown(value)}"
 

@@ -1,14 +1,9 @@
-"""Scenarios: a network with publishers, subscribers and faults in a TOML file, run to its end and summed up."""
+"""Scenarios are run to their end and summed up: who published, who handled what, who is accused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from pubsub_emulator.emulator.untrusted import MOST_TEXT, parse_toml_file, read_bytes
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, Network
 from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
@@ -24,60 +19,9 @@ from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
 from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.eventplane.icrc72.namespaces import matches
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.scenario_file import FaultModel, PublisherModel, ScenarioModel, SubscriberModel
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.hashing import blake2_256
-
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class PublisherModel(BaseModel):
-    """A publisher of a scenario."""
-
-    model_config = _STRICT
-    name: str
-    subnet: int = Field(ge=0)
-    namespace: str
-    first: int = Field(default=60, alias="from", ge=1)
-    until: int = Field(default=1 << 30, ge=1)
-    every: int = Field(default=1, ge=1)
-    replay: bool = False
-
-
-class SubscriberModel(BaseModel):
-    """A subscriber of a scenario."""
-
-    model_config = _STRICT
-    name: str
-    subnet: int = Field(ge=0)
-    pattern: str
-    filter: str | None = None
-    skip: tuple[int, int] | None = None
-
-
-class FaultModel(BaseModel):
-    """Something that goes wrong in a round."""
-
-    model_config = _STRICT
-    round: int = Field(ge=1)
-    what: Literal["kill", "stop", "start", "upgrade", "retire"]
-    who: str
-
-
-class ScenarioModel(BaseModel):
-    """A scenario as it is written."""
-
-    model_config = _STRICT
-    subnets: int = Field(ge=1, le=64)
-    seed: str = "0"
-    rounds: int = Field(ge=1, le=1_000_000)
-    delay: int = Field(default=0, ge=0, le=20)
-    refuse: int = Field(default=0, ge=0, le=90)
-    kind: Literal["orchestrator", "broadcaster"] = "orchestrator"
-    broadcasters: tuple[int, ...] = (0,)
-    queue: int = Field(default=DEFAULTS.queue_notifications, ge=1)
-    publisher: tuple[PublisherModel, ...] = ()
-    subscriber: tuple[SubscriberModel, ...] = ()
-    fault: tuple[FaultModel, ...] = ()
 
 
 class Teller(App):
@@ -125,16 +69,25 @@ class Outcome:
     digest: str
     happenings: int
     published: dict[str, int]
+    """Events that each publisher made."""
+    taken: dict[str, int]
+    """Of these, those that a broadcaster took."""
+    refused: dict[str, str]
+    """What the orchestrator refused, by whom."""
+    away: dict[str, str]
+    """Who does not run at the end: stopped, or empty because it was killed."""
     handled: dict[str, tuple[int, int, bool]]
-    """Of each subscriber: events handled, events of its part of the logs from its first on, and whether in order."""
+    """Of each subscriber that runs: events handled, events of its part of the logs from its first on, and whether in
+    order. All that passes is due where nothing was handled."""
     replays: dict[int, str]
     findings: list[Finding]
     names: dict[Principal, str] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
-        """True when every subscriber handled all that was due, and nobody is accused."""
-        return not self.findings and all(had == due for had, due, _ in self.handled.values())
+        """True when all events were taken, every subscriber handled all that was due, and nobody is accused."""
+        complete = self.taken == self.published and all(had == due for had, due, _ in self.handled.values())
+        return complete and not self.findings and not self.refused
 
 
 class Run:
@@ -154,18 +107,10 @@ class Run:
         for at, each in enumerate(self.system.broadcasters):
             self.who[f"broadcaster {at}"] = each
         for publisher in model.publisher:
-            self._name(publisher.name, self.network.create(publisher.subnet, self._teller(publisher)))
+            self.who[publisher.name] = self.network.create(publisher.subnet, self._teller(publisher))
         for subscriber in model.subscriber:
-            self._name(subscriber.name, self.network.create(subscriber.subnet, self._listener(subscriber)))
-        for fault in model.fault:
-            if fault.who not in self.who:
-                raise ScenarioError(f"the fault of round {fault.round} strikes {fault.who!r}, whom nobody knows")
+            self.who[subscriber.name] = self.network.create(subscriber.subnet, self._listener(subscriber))
         self._upgrading: list[str] = []
-
-    def _name(self, name: str, who: Principal) -> None:
-        if name in self.who:
-            raise ScenarioError(f"two are called {name!r}")
-        self.who[name] = who
 
     def _teller(self, model: PublisherModel) -> Teller:
         config: Config = {REPLAY: True} if model.replay else {}
@@ -231,10 +176,8 @@ class Run:
             made = self._teller(publishers[name])
         elif name in subscribers:
             made = self._listener(subscribers[name])
-        elif name.startswith("broadcaster"):
-            made = RoleCanister([Broadcaster(self.system.orchestrator, self.settings)])
         else:
-            raise ScenarioError("the orchestrator is not upgraded in scenarios")
+            made = RoleCanister([Broadcaster(self.system.orchestrator, self.settings)])
         if not self.network.upgrade(self.who[name], made):
             raise ScenarioError(f"the upgrade of {name} trapped")
         self.network.start(self.who[name])
@@ -263,26 +206,53 @@ class Run:
             if self.network.status(self.who[model.name]) != EMPTY
             and (publisher := self.system.app(self.who[model.name]).publisher) is not None
         }
-        handled = {each.name: self._judge(each, rows) for each in self.model.subscriber}
+        running = [each for each in self.model.subscriber if self.network.status(self.who[each.name]) == RUNNING]
+        handled = {each.name: self._judge(each, rows) for each in running}
         logs = {
             self.who[name]: {(row.event.namespace, row.event.eventId): row.event for row in logged}
             for name, logged in rows.items()
         }
+        lost = self.network.status(self.system.orchestrator) == EMPTY
         findings = self.audit.finish(logs, self.network.running(), at_rest=not self._busy())
         return Outcome(
             self.network.round,
             "0x" + self.digest.value.hex(),
             self.digest.count,
-            {name: len(logged) for name, logged in rows.items()},
+            {each.name: self._made(each) for each in self.model.publisher if each.name in rows},
+            {each.name: self._taken(each) for each in self.model.publisher if each.name in rows},
+            self._refused(),
+            {name: status for name, who in self.who.items() if (status := self.network.status(who)) != RUNNING},
             handled,
-            {number: each.state for number, each in self.system.registry.state.replays.items()},
+            {} if lost else {number: each.state for number, each in self.system.registry.state.replays.items()},
             findings,
             {who: name for name, who in self.who.items()},
         )
 
+    def _made(self, model: PublisherModel) -> int:
+        publisher = self.system.app(self.who[model.name]).publisher
+        waiting = 0 if publisher is None else len(publisher.state.mine[model.namespace].waiting)
+        return 0 if publisher is None else len(publisher.state.log) + waiting
+
+    def _taken(self, model: PublisherModel) -> int:
+        publisher = self.system.app(self.who[model.name]).publisher
+        return 0 if publisher is None else publisher.published(model.namespace)
+
+    def _refused(self) -> dict[str, str]:
+        """Who was refused what it asked for, and why."""
+        found: dict[str, str] = {}
+        for each in (*self.model.publisher, *self.model.subscriber):
+            if self.network.status(self.who[each.name]) == EMPTY:
+                continue
+            app = self.system.app(self.who[each.name])
+            asked = {} if app.publisher is None else dict(app.publisher.state.mine)
+            errors = [mine.error for mine in asked.values() if mine.error]
+            if app.subscriber is not None:
+                errors += [wanted.error for wanted in app.subscriber.state.wanted.values() if wanted.error]
+            if errors:
+                found[each.name] = errors[0]
+        return found
+
     def _judge(self, model: SubscriberModel, rows: Mapping[str, list[Any]]) -> tuple[int, int, bool]:
-        if self.network.status(self.who[model.name]) == EMPTY:
-            return 0, 0, True
         data = self.system.app(self.who[model.name]).data
         due = 0
         in_order = True
@@ -293,33 +263,10 @@ class Run:
             in_order = in_order and mine == sorted(mine)
             for row in logged:
                 number = row.event.eventId
-                passes = model.skip is None or number % model.skip[0] == model.skip[1]
+                passes = model.skip is None or number % model.skip[0] == sum(model.skip[1:])
                 passes = passes and (model.filter is None or filter_matches(model.filter, row.event.data))
-                due += passes and bool(mine) and number >= min(mine)
+                due += passes and number >= min(mine, default=0)
         return len(data), due, in_order
 
 
-def load(place: str) -> ScenarioModel:
-    """Read a scenario from a file, or a bundled one by its name. Raises `ScenarioError`."""
-    path = Path(place)
-    if path.suffix == ".toml":
-        return parse(read_bytes(path, MOST_TEXT, ScenarioError), place)
-    folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
-    known = sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
-    if place not in known:
-        raise ScenarioError(f"{place}: no such scenario; there is {', '.join(known)}, or name a TOML file")
-    return parse((folder / f"{place}.toml").read_bytes(), place)
-
-
-def parse(data: bytes, place: str) -> ScenarioModel:
-    """The scenario in TOML; `place` is what errors call it. Raises `ScenarioError`."""
-    fields = parse_toml_file(data, place, ScenarioError)
-    try:
-        return ScenarioModel.model_validate(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(each) for each in first["loc"])
-        raise ScenarioError(f"{place}: {where}: {first['msg']}") from error
-
-
-__all__ = ["Outcome", "Run", "ScenarioModel", "load", "parse"]
+__all__ = ["Outcome", "Run"]

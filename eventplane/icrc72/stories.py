@@ -231,8 +231,10 @@ def _upgrade(story: Story, who: Principal) -> None:
     fresh: RoleCanister
     if isinstance(old, App):
         publisher, subscriber = old.publisher, old.subscriber
-        published: dict[str, Config] = {} if publisher is None else {name: {} for name in publisher.state.mine}
-        subscribed: dict[str, Config] = {} if subscriber is None else {name: {} for name in subscriber.state.wanted}
+        mine = {} if publisher is None else publisher.state.mine
+        wanted = {} if subscriber is None else subscriber.state.wanted
+        published: dict[str, Config] = {name: dict(each.config) for name, each in mine.items()}
+        subscribed: dict[str, Config] = {name: dict(each.config) for name, each in wanted.items()}
         fresh = type(old)(system.orchestrator, settings, publications=published, subscriptions=subscribed)
     else:
         fresh = RoleCanister([Broadcaster(system.orchestrator, settings)])

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from pubsub_emulator.cli.commands.icrc72 import command
 from pubsub_emulator.eventplane.icrc72.campaign import written
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error, ScenarioError
-from pubsub_emulator.eventplane.icrc72.scenario import Run, load
+from pubsub_emulator.eventplane.icrc72.scenario import Run
+from pubsub_emulator.eventplane.icrc72.scenario_file import load
 from pubsub_emulator.eventplane.icrc72.stories import Plan
 
 SMALL = """
@@ -61,6 +62,10 @@ def test_a_scenario_retires_a_broadcaster_where_another_serves_its_subnet(tmp_pa
     assert not run.system.registry.state.brokers[run.who["broadcaster 1"]].registered
     scenario.write_text(SMALL + fault)
     with pytest.raises(ScenarioError, match="nobody else serves its subnet"):
+        load(str(scenario))
+    killed = SMALL.replace("[0, 1]", "[0, 1, 1]").replace("rounds = 80", "rounds = 300")
+    scenario.write_text(killed + FAULT.format(62, "kill", "broadcaster 2") + fault.replace("62", "200"))
+    with pytest.raises(ScenarioError, match="nobody else serves its subnet"):
         Run(load(str(scenario))).finish()
 
 
@@ -73,17 +78,85 @@ def test_a_story_is_played_and_played_again(tmp_path: Path) -> None:
     assert (again.exit_code, "no surprise" in again.output) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("subnets = 0\nrounds = 1", "subnets"),
-        ("subnets = 1\nrounds = 1\nunknown = 2", "unknown"),
-        ("subnets =", "TOML"),
-        ('subnets = 1\nrounds = 1\n[[fault]]\nround = 1\nwhat = "burn"\nwho = "x"', "fault.0.what"),
-    ],
-)
-def test_a_bad_scenario_is_one_error_that_names_the_place(tmp_path: Path, text: str, place: str) -> None:
+FAULT = '\n[[fault]]\nround = {}\nwhat = "{}"\nwho = "{}"\n'
+
+MISTAKES = [
+    ("subnets = 2", "subnets = 0", "1: subnets: should be a whole number from 1 to 64, not 0"),
+    ("subnets = 2", "subnets = true", "1: subnets: should be a whole number"),
+    ("subnets = 2", "subnets =", "not TOML"),
+    ("rounds = 80", "rounds = 1_000_001", "2: rounds: should be"),
+    ("rounds = 80", "rounds = 80\nseed = 5", "3: seed: should be text"),
+    ("rounds = 80", "rounds = 80\ndelay = 21", "3: delay: should be"),
+    ("rounds = 80", "rounds = 80\nrefuse = 91", "3: refuse: should be"),
+    ("rounds = 80", 'rounds = 80\nkind = "direct"', '3: kind: should be "orchestrator" or "broadcaster"'),
+    ("rounds = 80", "rounds = 80\nqueue = 0", "3: queue: should be"),
+    ("rounds = 80", "rounds = 80\nquue = 9", "3: quue: no such field; did you mean queue"),
+    ("[0, 1]", "[0, 2]", "3: broadcasters.2: there is no subnet 2; there are 0 to 1"),
+    ("[0, 1]", "0", "3: broadcasters: should be a list"),
+    ('"prices"', '"reader"', "11: subscriber.1.name: two are called 'reader'"),
+    ('"prices"', '"orchestrator"', "5: publisher.1.name: 'orchestrator' is the name of a canister"),
+    ('"prices"', '"broadcaster 7"', "5: publisher.1.name: 'broadcaster 7' is the name of a canister"),
+    ("subnet = 0", "subnet = 2", "6: publisher.1.subnet: there is no subnet 2"),
+    ("subnet = 0", 'subnet = "0"', "6: publisher.1.subnet: should be"),
+    ('"org.example.price"', '"org.*"', "7: publisher.1.namespace: 'org.\\*' is no namespace"),
+    ("from = 60", "from = 200", "8: publisher.1.from: the last round is 80"),
+    ("from = 60", "first = 60", "8: publisher.1.first: no such field"),
+    ("from = 60", "from = 0", "8: publisher.1.from: should be a whole number from 1"),
+    ("until = 64", "until = 50", "9: publisher.1.until: it begins in round 60"),
+    ("until = 64", "every = 0", "9: publisher.1.every: should be"),
+    ("until = 64", 'replay = "yes"', "9: publisher.1.replay: should be true or false"),
+    ('"org.**"', '"org.***"', "13: subscriber.1.pattern: 'org.\\*\\*\\*' is no namespace or pattern"),
+    ("pattern =", "patern =", "13: subscriber.1.patern: no such field; did you mean pattern"),
+    ('"org.**"', '"org.**"\nfilter = "a =="', "14: subscriber.1.filter: the filter has the end at 4"),
+    ('"org.**"', '"org.**"\nskip = [0, 0]', "14: subscriber.1.skip: a skip is"),
+    ('"org.**"', '"org.**"\nskip = []', "14: subscriber.1.skip: a skip is"),
+    ('"org.**"', '"org.**"' + FAULT.format(5, "burn", "reader"), '16: fault.1.what: should be "kill"'),
+    ('"org.**"', '"org.**"' + FAULT.format(81, "kill", "reader"), "15: fault.1.round: the last round is 80"),
+    ('"org.**"', '"org.**"' + FAULT.format(5, "kill", "nobody"), "17: fault.1.who: nobody is called 'nobody'"),
+    ('"org.**"', '"org.**"' + FAULT.format(5, "start", "reader"), "17: fault.1.who: reader is not stopped"),
+    ('"org.**"', '"org.**"' + FAULT.format(5, "retire", "reader"), "17: fault.1.who: reader cannot be retired"),
+    ('"org.**"', '"org.**"' + FAULT.format(5, "upgrade", "orchestrator"), "17: fault.1.who: the orchestrator"),
+    (
+        '"org.**"',
+        '"org.**"' + FAULT.format(9, "stop", "reader") + FAULT.format(5, "kill", "reader"),
+        "17: fault.1.who: reader was killed before round 9",
+    ),
+    ('"org.**"', '"org.**"\n[fault]\nround = 5', "14: fault: should be a list of tables"),
+    (
+        '"org.**"',
+        '"org.**"\n[[publisher]]\nname = "b"\nsubnet = 1\nnamespace = "org.example.price"',
+        "17: publisher.2.namespace: only 'prices'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "place"), MISTAKES, ids=[each[1][:40] for each in MISTAKES])
+def test_a_mistake_in_a_scenario_is_one_line_that_names_the_place(
+    tmp_path: Path, right: str, wrong: str, place: str
+) -> None:
     path = tmp_path / "bad.toml"
-    path.write_text(text)
-    with pytest.raises(ScenarioError, match=place):
+    path.write_text(SMALL.strip().replace(right, wrong, 1))
+    with pytest.raises(ScenarioError, match=f"bad.toml:.*{place}") as error:
         load(str(path))
+    assert len(str(error.value).splitlines()) == 1
+
+
+def played(tmp_path: Path, text: str) -> tuple[int, str]:
+    path = tmp_path / "played.toml"
+    path.write_text(text)
+    result = CliRunner().invoke(command, ["run", str(path)])
+    return result.exit_code, result.output
+
+
+def test_what_nobody_took_or_handled_is_said(tmp_path: Path) -> None:
+    code, shown = played(tmp_path, SMALL.replace("[0, 1]", "[]"))
+    assert code == 1
+    assert "published 0 of 5 events" in shown
+    assert "handled 0 of 5 events" in shown
+    code, shown = played(tmp_path, SMALL + FAULT.format(5, "kill", "orchestrator"))
+    assert code == 1
+    assert "published 0 of 5 events" in shown
+    assert "orchestrator was killed" in shown
+    code, shown = played(tmp_path, SMALL + FAULT.format(70, "stop", "reader"))
+    assert code == 0
+    assert "reader       is stopped" in shown

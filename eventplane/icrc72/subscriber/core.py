@@ -292,13 +292,7 @@ class Subscriber:
     def _told(self, ctx: Context, caller: Principal, alert: MemberAlert) -> None:
         state = self.state
         del caller
-        for _, who in alert.exits:
-            if state.exit is not None and who != state.exit:
-                for chain in state.chains.values():
-                    chain.moved = True
-                self._after_move()
-                state.moved = True
-            state.exit = who
+        self._served(alert)
         for number in alert.finished:
             state.over[number] = None
             if state.current is not None and state.current.id == number:
@@ -315,9 +309,25 @@ class Subscriber:
             del state.over[next(iter(state.over))]
         self.wake(ctx)
 
+    def _served(self, alert: MemberAlert) -> None:
+        """Learn who notifies; an exit that was left, or says again what is known, has begun anew."""
+        state = self.state
+        for each in alert.left:
+            state.served.pop(each, None)
+        anew = not state.served or any(each in state.served or each[1] != state.exit for each in alert.exits)
+        for number, who in alert.exits:
+            state.served = {each: None for each in state.served if each[1] == who}
+            state.served[number, who] = None
+        if alert.exits and anew and state.exit is not None:
+            self._after_move()
+        if alert.exits:
+            state.exit = alert.exits[-1][1]
+
     def _after_move(self) -> None:
         """The exit changed: what was lost at the end of a chain would show only with the next event."""
+        self.state.moved = True
         for key, chain in self.state.chains.items():
+            chain.moved = True
             highest = chain.handled.highest()
             if highest is not None:
                 self._gap(Gap(key[0], key[1], highest, None, highest + 1))

@@ -99,8 +99,10 @@ class SubscriberState:
     wanted: dict[str, Wanted] = field(default_factory=dict)
     chains: dict[ChainKey, Followed] = field(default_factory=dict)
     exit: Principal | None = None
+    served: dict[tuple[int, Principal], None] = field(default_factory=dict)
+    """Subscriptions by which events flow, each with its broadcaster."""
     moved: bool = False
-    """The exit has changed."""
+    """The exit has changed, or serves anew."""
     waiting: dict[int, EventNotification] = field(default_factory=dict)
     """Events that wait for the handler, by number."""
     called: dict[int, None] = field(default_factory=dict)
@@ -128,9 +130,9 @@ class SubscriberState:
 
         One without filter and skip brings all that the others would.
         """
-        mine = [each for each in self.wanted.values() if each.id is not None and matches(each.pattern, namespace)]
+        mine = [each for each in self.wanted.values() if not each.error and matches(each.pattern, namespace)]
         if len(mine) < 2:
-            return [()]
+            return [()] * len(mine)
         return [each.replay_config() for each in mine if each.plain()][:1] or [each.replay_config() for each in mine]
 
 

@@ -125,3 +125,22 @@ def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_roun
     assert told() == [0]
     lab.step(40)
     assert told() == []
+
+
+def test_ic_47d_ic_49f_an_exit_that_was_wrongly_taken_for_dead_serves_anew_and_nothing_stays_missing() -> None:
+    lab = Canisters()
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
+    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
+    lab.step(80)
+    exit_ = lab.broadcasters[1]
+    for number in range(1, 9):
+        lab.call(source, NAME, b"%d" % number)
+        lab.step(20)
+        if number == 3:
+            lab.network.stop(exit_)
+            lab.step(80)
+            assert lab.system.registry.state.brokers[exit_].dead
+    lab.network.start(exit_)
+    lab.step(900)  # and no further event shows what is missing
+    assert lab.app(reader).data == list(range(1, 9))
+    assert lab.app(reader).subscriber.state.exit == exit_

@@ -1,0 +1,205 @@
+"""Scenario files: a network with publishers, subscribers and faults in TOML. An error names file, line and field."""
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from pubsub_emulator.emulator.scenario.check import Misplaced
+from pubsub_emulator.emulator.scenario.fields import faults
+from pubsub_emulator.emulator.scenario.file import field_lines
+from pubsub_emulator.emulator.scenario.model import Model
+from pubsub_emulator.emulator.untrusted import MOST_TEXT, parse_toml_file, read_bytes
+from pubsub_emulator.eventplane.icrc72.errors import FilterError, NamespaceError, ScenarioError
+from pubsub_emulator.eventplane.icrc72.filters import parse as parse_filter
+from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, check_pattern
+from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+
+MOST_ROUNDS: Final = 1_000_000
+ALWAYS: Final = 1 << 30
+
+_BROADCASTER: Final = re.compile(r"broadcaster [0-9]+")
+
+Text = Annotated[str, Field(strict=True, min_length=1, max_length=1024)]
+Subnet = Annotated[int, Field(strict=True, ge=0, le=63)]
+Round = Annotated[int, Field(strict=True, ge=1, le=MOST_ROUNDS)]
+Flag = Annotated[bool, Field(strict=True)]
+Natural = Annotated[int, Field(strict=True, ge=0)]
+
+
+class PublisherModel(Model):
+    """A publisher of a scenario."""
+
+    name: Text
+    subnet: Subnet
+    namespace: Text
+    first: Annotated[int, Field(strict=True, alias="from", ge=1, le=MOST_ROUNDS)] = 60
+    until: Annotated[int, Field(strict=True, ge=1, le=ALWAYS)] = ALWAYS
+    every: Round = 1
+    replay: Flag = False
+
+
+class SubscriberModel(Model):
+    """A subscriber of a scenario."""
+
+    name: Text
+    subnet: Subnet
+    pattern: Text
+    filter: Text | None = None
+    skip: tuple[Natural, ...] | None = None
+
+
+class FaultModel(Model):
+    """Something that goes wrong in a round."""
+
+    round: Round
+    what: Literal["kill", "stop", "start", "upgrade", "retire"]
+    who: Text
+
+
+class ScenarioModel(Model):
+    """A scenario as it is written."""
+
+    subnets: Annotated[int, Field(strict=True, ge=1, le=64)]
+    seed: Annotated[str, Field(strict=True, max_length=64)] = "0"
+    rounds: Round
+    delay: Annotated[int, Field(strict=True, ge=0, le=20)] = 0
+    refuse: Annotated[int, Field(strict=True, ge=0, le=90)] = 0
+    kind: Literal["orchestrator", "broadcaster"] = "orchestrator"
+    broadcasters: tuple[Subnet, ...] = (0,)
+    queue: Annotated[int, Field(strict=True, ge=1)] = DEFAULTS.queue_notifications
+    publisher: tuple[PublisherModel, ...] = ()
+    subscriber: tuple[SubscriberModel, ...] = ()
+    fault: tuple[FaultModel, ...] = ()
+
+
+def load(place: str) -> ScenarioModel:
+    """Read a scenario from a file, or a bundled one by its name. Raises `ScenarioError`."""
+    path = Path(place)
+    if path.suffix == ".toml":
+        return parse(read_bytes(path, MOST_TEXT, ScenarioError), place)
+    folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
+    known = sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
+    if place not in known:
+        raise ScenarioError(f"{place}: no such scenario; there is {', '.join(known)}, or name a TOML file")
+    return parse((folder / f"{place}.toml").read_bytes(), place)
+
+
+def parse(data: bytes, place: str) -> ScenarioModel:
+    """The scenario in TOML; `place` is what errors call it. Raises `ScenarioError`."""
+    document = parse_toml_file(data, place, ScenarioError)
+    try:
+        model = ScenarioModel.model_validate(document)
+    except ValidationError as error:
+        raise _told(faults(document, error, ScenarioModel), data, place) from error
+    misplaced = [*_places(model), *_names(model), *_texts(model), *_times(model), *_struck(model)]
+    if misplaced:
+        raise _told(misplaced, data, place)
+    return model
+
+
+def _told(problems: list[Misplaced], data: bytes, place: str) -> ScenarioError:
+    """One line: the first problem in the order of the file, what is missing last, and how many there are."""
+    lines = field_lines(data.decode())
+    found: list[tuple[bool, int, str]] = []
+    for each in problems:
+        known = each.location
+        while known and known not in lines:
+            known = known[:-1]
+        line = lines.get(known, 0)
+        told = f"{place}{f':{line}' if line else ''}: {each.field()}: {each.reason}"
+        found.append((each.reason.startswith("missing"), line, told))
+    found.sort(key=lambda each: each[:2])
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return ScenarioError(found[0][2] + more)
+
+
+def _places(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Subnets that there are."""
+    named = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
+    for table, entries in (("publisher", model.publisher), ("subscriber", model.subscriber)):
+        named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
+    for location, subnet in named:
+        if subnet >= model.subnets:
+            yield Misplaced(location, f"there is no subnet {subnet}; there are 0 to {model.subnets - 1}")
+
+
+def _names(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Names that are nobody else's."""
+    taken: dict[str, None] = {}
+    for table, entries in (("publisher", model.publisher), ("subscriber", model.subscriber)):
+        for at, each in enumerate(entries):
+            if each.name == "orchestrator" or _BROADCASTER.fullmatch(each.name):
+                yield Misplaced((table, at, "name"), f"{each.name!r} is the name of a canister that is always there")
+            elif each.name in taken:
+                yield Misplaced((table, at, "name"), f"two are called {each.name!r}")
+            taken[each.name] = None
+
+
+def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Namespaces, patterns, filters and skips that the orchestrator would accept."""
+    owners: dict[str, str] = {}
+    for at, publisher in enumerate(model.publisher):
+        where = ("publisher", at, "namespace")
+        try:
+            check_namespace(publisher.namespace)
+        except NamespaceError as error:
+            yield Misplaced(where, str(error))
+        if publisher.namespace in owners:
+            yield Misplaced(where, f"only {owners[publisher.namespace]!r}, who comes first, may publish there")
+        owners.setdefault(publisher.namespace, publisher.name)
+    for at, subscriber in enumerate(model.subscriber):
+        try:
+            check_pattern(subscriber.pattern)
+        except NamespaceError as error:
+            yield Misplaced(("subscriber", at, "pattern"), str(error))
+        try:
+            parse_filter(subscriber.filter or "a")
+        except FilterError as error:
+            yield Misplaced(("subscriber", at, "filter"), str(error))
+        skip = subscriber.skip
+        if skip is not None and (len(skip) not in {1, 2} or not sum(skip[1:]) < skip[0]):
+            reason = f"a skip is [mod] or [mod, offset] with the offset below mod, not {list(skip)}"
+            yield Misplaced(("subscriber", at, "skip"), reason)
+
+
+def _times(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Rounds that are played."""
+    for at, publisher in enumerate(model.publisher):
+        if publisher.first > model.rounds:
+            yield Misplaced(("publisher", at, "from"), f"the last round is {model.rounds}")
+        elif publisher.until < publisher.first:
+            yield Misplaced(("publisher", at, "until"), f"it begins in round {publisher.first}")
+    for at, fault in enumerate(model.fault):
+        if fault.round > model.rounds:
+            yield Misplaced(("fault", at, "round"), f"the last round is {model.rounds}")
+
+
+def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Faults that can strike whom they name, in the order of rounds."""
+    brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(model.broadcasters)}
+    if model.kind == "broadcaster":
+        brokers = {"broadcaster 0": 0}
+    known = ["orchestrator", *brokers, *(each.name for each in (*model.publisher, *model.subscriber))]
+    state: dict[str, str] = {}
+    for at, fault in sorted(enumerate(model.fault), key=lambda each: each[1].round):
+        who, where = fault.who, ("fault", at, "who")
+        one = who == "orchestrator" or (model.kind == "broadcaster" and who in brokers)
+        others = [each for each, subnet in brokers.items() if each != who and subnet == brokers.get(who)]
+        if who not in known:
+            yield Misplaced(where, f"nobody is called {who!r}; there are {', '.join(known)}")
+        elif state.get(who) == "kill":
+            yield Misplaced(where, f"{who} was killed before round {fault.round}")
+        elif fault.what == "start" and state.get(who) != "stop":
+            yield Misplaced(where, f"{who} is not stopped in round {fault.round}")
+        elif fault.what == "upgrade" and one:
+            yield Misplaced(where, "the orchestrator is not upgraded in scenarios")
+        elif fault.what == "retire" and not others:
+            yield Misplaced(where, f"{who} cannot be retired: nobody else serves its subnet")
+        state[who] = fault.what
+
+
+__all__ = ["FaultModel", "PublisherModel", "ScenarioModel", "SubscriberModel", "load", "parse"]
