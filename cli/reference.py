@@ -18,9 +18,10 @@ from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.emulator.scenario.fields import described
+from pubsub_emulator.emulator.scenario.model import Model, Scenario
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PAGES: Final = ("cli.md", "scenarios.md", "icrc72-keys.md")
+PAGES: Final = ("cli.md", "scenarios.md", "icrc72-keys.md", "icrc72-scenarios.md")
 _STRETCH: Final = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
@@ -89,10 +90,10 @@ def exit_codes() -> Iterator[str]:
     yield from _table(("code", "meaning"), ((str(code), meaning) for code, meaning in MEANINGS.items()))
 
 
-def fields() -> Iterator[str]:
+def fields(root: type[Model] = Scenario) -> Iterator[str]:
     """Every field of a scenario, table by table."""
     shown: dict[tuple[tuple[str, ...], ...], str] = {}
-    for table, listed in groupby(described(), key=lambda each: each.table):
+    for table, listed in groupby(described(root), key=lambda each: each.table):
         rows = tuple((f"`{each.name}`", _holds(each.holds), _default(each.default), each.meaning) for each in listed)
         if rows in shown:
             yield f"### `{table}`\n\nAs `{shown[rows]}`.\n"
@@ -142,12 +143,20 @@ def canister_keys() -> Iterator[str]:
     )
 
 
+def canister_fields() -> Iterator[str]:
+    """Every field of a scenario of canisters."""
+    from pubsub_emulator.eventplane.icrc72.scenario_file import ScenarioModel
+
+    yield from fields(ScenarioModel)
+
+
 MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "commands": commands,
     "session": session,
     "exit-codes": exit_codes,
     "fields": fields,
     "canister-keys": canister_keys,
+    "canister-fields": canister_fields,
 }
 
 

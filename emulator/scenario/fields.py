@@ -26,13 +26,13 @@ class Described:
     meaning: str
 
 
-def described() -> Iterator[Described]:
+def described(root: type[Model] = Scenario) -> Iterator[Described]:
     """Every field of every table of a scenario, tables in the order of first use."""
-    yield from _table("", Scenario)
+    yield from _table("", root)
 
 
 def _table(place: str, model: type[Model]) -> Iterator[Described]:
-    for name, field in model.model_fields.items():
+    for name, field in _written(model).items():
         meaning = " ".join((field.description or "").split())
         yield Described(place, name, holds(field), _default(field), meaning)
     for name, field in model.model_fields.items():
@@ -52,6 +52,8 @@ def _default(field: FieldInfo) -> str:
         return str(value).lower()
     if _is_share(tuple(field.metadata)):
         return f"{value / 1_000_000:g}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
     return f"{value:,}" if isinstance(value, int) else f'"{value}"'
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from pubsub_emulator.emulator.scenario.check import Misplaced
+from pubsub_emulator.emulator.scenario.check import Location, Misplaced
 from pubsub_emulator.emulator.scenario.fields import faults
 from pubsub_emulator.emulator.scenario.file import field_lines
 from pubsub_emulator.emulator.scenario.model import Model
@@ -19,7 +19,6 @@ from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, check_
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
 
 MOST_ROUNDS: Final = 1_000_000
-ALWAYS: Final = 1 << 30
 
 _BROADCASTER: Final = re.compile(r"broadcaster [0-9]+")
 
@@ -30,50 +29,77 @@ Flag = Annotated[bool, Field(strict=True)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
 
 
-class PublisherModel(Model):
+class CanisterModel(Model):
+    """A publisher or subscriber of a scenario."""
+
+    name: Text
+    """As faults and errors call it."""
+    subnet: Subnet
+    """Where it is; subnets count from 0."""
+
+
+class PublisherModel(CanisterModel):
     """A publisher of a scenario."""
 
-    name: Text
-    subnet: Subnet
     namespace: Text
+    """Under which it publishes; one publisher for each."""
     first: Annotated[int, Field(strict=True, alias="from", ge=1, le=MOST_ROUNDS)] = 60
-    until: Annotated[int, Field(strict=True, ge=1, le=ALWAYS)] = ALWAYS
+    """The round of its first event."""
+    until: Round = MOST_ROUNDS
+    """The last round in which it makes an event; the last of the scenario if that is earlier."""
     every: Round = 1
+    """Rounds from one event to the next."""
     replay: Flag = False
+    """Its events can be replayed."""
 
 
-class SubscriberModel(Model):
+class SubscriberModel(CanisterModel):
     """A subscriber of a scenario."""
 
-    name: Text
-    subnet: Subnet
     pattern: Text
+    """A namespace, or a pattern with `*` and `**`."""
     filter: Text | None = None
+    """A CandyPath; the data of an event is its number `n`."""
     skip: tuple[Natural, ...] | None = None
+    """Only every mod-th event: [mod] or [mod, offset]."""
 
 
 class FaultModel(Model):
     """Something that goes wrong in a round."""
 
     round: Round
+    """When it happens, before the round's messages."""
     what: Literal["kill", "stop", "start", "upgrade", "retire"]
+    """What happens; to retire is to move everybody off a broadcaster."""
     who: Text
+    """The name of a publisher or subscriber, `orchestrator`, or `broadcaster` and its place in the list from 0."""
 
 
 class ScenarioModel(Model):
     """A scenario as it is written."""
 
     subnets: Annotated[int, Field(strict=True, ge=1, le=64)]
+    """How many there are."""
     seed: Annotated[str, Field(strict=True, max_length=64)] = "0"
+    """The same seed plays the same scenario."""
     rounds: Round
+    """Rounds with faults and events; after them it goes on until everything rests."""
     delay: Annotated[int, Field(strict=True, ge=0, le=20)] = 0
+    """Most rounds by which a message is late."""
     refuse: Annotated[int, Field(strict=True, ge=0, le=90)] = 0
+    """Of a hundred requests, how many are refused."""
     kind: Literal["orchestrator", "broadcaster"] = "orchestrator"
+    """Orchestrator and broadcasters apart, or one canister that is both."""
     broadcasters: tuple[Subnet, ...] = (0,)
+    """The subnet of each broadcaster."""
     queue: Annotated[int, Field(strict=True, ge=1)] = DEFAULTS.queue_notifications
+    """Most notifications that wait for one subscriber."""
     publisher: tuple[PublisherModel, ...] = ()
+    """Who publishes."""
     subscriber: tuple[SubscriberModel, ...] = ()
+    """Who subscribes."""
     fault: tuple[FaultModel, ...] = ()
+    """What goes wrong."""
 
 
 def load(place: str) -> ScenarioModel:
@@ -119,7 +145,7 @@ def _told(problems: list[Misplaced], data: bytes, place: str) -> ScenarioError:
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
     """Subnets that there are."""
-    named = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
+    named: list[tuple[Location, int]] = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
     for table, entries in (("publisher", model.publisher), ("subscriber", model.subscriber)):
         named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
     for location, subnet in named:
