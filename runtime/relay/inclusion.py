@@ -155,7 +155,7 @@ class ParaInclusion(Hooks):
 
     @dispatchable(0, scale.vec(backed_candidate), weight=_enter_weight)
     def enter(self, storage: Storage, origin: Origin, candidates: Sequence[BackedCandidate]) -> None:
-        """The inherent that includes parachain blocks in a relay block, each completely or not at all.
+        """The inherent that brings parachain blocks into a relay block, each whole or not at all.
 
         Emits what `include` emits, and `CandidateRefused` for each that raised.
         """
