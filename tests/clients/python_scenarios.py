@@ -97,7 +97,7 @@ def encodes(client: str, url: str) -> None:
 
 
 def reads(client: str, url: str) -> None:
-    """9: value, map in pages, default, absent key."""
+    """9: value, map in pages, double map, default, absent key."""
     for path in CHAINS:
         chain = connect(client, url + path)
         rows = list(chain.query_map("System", "Account", page_size=5))
@@ -105,6 +105,11 @@ def reads(client: str, url: str) -> None:
         assert value(chain.query("System", "Number")) > 0
         nobody = "5C4hrfjw9DjXZTzV3MwzrrAr9P1MJhSrvWGWqi1eSuyUpnhM"
         assert value(chain.query("System", "Account", [nobody]))["data"]["free"] == 0
+    relay = connect(client, url)
+    relay.rpc_request("pubsub_publish", [1000, f"of {client}", "0x01", 50])
+    relay.rpc_request("dev_newBlock", [{"count": 3}])
+    assert list(relay.query_map("Broadcaster", "TtlData", [1000]))
+    assert value(relay.query("Broadcaster", "RegisteredPublishers", [7])) is None
 
 
 def transfers(client: str, url: str) -> None:
@@ -142,18 +147,34 @@ def awaits(client: str, url: str) -> None:
 
 
 def follows(client: str, url: str) -> None:
-    """11: heads in order."""
-    chain = connect(client, url)
-    seen: list[int] = []
+    """11: heads, a value of the state and events over 50 steps, each once and in order."""
+    other = connect(client, url)
+    heads, numbers, places = [], [], []
+
+    def go(update: int) -> None:
+        if update == 0:
+            other.rpc_request("dev_newBlock", [{"count": 50}])
 
     def head(found: Any, update: int, _subscription: str) -> Any:
-        seen.append(found["header"]["number"])
-        if update == 0:
-            connect(client, url).rpc_request("dev_newBlock", [{"count": 5}])
-        return seen if len(seen) == 6 else None
+        heads.append(found["header"]["number"])
+        go(update)
+        return heads if len(heads) == 51 else None
 
-    chain.subscribe_block_headers(head)
-    assert seen == list(range(seen[0], seen[0] + 6))
+    def number(found: Any, update: int, _subscription: str) -> Any:
+        numbers.append(value(found))
+        go(update)
+        return numbers if len(numbers) == 51 else None
+
+    connect(client, url).subscribe_block_headers(head)
+    connect(client, url).query("System", "Number", subscription_handler=number)
+    for seen in (heads, numbers):
+        assert seen == list(range(seen[0], seen[0] + 51))
+    for at in range(numbers[0], numbers[-1] + 1):
+        block = other.get_block_hash(at)
+        records = other.get_events(block_hash=block)
+        places.append((at, len(records)))
+        assert len(records) == value(other.query("System", "EventCount", block_hash=block))
+    assert len(places) == 51
 
 
 SCENARIOS = {

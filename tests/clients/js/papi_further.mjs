@@ -8,6 +8,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { createClient } from 'polkadot-api';
 import { getWsProvider } from 'polkadot-api/ws-provider/node';
+import { createClient as createSubstrateClient } from '@polkadot-api/substrate-client';
 import { proxy, until } from './proxy.mjs';
 import { run } from './run.mjs';
 
@@ -44,7 +45,48 @@ async function project() {
   return place;
 }
 
+const CHILD = `0x${Buffer.from(':child_storage:default:pubsub').toString('hex')}e8030000`;
+
 export const scenarios = {
+  // 9: a map in pages, a double map, a value, a default, an absent key
+  async maps(url) {
+    const client = createClient(getWsProvider(url));
+    const { query } = client.getUnsafeApi();
+    await client._request('pubsub_publish', [1000, 'with a lifetime', '0x01', 50]);
+    await client._request('dev_newBlock', [{ count: 3 }]);
+    const rows = await query.Broadcaster.TtlData.getEntries(1000, { at: 'best' });
+    assert.equal(rows.length, 1);
+    assert.deepEqual(await query.Broadcaster.TtlData.getValue(...rows[0].keyArgs, { at: 'best' }), rows[0].value);
+    assert.equal(await query.Broadcaster.RegisteredPublishers.getValue(7), undefined);
+    assert.ok((await query.System.Account.getEntries()).length > 10);
+    client.destroy();
+  },
+
+  // 10: a publisher's child trie, by the library below
+  async childTrie(url) {
+    const client = createClient(getWsProvider(url));
+    await client._request('dev_newBlock', [{ count: 3 }]);
+    const published = await client._request('childstate_getKeys', [CHILD, '0x']);
+    const below = createSubstrateClient(getWsProvider(url));
+    const { hash } = await client.getFinalizedBlock();
+    const [root, rows] = await new Promise((done, fail) => {
+      const follow = below.chainHead(true, async (event) => {
+        if (event.type !== 'initialized') return;
+        const found = await follow.storage(hash, 'value', CHILD, null);
+        const found2 = await follow.storage(hash, 'descendantsValues', '0x', CHILD);
+        follow.unfollow();
+        done([found, found2]);
+      }, fail);
+    });
+    assert.equal(root, await client._request('state_getStorage', [CHILD, hash]));
+    assert.deepEqual(rows.map((row) => row.key), await client._request('childstate_getKeys', [CHILD, '0x', hash]));
+    for (const { key, value } of rows) assert.equal(value, await client._request('childstate_getStorage', [CHILD, key, hash]));
+    assert.ok(published.length >= 4);
+    below.destroy();
+    client.destroy();
+    return rows.length;
+  },
+
   // 4: two minutes in which nothing happens, and still the same connection
   async idle(url) {
     const way = await proxy(url);

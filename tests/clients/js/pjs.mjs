@@ -95,7 +95,7 @@ export const scenarios = {
     const ends = [
       await relay.rpc.chain.subscribeNewHeads((head) => { heads.push(head.number.toNumber()); }),
       await relay.query.system.number((number) => { numbers.push(number.toNumber()); }),
-      await relay.query.system.events((records) => { events.push(records.length); }),
+      await relay.query.system.events((records) => { events.push([records.createdAtHash.toHex(), records.toHex()]); }),
     ];
     const start = heads[0] ?? (await relay.rpc.chain.getHeader()).number.toNumber();
     await raw(relay, 'dev_newBlock', { count: 50 });
@@ -104,7 +104,13 @@ export const scenarios = {
     const expected = Array.from({ length: 51 }, (_, at) => start + at);
     assert.deepEqual(heads, expected);
     assert.deepEqual(numbers, expected);
-    assert.ok(events.length >= 1);
+    const places = [];
+    for (const [hash, records] of events) {
+      const at = await relay.at(hash);
+      assert.equal((await at.query.system.events()).toHex(), records);
+      places.push((await at.query.system.number()).toNumber());
+    }
+    assert.deepEqual(places, [...new Set(places)].sort((one, other) => one - other));
   },
 
   // 12: transfers to finality in three schemes on both chains
