@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from inspect import isawaitable
+from types import CoroutineType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from pubsub_emulator.node.chain.block import Chain
@@ -130,7 +130,7 @@ class Dispatcher:
             found = self._run(method, params, call)
         except Exception as error:  # noqa: BLE001  # a handler's defect ends nothing but its call (ND-31)
             return self._failed(name, shown, error, call, finished)
-        if isawaitable(found):
+        if isinstance(found, CoroutineType):
             return self._later(found, name, shown, call, finished)
         if finished is not None:
             finished(False)

@@ -40,7 +40,7 @@ class Written(str):
 
 def proof_text(block: Block, nodes: Iterable[bytes]) -> Written:
     """A read proof."""
-    listed = '","0x'.join([node.hex() for node in nodes])
+    listed = '","0x'.join(map(bytes.hex, nodes))
     shown = f'["0x{listed}"]' if listed else "[]"
     return Written(f'{{"at":"{hexed(block.hash)}","proof":{shown}}}')
 

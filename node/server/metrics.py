@@ -108,8 +108,12 @@ class NodeMetrics:
 
     def called(self, method: str, seconds: float, *, failed: bool) -> None:
         """Count a call."""
-        self._calls.setdefault(method, Histogram(CALL_TIME)).note(seconds)
-        self._failed[method] += failed
+        histogram = self._calls.get(method)
+        if histogram is None:
+            histogram = self._calls[method] = Histogram(CALL_TIME)
+        histogram.note(seconds)
+        if failed:
+            self._failed[method] += 1
 
     def _relay(self, moment: Moment) -> None:
         for record in stored_events(Storage(moment.relay.state)):
@@ -169,6 +173,12 @@ class NodeMetrics:
             for line in histogram.lines("substrate_rpc_calls_time", (("method", method),))
         ]
         yield "substrate_rpc_calls_time", "histogram", times
+        finished = {}
+        for method, histogram in sorted(self._calls.items()):
+            failed = self._failed[method]
+            finished[method, "false"] = sum(histogram.counts) - failed
+            finished[method, "true"] = failed
+        yield _counter("substrate_rpc_calls_finished", ("method", "is_error"), finished)
 
     def _counters(self) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield _counter("pubsub_published_total", ("publisher",), {(key,): n for key, n in self._published.items()})

@@ -67,6 +67,7 @@ async def test_an_unknown_method_makes_no_series_of_its_own() -> None:
             await node.post({"jsonrpc": "2.0", "id": 1, "method": f"made_up_{at}"})
         found = await metrics(node)
         assert found['substrate_rpc_calls_time_count{method="unknown"}'] == 3
+        assert found['substrate_rpc_calls_finished{method="unknown",is_error="true"}'] == 3
         assert not any("made_up" in series for series in found)
 
 
