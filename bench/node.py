@@ -18,23 +18,32 @@ import aiohttp
 from aiohttp import web
 
 from bench.measure import Race
+from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.dispatch import Answer
 from pubsub_emulator.node.rpc.legacy_chain import Heads
 from pubsub_emulator.node.rpc.legacy_state import StorageChanges
 from pubsub_emulator.node.rpc.session import Session, Subscription
 from pubsub_emulator.node.server.options import Build, Options
 from pubsub_emulator.node.server.server import Server
+from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
+from pubsub_emulator.runtime.accounts.apply import TRANSACTION_VERSION
+from pubsub_emulator.runtime.accounts.chain import NextBlock
+from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
 
 PUBLISHER: Final = ParaId(1000)
 PIPELINED: Final = 32
 CALLS: Final = 3200
 TURNS: Final = 7
+WAITING: Final = 500
+"""Extrinsics in a pool."""
 
 
 class Sink:
@@ -91,6 +100,7 @@ def races() -> Iterator[Race]:
         15,
         1.15,
     )
+    yield _pool_race(server)
     crowded = _server()
     for _ in range(12):
         loop.run_until_complete(crowded.producer.build())
@@ -108,6 +118,32 @@ def races() -> Iterator[Race]:
         15,
         1.5,
     )
+
+
+def _pool_race(server: Server) -> Race:
+    """A pool whose extrinsics wait while a block without any of them goes by."""
+    relay = server.live.network.relay
+    if relay.runtime.accounts is None:
+        raise RuntimeError("this network has no accounts")
+    seed, genesis = development_seed("Alice"), Hash(server.node.timeline.views[RELAY].genesis.hash)
+    who = AccountId(ed25519.public_key(seed))
+    call = relay.runtime.accounts.calls.encode("System", "remark", b"")
+    implicit = Implicit(relay.runtime.accounts.signing.spec_version, TRANSACTION_VERSION, genesis, genesis)
+    pool, at = Pool(), server.node.runtimes.at(server.node.timeline.views[RELAY].best)
+    block = NextBlock(at.runtime, at.state, at.header)
+    waiting = []
+    for nonce in range(WAITING):
+        extra = Extra(Era(), nonce, 0)
+        signature = ed25519.sign(seed, payload(call.encoded, extra, implicit))
+        waiting.append(SignedExtrinsic(who, Scheme.ED25519, signature, extra, call, 0).encode())
+        pool.submit(at, waiting[-1])
+
+    def check() -> None:
+        for raw in waiting:
+            block.check(raw)
+
+    name = f"node: a pool of {WAITING} after a block without them"
+    return Race(name, lambda: pool.advance(at, ()), "checking each", check, 9, 0.2)
 
 
 def _twin(steps: int) -> Any:

@@ -14,9 +14,10 @@ from pubsub_emulator.node.at import At
 from pubsub_emulator.node.pool import refusals
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.runtime.accounts.apply import Checked, Circumstances, priority
 from pubsub_emulator.runtime.accounts.chain import NextBlock
-from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
-from pubsub_emulator.runtime.framework.validity import InvalidTransaction, ValidTransaction
+from pubsub_emulator.runtime.accounts.extrinsic import Era, UndecodableExtrinsic
+from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 
 MAX_EXTRINSICS: Final = 8_192
 MAX_BYTES: Final = 20 * 1_048_576
@@ -43,6 +44,9 @@ class _Entry:
     nonce: int
     priority: int
     arrival: int
+    era: Era
+    circumstances: Circumstances
+    """Those in which it was checked last."""
 
 
 def hash_of(raw: bytes) -> Hash:
@@ -157,12 +161,12 @@ class Pool:
         if name in self._entries:
             raise refusals.of_known(name)
         try:
-            valid = block.validate(raw)
+            checked = block.check(raw)
         except UndecodableExtrinsic as error:
             raise refusals.of_format(str(error)) from error
         except InvalidTransaction as error:
             raise refusals.of_validity(error) from error
-        entry = self._entry(name, raw, valid)
+        entry = self._entry(block, name, raw, checked)
         other = self._by_account.get(entry.account, {}).get(entry.nonce)
         if other is not None and other.priority >= entry.priority:
             raise refusals.of_priority(other.priority, entry.priority)
@@ -179,10 +183,10 @@ class Pool:
         self._sort_out(block, accounts, fresh=name)
         return name
 
-    def _entry(self, name: Hash, raw: bytes, valid: ValidTransaction) -> _Entry:
-        tag = valid.provides[0]
-        account, nonce = AccountId(tag[:32]), int.from_bytes(tag[32:], "little")
-        return _Entry(name, raw, account, nonce, valid.priority, self._arrivals)
+    def _entry(self, block: NextBlock, name: Hash, raw: bytes, checked: Checked) -> _Entry:
+        extra, who = checked.extrinsic.extra, checked.who
+        now = block.circumstances(who, extra.era)
+        return _Entry(name, raw, who, extra.nonce, priority(extra), self._arrivals, extra.era, now)
 
     def _to_drop(self, new: _Entry, replaced: _Entry | None) -> list[_Entry]:
         """The entries that make room for `new`. Raises `Refused` when it would itself be among them."""
@@ -203,16 +207,18 @@ class Pool:
         return out
 
     def _check_again(self, block: NextBlock) -> None:
-        """Drop what has become invalid, and find out anew what is ready."""
+        """Drop what has become invalid, and find out anew what is ready; what nothing changed for is not read again."""
         for entry in tuple(self._entries.values()):
+            now = block.circumstances(entry.account, entry.era)
+            if now == entry.circumstances:
+                continue
             try:
-                valid = block.validate(entry.raw)
+                block.check(entry.raw)
             except (UndecodableExtrinsic, InvalidTransaction):
                 self._remove(entry)
                 self._tell(entry.hash, "invalid")
             else:
-                if valid.priority != entry.priority:
-                    self._add(replace(entry, priority=valid.priority))
+                self._add(replace(entry, circumstances=now))
         self._sort_out(block, dict.fromkeys(self._by_account))
 
     def _add(self, entry: _Entry) -> None:

@@ -11,9 +11,10 @@ from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.signatures import verify
-from pubsub_emulator.primitives.types import U64_MAX, AccountId
+from pubsub_emulator.primitives.types import U64_MAX, AccountId, Hash
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.accounts.extrinsic import (
+    Extra,
     Implicit,
     SignedExtrinsic,
     UndecodableExtrinsic,
@@ -29,7 +30,7 @@ from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from pubsub_emulator.runtime.framework.system import AccountInfo, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
 from pubsub_emulator.trie import TrieError
 
@@ -61,6 +62,18 @@ class Checked:
     weight: Weight
     """The weight of the call before it runs."""
     fee: int
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What `check` depends on besides the bytes of an extrinsic and the room in the block."""
+
+    signing: Signing
+    genesis: Hash | None
+    birth: Hash | None
+    """The hash of the birth block."""
+    birth_number: int
+    account: AccountInfo
 
 
 def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked:
@@ -111,11 +124,16 @@ def validate(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Vali
     extra, who = checked.extrinsic.extra, checked.who
     now = system.block_number(storage)
     return ValidTransaction(
-        priority=min(extra.tip + 1, U64_MAX),
+        priority=priority(extra),
         requires=(_tag(who, extra.nonce - 1),) if extra.nonce > checked.account_nonce else (),
         provides=(_tag(who, extra.nonce),),
         longevity=U64_MAX if not extra.era.period else extra.era.death(now) - now,
     )
+
+
+def priority(extra: Extra) -> int:
+    """The priority of an extrinsic in a pool."""
+    return min(extra.tip + 1, U64_MAX)
 
 
 def _tag(who: AccountId, nonce: int) -> bytes:

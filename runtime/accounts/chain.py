@@ -5,14 +5,16 @@ from dataclasses import replace
 from typing import Protocol
 
 from pubsub_emulator.primitives.header import DigestItem, Header
-from pubsub_emulator.primitives.types import AccountId
+from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts import apply
-from pubsub_emulator.runtime.accounts.apply import Signing
+from pubsub_emulator.runtime.accounts.apply import Checked, Circumstances, Signing
+from pubsub_emulator.runtime.accounts.extrinsic import Era
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import CallTable
 from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.system import AccountInfo
 from pubsub_emulator.runtime.framework.validity import Room, ValidTransaction
 
 
@@ -49,6 +51,20 @@ class NextBlock:
         self._signing = runtime.signing if signatures else replace(runtime.signing, signatures=False)
         self._storage = begin(state, header)
         self._room = runtime.room(self._storage)
+        self._accounts: dict[AccountId, AccountInfo] = {}
+        self._hashes: dict[int, Hash | None] = {}
+
+    def check(self, raw: bytes) -> Checked:
+        """Check an extrinsic, with its length prefix; a nonce that is ahead passes.
+
+        Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
+        """
+        return apply.check(self._signing, self._storage, raw, self._room)
+
+    def circumstances(self, who: AccountId, era: Era) -> Circumstances:
+        """What `check` depends on for an extrinsic of this account and era: where they are equal, so is its result."""
+        birth = era.birth(system.block_number(self._storage))
+        return Circumstances(self._signing, self._hash(0), self._hash(birth), birth, self._account(who))
 
     def validate(self, raw: bytes) -> ValidTransaction:
         """The validity of an extrinsic, with its length prefix, for a pool.
@@ -59,7 +75,7 @@ class NextBlock:
 
     def nonce(self, who: AccountId) -> int:
         """The nonce of the account's next extrinsic."""
-        return system.account(self._storage, who).nonce
+        return self._account(who).nonce
 
     def apply(self, raw: bytes) -> DispatchOutcome:
         """Run an extrinsic as the first of this block, which nobody else sees.
@@ -67,6 +83,7 @@ class NextBlock:
         Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
         """
         apply.check(self._signing, self._storage, raw, self._room)
+        self._accounts.clear()
         return apply.apply_signed(self._signing, self._storage, 0, raw, self._room)
 
     def end(self) -> State:
@@ -74,3 +91,13 @@ class NextBlock:
         system.finalize(self._storage)
         self._storage.commit()
         return self._storage.state
+
+    def _account(self, who: AccountId) -> AccountInfo:
+        if who not in self._accounts:
+            self._accounts[who] = system.account(self._storage, who)
+        return self._accounts[who]
+
+    def _hash(self, number: int) -> Hash | None:
+        if number not in self._hashes:
+            self._hashes[number] = system.BLOCK_HASH.get(self._storage, number)
+        return self._hashes[number]

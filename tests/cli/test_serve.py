@@ -120,6 +120,8 @@ def test_the_page_shows_blocks_candidates_and_verdicts_as_they_come(
         page.set_viewport_size({"width": width, "height": 900})
         page.screenshot(path=tmp_path / f"live-{width}.png", full_page=True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        tables = "[...document.querySelectorAll('.scroll')].every((each) => each.scrollWidth <= each.clientWidth)"
+        assert page.evaluate(tables), f"a table is wider than its place at {width}"
     assert all(url.startswith(node.url) for url in asked)
     page.get_by_text("ledgers and tries").click()
     page.wait_for_load_state()

@@ -22,7 +22,7 @@ async def metrics(node: Running) -> dict[str, float]:
             names.add(name)
         else:
             series, _, value = line.rpartition(" ")
-            assert re.fullmatch(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})?', series), line
+            assert re.fullmatch(r'[a-z_]+(\{([a-z_]+="[^"]*",?)+\})?', series), line
             found[series] = float(value)
     return found
 

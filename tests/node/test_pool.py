@@ -1,6 +1,7 @@
 """The pool as a structure: which extrinsics wait, in which order, and what becomes of them (ND-16)."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,10 @@ from pubsub_emulator.node.at import At
 from pubsub_emulator.node.pool import Pool, Refused
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.runtime.accounts.apply import Checked
+from pubsub_emulator.runtime.accounts.chain import NextBlock
+from pubsub_emulator.runtime.accounts.extrinsic import Era
+from pubsub_emulator.runtime.framework import system
 
 ALICE, BOB, EVE = (signer(name, Scheme.ED25519) for name in ("Alice", "Bob", "Eve"))
 
@@ -121,6 +126,44 @@ def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_agai
     pool.advance(at(net), step.block.extrinsics)
     assert [(change.hash, change.kind) for change in pool.take_changes()] == [(blake2_256(mine[1]), "invalid")]
     assert pool.ready() == (mine[2],)
+
+
+def test_nd16_what_nothing_changed_for_is_not_read_again_and_all_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account's row, a birth block's hash and the end of an era are what a check depends on as blocks go by."""
+    net = network()
+    net.step(10)
+    pool = Pool()
+    what = call(net, None, "System", "remark", b"")
+    era = Era(64, net.relay.header.number % 64)
+    mortal = signed(net, None, what, BOB, nonce=0, era=era)
+    short = signed(net, None, what, BOB, nonce=1, era=Era(4, net.relay.header.number % 4))
+    others = [remark(net, ALICE, 0), remark(net, EVE, 0)]
+    for raw in (mortal, short, *others):
+        pool.submit(at(net), raw)
+    pool.take_changes()
+    checked: list[bytes] = []
+    check = NextBlock.check
+
+    def counted(block: NextBlock, raw: bytes) -> Checked:
+        checked.append(raw)
+        return check(block, raw)
+
+    monkeypatch.setattr(NextBlock, "check", counted)
+    net.step(2)
+    pool.advance(at(net), ())
+    assert not checked
+    net.step(3)  # the short era is over
+    pool.advance(at(net), ())
+    assert checked == [short]
+    assert kinds(pool) == ["invalid"]
+    state = net.relay.state.fork()
+    birth = system.BLOCK_HASH.key_for(era.birth(net.relay.header.number + 1))
+    state.apply({system.ACCOUNT.key_for(EVE.account): None, birth: None}, {})
+    checked.clear()
+    pool.advance(replace(at(net), state=state), ())
+    assert checked == [mortal, others[1]]
+    assert kinds(pool) == ["invalid", "invalid"]
+    assert pool.ready() == (others[0],)
 
 
 def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid() -> None:
