@@ -1,1 +1,1 @@
-"""The command line: `pubsub`. Reads arguments, shows progress, writes results; everything else is done elsewhere."""
+"""The command line `pubsub`: reads arguments, shows progress, writes results."""

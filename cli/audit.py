@@ -1,4 +1,4 @@
-"""`pubsub audit`: a history verified again, and what came of it in a few tables."""
+"""`pubsub audit`: verifies a history again and shows the results in tables."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ PHASES = {"start": "starting the engine", "verify": "segments", "chains": "chain
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be audited, where to, and how."""
+    """The arguments of an audit."""
 
     history: str | Path
     out: str | Path
@@ -40,16 +40,16 @@ class Asked:
     trusted: tuple[str, ...] = ()
     head: str | None = None
     name: str | Path | None = None
-    """What the history is called while it is audited, if not by its place."""
+    """The history's name in messages, by default its place."""
 
     def options(self) -> dict[str, Any]:
-        """As `audit` takes them."""
+        """The keyword arguments of `audit`."""
         severity = None if self.fail_on == "never" else Severity(self.fail_on)
         return {"fail_on": severity, "trusted": [each.removeprefix("0x") for each in self.trusted], "head": self.head}
 
 
 def judge(asked: Asked) -> AuditResult:
-    """Audit, with a bar for the segments and how many are done in a second. Raises `AuditFailed`."""
+    """Audit, with a progress bar of segments. Raises `AuditFailed`."""
     with stage(f"auditing {asked.name or asked.history}") as advance:
         watch = _watcher(advance)
         return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
@@ -67,7 +67,7 @@ def _watcher(advance: Advance) -> Callable[[Progress], None]:
 
 
 def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> Result:
-    """The command; its exit code is the audit's (AU-7)."""
+    """Run the command. Its exit code is the audit's (AU-7)."""
     if report:
         import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
     try:
@@ -85,7 +85,7 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
 
 
 def _follow(asked: Asked) -> AuditResult:
-    """The last of the audits of a growing history; an interrupt ends the wait. Raises `AuditFailed`, `Abort`."""
+    """Audit a growing history until an interrupt; returns the last result. Raises `AuditFailed`, `Abort`."""
     result: AuditResult | None = None
     say(f"following {asked.history}; interrupt to end")
     with bar() as advance:
@@ -114,7 +114,7 @@ def _turn(result: AuditResult) -> str:
 
 
 def show_head(result: AuditResult) -> None:
-    """How far the history goes, and how sure that is."""
+    """Show the end of the history, and whether it is verified."""
     if result.head is None:
         say("the history has no head: manifests are damaged or missing, and it may have held more")
     else:
@@ -122,7 +122,7 @@ def show_head(result: AuditResult) -> None:
 
 
 def document(result: AuditResult, out: str | Path) -> dict[str, Any]:
-    """The audit's summary, for scripts."""
+    """The audit's summary as JSON."""
     return {
         "digest": f"0x{result.digest}",
         "exit_code": result.exit_code,
@@ -140,7 +140,7 @@ def document(result: AuditResult, out: str | Path) -> dict[str, Any]:
 
 
 def written(out: str | Path) -> Iterable[tuple[str | Path, str]]:
-    """What an audit leaves behind."""
+    """The files of an audit."""
     return (
         (_below(out, "run_report.json"), "what was done, found and quarantined, and which files hold the tables"),
         (_below(out, TABLES), "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`"),
@@ -152,7 +152,7 @@ def _below(out: str | Path, name: str) -> str | Path:
 
 
 def show_audit(result: AuditResult) -> None:
-    """Tables of chains and findings; what is in order and small is only counted."""
+    """Show tables of chains and findings; verified small chains are only counted."""
     ranked = sorted(result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"]))
     shown = [row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS]
     rows = (

@@ -1,4 +1,4 @@
-"""A block of a subscriber as tables: ledger, deliveries, refusals. Of a session, a history or a fixture alike."""
+"""A subscriber's block as tables: ledger, deliveries, refusals."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,7 +12,7 @@ Rows = tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]
 
 
 def ledger_pages(title: str, ledger: Ledger) -> Iterator[Shown]:
-    """Where a block's bytes went."""
+    """The ledger of a block."""
     figures = (
         ("budget", ledger.budget),
         ("used of it", ledger.used),
@@ -46,7 +46,7 @@ def ledger_pages(title: str, ledger: Ledger) -> Iterator[Shown]:
 
 
 def delivery_rows(records: Iterable[BlockRecord], key_name: Callable[[bytes], str]) -> Rows:
-    """What came out of blocks."""
+    """The deliveries of blocks."""
     rows = tuple(
         (
             record.included_at,
@@ -65,7 +65,7 @@ def delivery_rows(records: Iterable[BlockRecord], key_name: Callable[[bytes], st
 
 
 def ttl_words(state: TtlState) -> str:
-    """How long an entry is still valid."""
+    """The remaining lifetime of an entry."""
     match state:
         case ValidFor(blocks):
             return f"{blocks} blocks left"
@@ -76,7 +76,7 @@ def ttl_words(state: TtlState) -> str:
 
 
 def refusal_rows(records: Iterable[BlockRecord]) -> Rows:
-    """Blocks that were refused."""
+    """The refused blocks."""
     rows = tuple(
         (
             record.included_at,

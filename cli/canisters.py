@@ -1,4 +1,4 @@
-"""What `pubsub icrc72` does: scenarios, traces, stories; numbers in tables, drawings in files."""
+"""`pubsub icrc72`: runs scenarios, traces and stories."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
 
 
 def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Result:
-    """Run a scenario and show the way of one event."""
+    """Run a scenario and show the path of one event."""
     recorder = Recorder()
     outcome = Run(load(place), (recorder,)).finish()
     arrows = way(recorder.happenings, outcome.names, namespace, number)
@@ -76,7 +76,7 @@ def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Re
 
 
 def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) -> Result:
-    """Play stories and cheats; write down what surprises, shrunk."""
+    """Play stories and cheats, and write shrunk surprises to files."""
     surprises: list[str] = []
     rounds = 0
     for number, outcome in enumerate(campaign(seed, cases, first), first):

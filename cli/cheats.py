@@ -1,4 +1,4 @@
-"""Strategies of one's own for a command: a Python file that makes them with `pubsub_emulator.strategy`."""
+"""Loads a user's strategies from a Python file that makes them with `pubsub_emulator.strategy`."""
 
 import sys
 import traceback
@@ -10,7 +10,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 
 class CheatsError(PubsubError):
-    """A file of strategies that cannot be used; the message names file, line and reason."""
+    """A file of strategies cannot be used; the message names file, line and reason."""
 
 
 def load_strategies(path: Path) -> tuple[str, ...]:

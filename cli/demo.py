@@ -1,4 +1,4 @@
-"""`pubsub demo`: a network, its history, real relay proofs beside it, and one audit over both."""
+"""`pubsub demo`: runs a network, and audits its history together with real relay proofs."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and delive
 
 
 def demonstrate(out: Path, master: str | None, engine: str) -> None:
-    """The command. Exits with 1 when the audit does not find exactly what the network knows of its cheats."""
+    """Run the command. Exits with 1 unless the audit finds exactly the network's cheats."""
     scenario = find_scenario("demo")
     with new_folder(out, replace=True) as folder:
         run = simulate(scenario, folder, explorer=True)
@@ -56,7 +56,7 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
 
 
 def _show_next(out: Path) -> None:
-    """What to do after the demonstration."""
+    """Show what to do next."""
     finding = f"pubsub evidence {out / AUDIT}"
     report = ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),) if can_draw() else ()
     files(

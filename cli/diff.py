@@ -1,4 +1,4 @@
-"""`pubsub diff`: where two records of what happened part."""
+"""`pubsub diff`: the first difference of two records."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`pubsub evidence`: findings listed, written to files of their own, and checked from such a file alone."""
+"""`pubsub evidence`: lists findings, writes one to a file, checks one from such a file alone."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from pubsub_emulator.cli.screen import files, say
 from pubsub_emulator.spark_audit.audit.finding_file import FindingError, check_finding, finding_text
 
 SHORT = 16
-"""Hex digits of an id in the list: enough to tell findings apart."""
+"""Hex digits of an id in the list."""
 
 
 def check(path: Path) -> Result:
@@ -51,7 +51,7 @@ def write(audit: str, finding: str, out: Path) -> Result:
 
 
 def list_findings(audit: str) -> Result:
-    """Every finding of an audit, one a line. Raises `ResultError`."""
+    """List every finding of an audit, one per line. Raises `ResultError`."""
     names = ("id", "severity", "code", "network", "chain", "number", "block", "collator", "detail")
     listed = []
     for row in _findings(audit):

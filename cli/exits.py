@@ -1,4 +1,4 @@
-"""What exit codes mean, in one place: for the program, its help and its documentation."""
+"""The exit codes and their meaning, for the program, its help and its documentation."""
 
 from typing import Final
 
@@ -23,6 +23,6 @@ MEANINGS: Final = {
 
 
 def explained() -> str:
-    """The codes as help shows them."""
+    """The codes as text for help."""
     lines = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
     return f"\b\nExit codes:\n{lines}\n"

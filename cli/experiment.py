@@ -1,4 +1,4 @@
-"""`pubsub experiment`: a sweep, or one of the fixed questions, as tables and pictures."""
+"""`pubsub experiment`: a sweep or a preset, as tables and figures."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 
 def run_question(name: str, out: Path) -> Result:
-    """Answer a fixed question."""
+    """Run a preset."""
     with stage(f"measuring {name}") as advance:
         number = count(1)
         figures = QUESTIONS[name](lambda what: advance(next(number), None, what))
@@ -78,7 +78,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def write(figures: Sequence[Figure], out: Path) -> Result:
-    """Show tables, write CSV and JSON, and draw what is to be drawn, or say why not."""
+    """Show tables, write CSV and JSON, and draw figures, or say why not."""
     written: list[tuple[Path, str]] = []
     undrawn = ""
     with new_folder(out) as folder:

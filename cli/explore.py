@@ -1,4 +1,4 @@
-"""`pubsub explore`: a run, a history, a session or a single block as a page."""
+"""`pubsub explore`: the page of a run, a history, a session or a single block."""
 
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ MOST_BLOCKS: Final = 500
 
 
 def write_explorer(name: str, out: Path, network: str | None = None, blocks: int = MOST_BLOCKS) -> None:
-    """The command: a scenario is run, anything else is read."""
+    """Run the command: runs a scenario, reads anything else."""
     path = Path(name)
     out.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir() or (path.is_file() and path.suffix != ".toml"):
@@ -30,7 +30,7 @@ def write_explorer(name: str, out: Path, network: str | None = None, blocks: int
 
 
 def write_node(url: str, out: Path, blocks: int) -> None:
-    """The command with `--connect`: the newest blocks of a node are read and executed again."""
+    """Run the command with `--connect`: reads the newest blocks of a node and executes them again."""
     from pubsub_emulator.cli.explore_node import page_of_node
 
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which extra brings a package, and the command that installs it where this program runs."""
+"""The extras of optional packages, and the command that installs an extra."""
 
 import json
 import shlex
@@ -20,11 +20,11 @@ EXTRAS: Final = {
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
     **dict.fromkeys(("pytest", "hypothesis"), "testing"),
 }
-"""The extra that brings a package, by the package's import name."""
+"""The extra of a package, by the package's import name."""
 
 
 def brings(extra: str) -> str:
-    """The clause that ends an error about a missing package: the command that installs `extra`."""
+    """The end of an error about a missing package: the command that installs `extra`."""
     return f"which `{install_command(extra)}` brings"
 
 
@@ -51,7 +51,7 @@ def _requirement(extra: str) -> str:
 
 
 def _origin() -> str:
-    """Where pip says that this installation came from (PEP 610); empty if it came from an index or is unknown."""
+    """The source of this installation (PEP 610); empty if it is an index or unknown."""
     try:
         told = distribution(NAME).read_text("direct_url.json")
         found = json.loads(told) if told else {}

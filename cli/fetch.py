@@ -20,7 +20,7 @@ from pubsub_emulator.spark_audit.report.words import size
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be fetched, where from and where to."""
+    """The arguments of the command."""
 
     nodes: tuple[str, ...]
     relay_nodes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""`pubsub fixtures`: the executable vectors, written to a folder."""
+"""`pubsub fixtures`: writes the executable fixtures to a folder."""
 
 from collections import Counter
 from pathlib import Path

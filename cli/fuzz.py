@@ -1,4 +1,4 @@
-"""`pubsub fuzz`: a campaign of cheats against the verifier, and what came of them."""
+"""`pubsub fuzz`: a campaign of cheats against the verifier, and its results."""
 
 import sys
 from collections import Counter
@@ -126,7 +126,7 @@ def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
-    """The table by strategy and verdict, and the sums."""
+    """Show the table by strategy and verdict, and the totals."""
     rows: dict[str, Counter[str]] = {}
     for names, verdicts in result.by_strategy.items():
         count = names.count("+") + 1

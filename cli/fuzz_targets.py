@@ -1,4 +1,4 @@
-"""Every reader of what a stranger may have made, as a target of `pubsub fuzz --target`."""
+"""Every reader of untrusted input as a target of `pubsub fuzz --target`."""
 
 import io
 import json
@@ -418,7 +418,7 @@ ALL: Final = (
 
 
 def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | None, out: Path) -> Result:
-    """Mutate what the named targets read, or all of them. Raises `UnknownTarget`."""
+    """Mutate the inputs of the named targets, or of all. Raises `UnknownTarget`."""
     known = {target.name: target for target in ALL}
     for name in names:
         if name not in known and name != "all":
@@ -451,7 +451,7 @@ def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | 
 
 
 def replay_targets(names: tuple[str, ...], path: Path) -> Result:
-    """Read one file as the named target does. Raises `UnknownTarget`, and `PubsubError` where the target refuses it."""
+    """Read one file with the named target. Raises `UnknownTarget`, and `PubsubError` if the target refuses it."""
     known = {target.name: target for target in ALL}
     if len(names) != 1 or names[0] not in known:
         raise UnknownTarget(f"--replay plays a file on one target; there are {', '.join(known)}")
@@ -467,7 +467,7 @@ def replay_targets(names: tuple[str, ...], path: Path) -> Result:
 
 
 def list_targets() -> Result:
-    """Every target and what it reads."""
+    """List every target and its input."""
     table("targets", ("name", "reads"), ((target.name, target.about) for target in ALL))
     return Result({target.name: target.about for target in ALL})
 

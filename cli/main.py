@@ -75,7 +75,7 @@ Where a command wants a SCENARIO, it takes a TOML file or one of these names: {n
 
 
 class Commands(click.Group):
-    """A group whose commands are loaded when they are named."""
+    """A group that imports a command when it is named."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Every command."""
@@ -91,7 +91,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; a name that no command has is told with those near to it."""
+        """As in click, but the error about an unknown command suggests similar names."""
         name = args[0]
         near = get_close_matches(name, COMMANDS, n=3)
         if name not in COMMANDS and near and not name.startswith("-"):
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 def _is_machines(cause: BaseException | None) -> bool:
-    """Whether the machine is at fault (a full disk), and not what was asked for (a file that is not there)."""
+    """Whether the machine is at fault (a full disk) and not the request (a missing file)."""
     asked = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
     return isinstance(cause, OSError) and not isinstance(cause, asked)
 

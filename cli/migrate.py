@@ -1,4 +1,4 @@
-"""`pubsub migrate`: a history in the present format."""
+"""`pubsub migrate`: converts a history to the present format."""
 
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, stage

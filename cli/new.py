@@ -1,4 +1,4 @@
-"""`pubsub new`: a commented scenario to begin with, those that come with the project, and the schema for editors."""
+"""`pubsub new`: writes a commented scenario, lists the project's, prints the schema for editors."""
 
 import json
 from pathlib import Path
@@ -59,6 +59,6 @@ def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
 
 
 def _name(path: Path) -> str:
-    """A name that a scenario may have, of the file's."""
+    """A valid scenario name from a file's name."""
     kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
     return kept.lstrip("-") or "mine"

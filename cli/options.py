@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have in common."""
+"""Arguments and options that several commands share."""
 
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ ANY: Final = click.Path(exists=True, path_type=Path)
 
 
 class Address(click.ParamType[str]):
-    """A folder of this machine, or a URI of one elsewhere; a folder here must be there when `exists`."""
+    """A local folder, which must exist with `exists`, or a URI."""
 
     name = "address"
 
@@ -84,7 +84,7 @@ new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to 
 
 
 def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the scenarios that come with the project, and files."""
+    """Names of the project's scenarios, and files."""
     from pubsub_emulator.emulator.scenario.file import bundled_scenarios
 
     named = [CompletionItem(name) for name in bundled_scenarios() if name.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""Output folders and files that are there whole or not at all."""
+"""Output folders that are written completely or not at all."""
 
 import shutil
 import tempfile
@@ -10,16 +10,16 @@ from typing import Final
 from pubsub_emulator.primitives.errors import PubsubError
 
 MARKER: Final = "summary.json"
-"""A folder that holds it was written by this program, and only the demonstration may replace it."""
+"""Marks a folder written by this program, which only the demonstration may replace."""
 
 
 class OutputError(PubsubError):
-    """An output folder that must not be touched."""
+    """The output folder must not be changed."""
 
 
 @contextmanager
 def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> Iterator[Path]:
-    """A folder to write to that becomes `target` when the block ends well, and is removed when it does not.
+    """A folder to write to that becomes `target` if the block succeeds and is removed if it fails.
 
     `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises `OutputError`
     when anything else is in the way, before any work is done; `OSError` as the disk does.
@@ -47,7 +47,7 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
 
 @contextmanager
 def _named(staging: Path, target: Path) -> Iterator[None]:
-    """Errors name the folder that the user asked for, not the one in which it is being made."""
+    """Make errors name the target folder and not the temporary one."""
     try:
         yield
     except OSError as error:

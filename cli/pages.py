@@ -1,4 +1,4 @@
-"""What commands have to show, as plain values: lines, tables, and how far a longer work is. `cli.screen` shows them."""
+"""The output of commands as plain values: lines, tables, progress. `cli.screen` shows them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -8,7 +8,7 @@ from typing import Final
 from pubsub_emulator.runtime.framework.events import Event
 
 PREVIEW: Final = 32
-"""Bytes of a value that a table shows."""
+"""The most bytes of a value in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """How far a work is that goes on: `done` units, of `total` if that is known."""
+    """Progress: `done` units, of `total` if known."""
 
     what: str
     done: int
@@ -66,7 +66,7 @@ def words(value: object, most: int | None = PREVIEW) -> str:
 
 
 def printable(value: bytes, most: int = PREVIEW) -> str:
-    """A published value: as text where it is text, else in hex."""
+    """A published value as text if it is printable, else in hex."""
     try:
         text = value.decode("ascii")
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 WIDTH: Final = 320
 HEIGHT: Final = 240
 PALETTE: Final = ("#4477aa", "#cc6677", "#117733", "#ddaa33")
-"""Told apart by those who do not see red or green, too."""
+"""Colours that colour-blind people can tell apart."""
 
 
 _TITLES: Final = {

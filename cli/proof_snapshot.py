@@ -1,4 +1,4 @@
-"""`pubsub proof-snapshot`: what a scenario's proofs weigh, kept in a file and held against it."""
+"""`pubsub proof-snapshot`: writes the proof sizes of a scenario to a file, or compares them with one."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from pubsub_emulator.testing.proof_sizes import (
 
 
 def write_snapshot(name: str, out: Path) -> None:
-    """Measure a scenario and keep what its proofs weigh."""
+    """Measure a scenario and write its proof sizes."""
     scenario = find_scenario(name)
     sizes = _measure(scenario)
     sizes.write(out)
@@ -28,7 +28,7 @@ def write_snapshot(name: str, out: Path) -> None:
 
 
 def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> bool:
-    """Measure a scenario and say what exceeds what is kept by more than the tolerance; whether something does."""
+    """Measure a scenario and show what grew by more than the tolerance. Returns whether anything did."""
     share = parse_tolerance(tolerance)
     kept = read_sizes(kept_in)
     scenario = find_scenario(name)

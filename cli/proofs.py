@@ -1,4 +1,4 @@
-"""`pubsub import-relay-proofs`: real relay proofs into a history."""
+"""`pubsub import-relay-proofs`: imports real relay proofs into a history."""
 
 from collections.abc import Sequence
 from importlib.resources import as_file, files

@@ -22,7 +22,7 @@ class Result:
 
 
 def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
-    """Give a command the option `--json`; what it returns is printed when that is asked for, and ends the program."""
+    """Decorator: give a command the option `--json`, which prints its result as JSON, and exit with its code."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, all else on error.")
     @wraps(run)
