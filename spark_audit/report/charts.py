@@ -142,7 +142,7 @@ def savings(rows: Sequence[Savings], width: int) -> Spec:
                 title="share of the full proof",
                 axis=alt.Axis(format="%", tickCount=5, grid=False),
             ),
-            y=alt.Y("chain:N", sort=names, title="chain", axis=alt.Axis(labelLimit=320)),
+            y=alt.Y("chain:N", sort=names, title="chain", axis=alt.Axis(labelLimit=320, titlePadding=16)),
             color=alt.Color(
                 "cause:N", scale=scale(causes, ("two", "one", "three", "seven")), legend=legend(causes, width)
             ),
@@ -257,7 +257,7 @@ def collators(found: Sequence[Collator], width: int) -> Spec:
         .mark_bar(stroke=DAY["paper"], strokeWidth=1)
         .encode(
             x=alt.X("findings:Q", title="findings", axis=alt.Axis(tickMinStep=1, format=",d", tickCount=6)),
-            y=alt.Y("collator:N", sort=names, title="collator", axis=alt.Axis(labelLimit=320)),
+            y=alt.Y("collator:N", sort=names, title="collator", axis=alt.Axis(labelLimit=320, titlePadding=16)),
             color=alt.Color("code:N", scale=scale(codes, colors), legend=legend(codes, width)),
             order=alt.Order("order:Q"),
             description="told:N",
