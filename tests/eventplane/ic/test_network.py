@@ -178,7 +178,7 @@ def test_ic_5_the_system_stamps_the_caller_and_rejects_say_why() -> None:
 
 
 @given(seed=st.binary(max_size=8), delay=st.integers(0, 5), refuse=st.integers(0, 60), count=st.integers(1, 30))
-def test_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
+def test_ic_6_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
     seed: bytes, delay: int, refuse: int, count: int
 ) -> None:
     network = Network(2, schedule=Schedule(seed, delay, refuse))
@@ -318,7 +318,7 @@ def test_ic_9_heartbeats_run_each_round_and_a_timer_once_before_messages() -> No
     assert len(a.seen) == 7
 
 
-def test_i13_the_same_seed_gives_the_same_trace() -> None:
+def test_ic_12_i13_the_same_seed_gives_the_same_trace() -> None:
     def run(seed: bytes) -> list[Any]:
         network, one, _, _, _ = pair(schedule=Schedule(seed, 4, 30))
         recorder = Recorder()
