@@ -3,12 +3,13 @@
 command.py   what a command is: arguments, help, what it does
 session.py   the session: network, journal, snapshots and branches
 going.py, acting.py, looking.py, states.py, moments.py    the commands
-table.py     all of them in one table, with help and completion
+table.py     all of them in one table, with help; `completion.py` completes lines
 saved.py     a session in a file
 terminal.py  a terminal, or a script on standard input
 """
 
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.cli.session.table import COMMANDS
 
-__all__ = ["CommandError", "Session"]
+__all__ = ["COMMANDS", "CommandError", "Session"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from pubsub_emulator.cli.pages import Shown
 from pubsub_emulator.primitives.errors import PubsubError
@@ -150,3 +150,31 @@ def look(  # noqa: PLR0917  # in the order of `Command`
 ) -> Command:
     """A command that changes nothing; its name alone is an example unless there are others."""
     return Command(name, summary, run, parameters, details, examples or (name,), aliases)
+
+
+_BY_NAME: Final[dict[str, Command]] = {}
+
+
+def register(commands: Iterable[Command]) -> None:
+    """Make commands known by name and aliases. `cli.session.table` calls it once, when the package is imported."""
+    _BY_NAME.update({name: command for command in commands for name in (command.name, *command.aliases)})
+
+
+def known(name: str) -> Command | None:
+    """The command with this name or alias, or `None`."""
+    return _BY_NAME.get(name)
+
+
+def command_names() -> list[str]:
+    """The names of all commands, without aliases, in the order of help."""
+    return list(dict.fromkeys(command.name for command in _BY_NAME.values()))
+
+
+def find(name: str) -> Command:
+    """The command with this name or alias. Raises `CommandError` that suggests similar names."""
+    command = known(name)
+    if command is None:
+        near = get_close_matches(name, _BY_NAME, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "`help` lists all"
+        raise CommandError(f"there is no command {name!r}; {hint}")
+    return command

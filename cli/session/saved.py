@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.cli.pages import Doing, Shown
-from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.cli.session.command import CommandError, find
 from pubsub_emulator.cli.session.session import Moment, Session
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
@@ -82,8 +82,6 @@ def _ensure_not_beyond(number: int, last: int) -> None:
 
 def _ensure_harmless(place: str, line: str) -> None:
     """Raises `CommandError` for a line that a journal never holds."""
-    from pubsub_emulator.cli.session.table import find
-
     try:
         words = shlex.split(line, comments=True)
     except ValueError as error:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.cli.pages import Shown
-from pubsub_emulator.cli.session.command import CommandError, near_to
+from pubsub_emulator.cli.session.command import CommandError, find, near_to
+from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.emulator.network import Network, Snapshot, Step
 from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network.parachain import Parachain
@@ -79,8 +80,6 @@ class Session:
         Raises `CommandError` and every other `PubsubError`, with the network as it was before the block or change that
         failed.
         """
-        from pubsub_emulator.cli.session.table import find
-
         try:
             words = shlex.split(line, comments=True)
         except ValueError as error:
@@ -129,8 +128,6 @@ class Session:
 
     def complete(self, line: str) -> list[str]:
         """What the last word of a line may go on as."""
-        from pubsub_emulator.cli.session.table import complete
-
         return complete(self, line)
 
     # Moments
