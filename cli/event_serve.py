@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-import signal
 import sys
-from contextlib import AsyncExitStack, ExitStack, closing, suppress
+from contextlib import AsyncExitStack, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.eventplane.log.sql_store import SqlStore, existing_store
@@ -48,10 +48,7 @@ def serve_events(given: Serve) -> None:
 async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> None:
     limits = Limits(given.streams_per_client, given.streams, heartbeat_seconds=given.heartbeat)
     registry = SqlRegistry(store.database, per_client=given.subscriptions_per_client)
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = asked_to_end()
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(EventService(store, registry, limits, recorder))
         host, port = await stack.enter_async_context(serve_http(service, given.host, given.port))

@@ -4,16 +4,16 @@ import asyncio
 import json
 import logging
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack, aclosing, closing, suppress
+from contextlib import AsyncExitStack, ExitStack, aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.client.extrinsics import development_seed
@@ -88,10 +88,7 @@ async def _serve(given: Serve, log: SqlStore, seed: bytes, recorder: Recorder | 
         pending_blocks=given.pending_blocks,
     )
     service = PrismService(Processor(log.database, log, source, given.depth), limits, recorder)
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    ended = asked_to_end()
     async with AsyncExitStack() as stack:
         chain = await stack.enter_async_context(NodeChain(given.url, source, seed, given.first))
         await chain.reach(log)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
+from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.forks import opened
 from pubsub_emulator.cli.run import HISTORY, find_scenario
@@ -139,10 +139,7 @@ def _journal(path: Path, scenario: Scenario, slot: int) -> Iterator[JournalFile]
 
 
 async def _serve(server: Server, replayed: journal.Journal | None, name: str) -> None:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, ended.set)
+    ended = asked_to_end()
     if replayed is not None:
         await server.producer.replay(replayed, name)
         say(f"replayed {len(replayed.entries)} steps, hash by hash")

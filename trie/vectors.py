@@ -13,6 +13,7 @@ from pubsub_emulator.trie.bulk import state_root
 from pubsub_emulator.trie.compact import decode_compact, encode_compact
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, RootMismatch, TrieError, UnusedNodes
 from pubsub_emulator.trie.mutable import Trie
+from pubsub_emulator.trie.omitted import check_omitted
 from pubsub_emulator.trie.proof import read_child_proof, read_proof
 
 Vector = dict[str, Any]
@@ -82,6 +83,22 @@ def _check_compact(root: Hash, nodes: list[bytes], compact: list[str]) -> None:
     items = _all(compact)
     same("the compact proof", encode_compact(root, nodes), items)
     same("the proof of the compact one", decode_compact(root, items), sorted(set(nodes)))
+
+
+def check_omitted_proof(vector: Vector) -> None:
+    """A proof without the values that are read holds for them, and not for others."""
+    nodes, root = _all(vector["proof"]), unhex(vector["root"])
+    if vector.get("entries") is not None:
+        same("the root", bytes(Trie.from_entries(_pairs(vector["entries"]), vector["version"]).root()), root)
+    for items, expected in (("items", "expect"), ("tampered_items", "tampered_expect")):
+        reads = {unhex(key): None if value is None else unhex(value) for key, value in vector[items]}
+        try:
+            check_omitted(root, nodes, reads, vector["version"])
+        except TrieError as error:
+            found = {"error": type(error).__name__, "ok": False}
+        else:
+            found = {"ok": True}
+        same(f"what is found of {items}", found, vector[expected])
 
 
 def check_children(vector: Vector) -> None:
@@ -200,6 +217,7 @@ FORMATS: Final = (
         "trie_proof_values_omitted",
         "full_trie_node_count",
     ),
+    _format("proofs without values", ("root", "proof", "items", "tampered_items"), check_omitted_proof),
     _format("child tries", ("top_entries", "children", "child_roots", "proof_nodes"), check_children),
     _format("publishers", ("relay_top_entries", "publishers", "proof_nodes"), check_children),
     Format(

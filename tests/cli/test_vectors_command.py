@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from pubsub_emulator.cli.vectors import MODULES, VectorsError, check_document
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 FILES = [
     *(f"tries/{name}" for name in ("roots", "op_sequences", "proofs", "child_tries", "pubsub", "negative_proofs")),
+    "trie_proofs/trie_proofs_values_omitted",
     *(f"tries/thirdparty/{name}" for name in ("smoldot_calculate_root", "sp_trie_lib_rs", "w3f_state_trie")),
     *(f"tries/thirdparty/{name}" for name in ("gossamer_proofs", "smoldot_proof_decode", "sp_trie_test_res")),
     "tries/thirdparty/smoldot_prefix_proof",
@@ -26,6 +28,18 @@ FILES = [
     "prism/vectors",
 ]
 FORMATS = [each for module in MODULES for each in import_module(module).FORMATS]
+HEX = re.compile(r"0x(?:[0-9a-f]{2}){2,}|[0-9a-f]{32,}")
+TOLERANT = {
+    "ied/global_ids",  # parts of ids that are refused anyway
+    "prism/vectors",  # keys that nobody signs with, signatures that are refused anyway
+    "signatures/signatures",
+    "tries/negative_proofs",
+    "tries/op_sequences",  # keys that are removed and were not there
+    "tries/thirdparty/gossamer_proofs",
+    "tries/thirdparty/smoldot_prefix_proof",  # nodes of other keys
+    "trie_proofs/trie_proofs_values_omitted",  # values that are wrong already
+}
+"""Files with bytes that change no verdict; others of theirs do."""
 UNCHECKED = {"smoldot_known_entries", "smoldot_error", "human", "tables", "made_by", "source", "oracle", "note"}
 
 
@@ -51,32 +65,37 @@ def hexes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     for key, inner in items:
         if key in UNCHECKED or key == "relay_dispatch_queue_size":
             continue
-        if isinstance(inner, str) and inner.startswith("0x") and len(inner) > 4:
+        if isinstance(inner, str) and HEX.fullmatch(inner):
             yield (*path, key)
         else:
             yield from hexes(inner, (*path, key))
 
 
-@pytest.mark.parametrize("name", ["tries/roots", "tries/pubsub", "scale/hashing_scale", "xcm/xcm_v5", "tries/proofs"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_flipped_byte_makes_a_case_fail(name: str) -> None:
     document = read(name)
+    form = next(each for each in FORMATS if each.fits(document))
     draw = random.Random(name)
     skipped = {"trie_proof_values_omitted"} | {each.partition("[")[0] for form in FORMATS for each in form.unchecked}
     places = [place for place in hexes(document) if not skipped & {*map(str, place)}]
-    for place in draw.sample(places, 12):
+    drawn, unnoticed = draw.sample(places, min(12, len(places))), list[Any]()
+    for place in drawn:
         part = _only(document, place)
         holder: Any = part
         for step in place[:-1]:
             holder = holder[0 if holder is part.get(place[0]) and isinstance(step, int) else step]
         text = holder[place[-1]]
-        at = 2 + 2 * draw.randrange((len(text) - 2) // 2)
+        start = 2 * text.startswith("0x")
+        at = start + 2 * draw.randrange((len(text) - start) // 2)
         holder[place[-1]] = f"{text[:at]}{int(text[at : at + 2], 16) ^ 1:02x}{text[at + 2 :]}"
-        assert checked(name, part).failed, place
+        if not check_document(Path(name), part, form).failed:
+            unnoticed.append(place)
+    assert len(unnoticed) < (len(drawn) if name in TOLERANT else 1), unnoticed
 
 
 def _only(document: dict[str, Any], place: tuple[Any, ...]) -> dict[str, Any]:
     """A copy of the document with the one vector that a place is in: the others would only cost time."""
-    part = {key: (value if not isinstance(value, list) else []) for key, value in document.items()}
+    part = {key: (value if not isinstance(value, list) else value[:1]) for key, value in document.items()}
     if isinstance(document[place[0]], list):
         part[place[0]] = [document[place[0]][place[1]]]
     copied: dict[str, Any] = json.loads(json.dumps(part))

@@ -17,7 +17,7 @@ from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, decode_curso
 from pubsub_emulator.eventplane.subscriptions.hub import Hub
 
 STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
-"""`EVENT_STORIES=100000` is the campaign whose figure docs/events.md states."""
+"""More of them are the campaign of `support.story_campaign`."""
 
 
 def test_ev_21_clients_see_exactly_the_matching_rows_whatever_happens() -> None:

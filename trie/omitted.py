@@ -1,0 +1,93 @@
+"""Proofs of trie-db's `generate_trie_proof`: what the reader knows anyway is left out.
+
+Nodes are in pre-order of the trie. Of the keys that are read, the values are left empty; in a branch, the reference of
+every child that follows is left empty too. The reader puts in the values that it was told and computes the root.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.trie.codec import (
+    BRANCH_WITH_VALUE,
+    EMPTY_NODE,
+    HASHED_BRANCH,
+    HASHED_LEAF,
+    LEAF,
+    MAX_INLINE_VALUE,
+    node_head,
+)
+from pubsub_emulator.trie.decoded import DecodedNode
+from pubsub_emulator.trie.errors import BadNode, IncompleteProof, RootMismatch, UnusedNodes
+
+_DEEPEST: Final = 600
+"""Nibbles of the longest key that is followed."""
+
+
+def check_omitted(root: bytes, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int) -> None:
+    """Whether the trie `root` has these values, `None` where a key is absent.
+
+    Raises `BadNode`, `IncompleteProof`, `UnusedNodes`, and `RootMismatch` where a value is another one.
+    """
+    reader = _Reader(nodes, reads, version)
+    found = reader.reference("")
+    if reader.waiting:
+        raise UnusedNodes(len(reader.waiting))
+    name = found[1:] if found[:1] == b"\x80" else blake2_256(found[1:])
+    if name != root or reader.unread:
+        raise RootMismatch(root, name)
+
+
+class _Reader:
+    def __init__(self, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int) -> None:
+        self.waiting = [*nodes][::-1]
+        self._reads = {key.hex(): value for key, value in reads.items()}
+        self.unread = {key for key, value in self._reads.items() if value is not None}
+        """Keys with a value that no node has had yet."""
+        self._paths = sorted(self._reads)
+        self._most = MAX_INLINE_VALUE[version]
+
+    def reference(self, path: str) -> bytes:
+        """The reference of the next node, which is at `path`: its hash or itself, after its length."""
+        if len(path) > _DEEPEST:
+            raise BadNode(b"", b"", b"", 0, "a path longer than any key")
+        if not self.waiting:
+            raise IncompleteProof("the nodes end before the trie does")
+        return _reference(self._restored(self.waiting.pop(), path))
+
+    def _restored(self, node: bytes, path: str) -> bytes:
+        """A node with its value and the references of its children."""
+        if node == EMPTY_NODE:
+            return node
+        parts = DecodedNode(node)
+        path += parts.partial
+        kind, value = parts.kind, node[parts.body_at + (2 if parts.bitmap else 0) : parts.value_end]
+        known = self._reads.get(path)
+        if known is None and path in self._reads and parts.value is not None:
+            raise BadNode(b"", b"", b"", 0, f"0x{path} has a value")
+        if known is not None and parts.value_at == parts.value_end:
+            self.unread.discard(path)
+            is_leaf = not parts.bitmap
+            if len(known) > self._most:
+                kind, value = HASHED_LEAF if is_leaf else HASHED_BRANCH, blake2_256(known)
+            else:
+                kind, value = LEAF if is_leaf else BRANCH_WITH_VALUE, encode_compact(len(known)) + known
+        bitmap = node[parts.body_at : parts.body_at + 2] if parts.bitmap else b""
+        head = node_head(kind, parts.nibbles) + node[parts.partial_at : parts.body_at] + bitmap + value
+        return head + b"".join(self._child(child, f"{path}{nibble:x}") for nibble, child in parts.references)
+
+    def _child(self, child: bytes, path: str) -> bytes:
+        if not child:
+            return self.reference(path)
+        if len(child) < 32:
+            return _reference(self._restored(child, path))
+        at = bisect_left(self._paths, path)
+        if at < len(self._paths) and self._paths[at].startswith(path):
+            raise IncompleteProof(f"the proof has no node on the way to 0x{self._paths[at]}")
+        return b"\x80" + child
+
+
+def _reference(node: bytes) -> bytes:
+    return b"\x80" + blake2_256(node) if len(node) >= 32 else encode_compact(len(node)) + node
