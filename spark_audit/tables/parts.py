@@ -36,8 +36,10 @@ from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table
 SOURCES: Final = "ledger/parts"
 LARGE: Final = 4 * 1_048_576
 """Bytes from which a part is full."""
-UNPACKED: Final = 32 * 1_048_576
-"""Bytes of rows in memory at which a part is written and full, whatever it packs to."""
+UNPACKED: Final = 256 * 1_048_576
+"""Bytes of rows at which a part is full, whatever it packs to."""
+GROUP: Final = 4 * 1_048_576
+"""Bytes of rows that make a row group."""
 MOST_SMALL: Final = 8
 
 Source = str
@@ -228,38 +230,32 @@ class Tables:
             yield _Chunk(source, _fit(read_some(self.store, rows, table) if isinstance(rows, Rows) else rows, shape))
 
     def _write(self, table: Table, chunks: Iterable[_Chunk], now: int, *, replaced: bool) -> Iterator[Part]:
-        held: list[_Chunk] = []
-        weight = 0
+        draft = _Draft(published_schema(table))
         for chunk in chunks:
-            held.append(chunk)
-            weight += chunk.rows.nbytes
-            if weight >= UNPACKED:
-                yield self._part(table, held, now, full=True, replaced=replaced)
-                held, weight = [], 0
-        if held:
-            yield self._part(table, held, now, full=False, replaced=replaced)
+            draft.add(chunk)
+            if draft.is_full():
+                yield self._part(table, draft, now, replaced=replaced)
+                draft = _Draft(published_schema(table))
+        if draft.sources:
+            yield self._part(table, draft, now, replaced=replaced)
 
-    def _part(self, table: Table, chunks: list[_Chunk], now: int, *, full: bool, replaced: bool) -> Part:
-        rows = pa.concat_tables([chunk.rows for chunk in chunks])
-        buffer = pa.BufferOutputStream()
-        pq.write_table(rows, buffer, compression="zstd", compression_level=3, row_group_size=65_536)
-        data = bytes(buffer.getvalue().to_pybytes())
+    def _part(self, table: Table, draft: "_Draft", now: int, *, replaced: bool) -> Part:
+        full, data = draft.is_full(), draft.close()
         path = f"{TABLES}/{table.name}/part-{digest_of(data)[:32]}.parquet"
         put_whole(self.store, path, data)
         stamp = self.store.stamp(path)
-        sources: list[list[Any]] = [[chunk.source, chunk.rows.num_rows] for chunk in chunks]
         part = Part(
             path.rpartition("/")[2],
             len(data),
-            rows.num_rows,
+            sum(count for _, count in draft.sources),
             now,
             0 if stamp is None else stamp.time,
             full or len(data) >= LARGE,
             replaced,
-            sources,
+            draft.sources,
         )
         if part.full and not replaced:
-            body = canonical_json(sources)
+            body = canonical_json(draft.sources)
             self.store.put(f"{SOURCES}/{_stem(part)}.json", digest_of(body).encode() + b"\n" + body)
             part.sources = None
         return part
@@ -294,6 +290,42 @@ class Tables:
     def _remove(self, path: str) -> None:
         with contextlib.suppress(OSError):
             self.store.remove(path)
+
+
+class _Draft:
+    """A part that is being made: rows are packed as they come, so only a row group of them is held."""
+
+    def __init__(self, shape: pa.Schema) -> None:
+        self.sources: list[list[Any]] = []
+        self._sink = pa.BufferOutputStream()
+        self._writer = pq.ParquetWriter(self._sink, shape, compression="zstd", compression_level=3)
+        self._held: list[pa.Table] = []
+        self._weight = 0
+        self._written = 0
+
+    def add(self, chunk: _Chunk) -> None:
+        """Add the rows of a result."""
+        self.sources.append([chunk.source, chunk.rows.num_rows])
+        self._held.append(chunk.rows)
+        self._weight += chunk.rows.nbytes
+        if self._weight >= min(GROUP, UNPACKED):
+            self._pack()
+
+    def is_full(self) -> bool:
+        """Whether it is large."""
+        return self._written >= UNPACKED or self._sink.tell() >= LARGE
+
+    def close(self) -> bytes:
+        """The file."""
+        self._pack()
+        self._writer.close()
+        return bytes(self._sink.getvalue().to_pybytes())
+
+    def _pack(self) -> None:
+        if self._held:
+            self._writer.write_table(pa.concat_tables(self._held))
+        self._written += self._weight
+        self._held, self._weight = [], 0
 
 
 def published_schema(table: Table) -> pa.Schema:
