@@ -119,6 +119,7 @@ RECEIVED: Final = f"{_B}received"
 BROADCASTER: Final = "icrc72:broadcaster"
 RELAY_SENT: Final = "icrc72:relay:sent"
 RELAY_PREV: Final = "icrc72:relay:prev"
+RELAY_LATE: Final = "icrc72:relay:late"
 RELAY_RECEIVED: Final = "icrc72:relay:received"
 RELAY: Final = "icrc72:relay"
 EVENT_TIMESTAMP: Final = "icrc72:event:timestamp"
@@ -136,6 +137,12 @@ HEADERS: Final = (
     Key(BROADCASTER, "Blob", "first broadcaster: itself"),
     Key(RELAY_SENT, "Nat ns", "first broadcaster, when it first sends to a relay"),
     Key(RELAY_PREV, "Nat", "first broadcaster: the event that it relayed before on this chain to this relay"),
+    Key(
+        RELAY_LATE,
+        "Array[Blob]",
+        "first broadcaster: for whom this relay became wider while the event waited; the empty principal is everybody "
+        "without filter and skip",
+    ),
     Key(RELAY_RECEIVED, "Nat ns", "relay, when it accepts"),
     Key(RELAY, "Blob", "relay: itself"),
     Key(EVENT_TIMESTAMP, "Nat ns", "delivering broadcaster: the event's own timestamp"),
@@ -145,7 +152,19 @@ HEADERS: Final = (
 )
 
 BROADCASTER_HEADERS: Final = frozenset(
-    [RECEIVED, BROADCASTER, RELAY_SENT, RELAY_PREV, RELAY_RECEIVED, RELAY, EVENT_TIMESTAMP, PRIORITY, PREV, SENT]
+    [
+        RECEIVED,
+        BROADCASTER,
+        RELAY_SENT,
+        RELAY_PREV,
+        RELAY_LATE,
+        RELAY_RECEIVED,
+        RELAY,
+        EVENT_TIMESTAMP,
+        PRIORITY,
+        PREV,
+        SENT,
+    ]
 )
 """What a publisher may not bring (IC-41)."""
 

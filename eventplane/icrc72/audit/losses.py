@@ -6,6 +6,7 @@ from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.audit.record import EventKey, grown, passes
 from pubsub_emulator.eventplane.icrc72.audit.replays import Replays
+from pubsub_emulator.eventplane.icrc72.late import is_late, late
 from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
 from pubsub_emulator.eventplane.icrc72.namespaces import matches
 from pubsub_emulator.eventplane.icrc72.values import as_nat, first
@@ -111,6 +112,8 @@ class Losses(Replays):
             mine = [each for pattern, found in configs.items() if matches(pattern, name) for each in found]
             if len(mine) != len({pattern for pattern in configs if matches(pattern, name)}):
                 continue  # it changed what it wants
+            if is_late(who, mine, late(event)):
+                continue
             if any(passes(each, event) for each in mine):
                 due += 1
                 if (who, key) not in told:

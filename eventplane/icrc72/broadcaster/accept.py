@@ -21,6 +21,7 @@ from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
 )
 from pubsub_emulator.eventplane.icrc72.filters import Overrun, evaluate, parse
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN, belongs_to
+from pubsub_emulator.eventplane.icrc72.late import is_late, late
 from pubsub_emulator.eventplane.icrc72.messages import Event, GenericError
 from pubsub_emulator.eventplane.icrc72.namespaces import is_system
 from pubsub_emulator.eventplane.icrc72.services import type_codec
@@ -212,10 +213,13 @@ class Acceptance:
         self, ctx: Context, number: int, event: Event, key: ChainKey, view: PublicationView, *, begins: bool
     ) -> list[int]:
         found: list[Match] = []
+        entries = late(event)
         for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
             queue = self.delivery.queue_of(ctx, who)
             if begins:
                 queue.prev.pop(key, None)
+            if entries and key not in queue.prev and is_late(who, (each[1:] for each in subscriptions), entries):
+                continue
             for subscription, filter_, skip in subscriptions:
                 if self._passes(event, filter_, skip):
                     found.append((-view.priorities.get(who, 0), subscription, who, filter_))

@@ -44,6 +44,7 @@ from pubsub_emulator.eventplane.icrc72.values import (
 _NO_STATS = Variant("None")
 
 _DRAIN_LOOK = 10
+_LATE_BYTES = 40  # of a principal in the header of an event that waits for a relay
 """Rounds between two looks at what a removed publisher has still queued."""
 
 
@@ -193,7 +194,7 @@ class Broadcaster:
         size = 0
         for forward in lane.queue:
             stored = self.state.events[forward.stored]
-            size += stored.size + 200
+            size += stored.size + 200 + _LATE_BYTES * len(forward.late)
             if len(batch) >= self.settings.batch_notifications or (batch and size > self.settings.batch_bytes):
                 break
             forward.sent = forward.sent or ctx.time
@@ -334,7 +335,7 @@ class Broadcaster:
             if fact in state.facts:
                 self._refresh(fact[2])
         elif kind == "relay":
-            state.relays.setdefault((fact[1], fact[2]), Relay()).entries[fact[3]] = value
+            self._widen(state.relays.setdefault((fact[1], fact[2]), Relay()), fact[3], value)
         elif kind == "relayer":
             state.relayers[fact[1], fact[2]] = None
         elif kind == "rp":
@@ -343,6 +344,14 @@ class Broadcaster:
             state.forwarded.setdefault(fact[1], Forwarded(*(value[0], value[1], value[2], value[3], value[4])))
         elif kind == "rf" and fact[1] in state.delivered:
             state.delivered[fact[1]].source = value[1]
+
+    @staticmethod
+    def _widen(relay: Relay, who: Principal, value: Any) -> None:
+        if who not in relay.entries:
+            for lane in relay.lanes.values():
+                for forward in lane.queue:
+                    forward.late = (*forward.late, who)
+        relay.entries[who] = value
 
     def _refresh(self, who: Principal) -> None:
         """Adding what is there ends a suspension."""

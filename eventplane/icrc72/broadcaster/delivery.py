@@ -410,6 +410,8 @@ class Delivery:
         headers = [*(event.headers or ()), (keys.RELAY_SENT, nat(forward.sent))]
         if forward.prev is not None:
             headers.append((keys.RELAY_PREV, nat(forward.prev)))
+        if forward.late:
+            headers.append((keys.RELAY_LATE, array([blob(who) for who in forward.late])))
         return event._replace(headers=tuple(headers))
 
 

@@ -126,6 +126,8 @@ class Forward:
     stored: int
     prev: int | None
     sent: int = 0
+    late: tuple[Principal, ...] = ()
+    """Entries that the relay gained while the event waited: some before it may have been left out for them."""
 
 
 @stable

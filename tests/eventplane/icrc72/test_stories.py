@@ -13,6 +13,14 @@ def test_i1_i2_i9_r7_a_story_ends_with_everything_handled_once_and_nobody_accuse
     assert outcome.surprise == ""
 
 
+@pytest.mark.parametrize(
+    ("number", "rounds", "delay", "refuse", "load"), [(1696, 100, 1, 30, 20), (2904, 100, 3, 30, 20), (3753, 100, 3, 30, 50)]
+)
+def test_i1_i2_stories_that_lost_the_order_or_the_end(number: int, **drawn: int) -> None:
+    plan = Plan(b"campaign %d" % number, **drawn)
+    assert campaign.play_plan(plan).surprise == ""
+
+
 def test_a_role_canister_goes_on_from_its_own_state_bytes() -> None:
     story = tell(Plan(b"bytes", rounds=40))
     for each in story.network.running():
