@@ -137,9 +137,10 @@ class Subscriber:
 
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
         """True when the event is known, held or handed over, and so is to be confirmed."""
-        del caller
         state = self.state
         self.inbox.count("notifications")
+        if state.exit is None:
+            state.met = caller
         chain = self._chain(notification)
         identifier = notification.eventId
         replay = as_nat(first(notification.headers, keys.REPLAY_ID))
@@ -318,10 +319,12 @@ class Subscriber:
         for number, who in alert.exits:
             state.served = {each: None for each in state.served if each[1] == who}
             state.served[number, who] = None
-        if alert.exits and anew and state.exit is not None:
+        if not alert.exits:
+            return
+        exit_ = alert.exits[-1][1]
+        if anew if state.exit is not None else state.met not in {None, exit_}:
             self._after_move()
-        if alert.exits:
-            state.exit = alert.exits[-1][1]
+        state.exit = exit_
 
     def _after_move(self) -> None:
         """The exit changed: what was lost at the end of a chain would show only with the next event."""

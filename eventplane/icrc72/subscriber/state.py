@@ -99,6 +99,8 @@ class SubscriberState:
     wanted: dict[str, Wanted] = field(default_factory=dict)
     chains: dict[ChainKey, Followed] = field(default_factory=dict)
     exit: Principal | None = None
+    met: Principal | None = None
+    """Who notified before anybody was told to be the exit."""
     served: dict[tuple[int, Principal], None] = field(default_factory=dict)
     """Subscriptions by which events flow, each with its broadcaster."""
     moved: bool = False

@@ -14,10 +14,14 @@ def test_i1_i2_i9_r7_a_story_ends_with_everything_handled_once_and_nobody_accuse
 
 
 @pytest.mark.parametrize(
-    ("number", "rounds", "delay", "refuse", "load"), [(1696, 100, 1, 30, 20), (2904, 100, 3, 30, 20), (3753, 100, 3, 30, 50)]
+    "plan",
+    [
+        Plan(b"campaign 1696", delay=1, refuse=30, load=20),  # a relay became wider while it could not send
+        Plan(b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2),  # moved before it knew its exit
+        Plan(b"campaign 3753", delay=3, refuse=30, load=50, churn=True),  # moved before it was notified of anything
+    ],
 )
-def test_i1_i2_stories_that_lost_the_order_or_the_end(number: int, **drawn: int) -> None:
-    plan = Plan(b"campaign %d" % number, **drawn)
+def test_i1_i2_subscribers_that_begin_in_a_storm_miss_nothing(plan: Plan) -> None:
     assert campaign.play_plan(plan).surprise == ""
 
 
