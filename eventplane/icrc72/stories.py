@@ -306,6 +306,10 @@ def calm(story: Story, most: int = 12_000) -> None:
     for _ in range(100 if story.plan.calm else 400):
         step(story)
     network.schedule = Schedule(story.plan.seed)
+    for _ in range(most):
+        if _is_settled(story):
+            break
+        step(story)
     for _ in range(10):
         for name, who in story.publishers.items():
             make(story, name, who)
@@ -319,6 +323,12 @@ def calm(story: Story, most: int = 12_000) -> None:
                 story.rested = network.round
                 return
     raise Surprise(f"not at rest after {most} rounds of calm: {'; '.join(restless(story))[:600]}")
+
+
+def _is_settled(story: Story) -> bool:
+    """Whether broadcasters know all they should, so that a last event cannot enter where nobody listens any more."""
+    brokers = story.system.registry.state.brokers
+    return not any(each.dirty and not each.dead for each in brokers.values())
 
 
 def restless(story: Story) -> list[str]:

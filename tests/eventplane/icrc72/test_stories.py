@@ -19,6 +19,7 @@ def test_i1_i2_i9_r7_a_story_ends_with_everything_handled_once_and_nobody_accuse
         Plan(b"campaign 1696", delay=1, refuse=30, load=20),  # a relay became wider while it could not send
         Plan(b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2),  # moved before it knew its exit
         Plan(b"campaign 3753", delay=3, refuse=30, load=50, churn=True),  # moved before it was notified of anything
+        Plan(b"campaign 8043", delay=3, refuse=30, load=20, pauses=1),  # its entry was taken for dead at the end
     ],
 )
 def test_i1_i2_subscribers_that_begin_in_a_storm_miss_nothing(plan: Plan) -> None:
