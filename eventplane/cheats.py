@@ -6,19 +6,21 @@ Each takes what an honest one would have delivered in one stream, and gives what
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from pubsub_emulator.eventplane.log.rows import Row, event_id
 
+E = TypeVar("E")
+
 
 @dataclass(frozen=True, slots=True)
-class Cheat:
-    """One way to cheat. `change` gets the rows due, and rows that were not; there are at least three due."""
+class Cheat(Generic[E]):
+    """One way to cheat. `change` gets the events due, and events that were not; there are at least three due."""
 
     name: str
     words: str
     found_as: str
-    change: Callable[[Sequence[Row], Sequence[Row]], list[Row]]
+    change: Callable[[Sequence[E], Sequence[E]], list[E]]
 
 
 def _drop(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
@@ -54,7 +56,7 @@ def _add(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     return sorted([*due, *others[:1]], key=lambda row: row.seq)
 
 
-CHEATS: Final = {
+CHEATS: Final[dict[str, Cheat[Row]]] = {
     cheat.name: cheat
     for cheat in (
         Cheat("drop", "leaves an event out", "missing", _drop),

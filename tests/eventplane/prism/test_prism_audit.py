@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,17 @@ from support.prism_chain import Branches, running, until
 
 from pubsub_emulator.eventplane.cheats import CHEATS
 from pubsub_emulator.eventplane.filters.predicate import any_of
+from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.prism import cheats as prism_cheats
 from pubsub_emulator.eventplane.prism.client import TakenBack
 from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
 from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
 from pubsub_emulator.eventplane.prism.core.process import Status
-from pubsub_emulator.eventplane.prism.deliveries import NETWORK, OperationLog, log_filter
+from pubsub_emulator.eventplane.prism.deliveries import NETWORK, OperationLog, log_filter, row_of
 from pubsub_emulator.eventplane.prism.make import atala_object
-from pubsub_emulator.eventplane.prism.tables.events import Subscriptions
+from pubsub_emulator.eventplane.prism.tables.events import Event, Subscriptions, read_all
 from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
 from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder, export_log
 from pubsub_emulator.eventplane.subscriptions.hub import Message
@@ -45,7 +47,8 @@ def history() -> tuple[list[bytes], list[Filter]]:
     batch, theirs = a.issue(HASH, OTHER), b.issue(HASH)
     steps = [a.created, b.created, a.update(AddService(Service("s", "T", "a:b"))), batch.signed, theirs.signed]
     steps += [a.revoke(batch, HASH), a.revoke(batch, OTHER), b.revoke(theirs), a.revoke(batch), a.revoke(batch, HASH)]
-    steps += [b.update(AddService(Service("s", "T", "a:b")), previous=HASH), b.deactivate(), a.deactivate()]
+    steps += [each.update(AddService(Service("t", "T", "a:b")), previous=HASH) for each in (a, b)]
+    steps += [b.deactivate(), a.deactivate()]
     filters = [
         Filter(kind, a.suffix if kind in OWNERS else None, status=status)
         for kind in FilterType
@@ -105,22 +108,46 @@ def test_ev_40_and_ev_41_honest_streams_pass_and_every_cheat_is_found(
 
     with DeliveryRecorder(out, NETWORK, lambda: 1_700_000_000_000) as recorder:
         asyncio.run(story(recorder))
-        rows = OperationLog(log.database).read(0, 100).rows
-        cheated = (log_filter(Filter(FilterType.ANONYMOUS_ANY_FILTER, status=Status.APPLIED)),)
-        matches = any_of(cheated)
-        due = [row for row in rows if matches(row, row.fields)]
-        others = [row for row in rows if row not in due]
-        for cheat in CHEATS.values():
-            who = Subscription(cheat.name, cheated, Cursor(1, 0), batches=False)
-            recorder.opened(who, cheat.name, Cursor(1, 0))
-            given = cheat.change(due, others)
-            for row in given:
-                recorder.delivered(cheat.name, Message((row,), Cursor(1, row.seq)))
-            recorder.ended(cheat.name, Cursor(1, max(row.seq for row in given)), "disconnected")
+        with log.database.transaction() as session:
+            events = read_all(session, 0, 100)
+        due, others = split(filters[0], events)
+        for cheat in prism_cheats.CHEATS.values():
+            receive(recorder, f"prism {cheat.name}", filters[0], map(row_of, cheat.change(due, others)), events)
+        receive(recorder, "honest", filters[0], map(row_of, due), events)
+        applied = Filter(FilterType.ANONYMOUS_ANY_FILTER, status=Status.APPLIED)
+        asked, unasked = (list(map(row_of, some)) for some in split(applied, events))
+        for general in CHEATS.values():
+            receive(recorder, general.name, applied, general.change(asked, unasked), events)
     export_log(OperationLog(log.database), out)
     found = defaultdict(set)
     audited = audit_deliveries(spark, out)
     for each in audited.findings:
         found[each["subscription"]].add(each["finding"])
-    assert found == {cheat.name: {cheat.found_as} for cheat in CHEATS.values()}
-    assert audited.streams == 2 * len(filters) + len(CHEATS)
+    expected = {cheat.name: {cheat.found_as} for cheat in CHEATS.values()}
+    expected |= {f"prism {cheat.name}": {cheat.found_as} for cheat in prism_cheats.CHEATS.values()}
+    assert found == expected
+    assert audited.streams == 2 * len(filters) + len(expected) + 1
+
+
+def test_ev_41_the_docs_name_every_cheat() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "prism.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| cheat | what the server does | found as |\n|---|---|---|\n")
+    rows = [f"| `{each.name}` | {each.words} | {each.found_as} |\n" for each in prism_cheats.CHEATS.values()]
+    assert table.startswith(f"{''.join(rows)}\n")
+
+
+def split(each: Filter, events: list[Event]) -> tuple[list[Event], list[Event]]:
+    """The events that a filter matches, and the others."""
+    matches = any_of((log_filter(each),))
+    rows = map(row_of, events)
+    matching = [matches(row, row.fields) for row in rows]
+    due = [event for event, is_due in zip(events, matching, strict=True) if is_due]
+    return due, [event for event in events if event not in due]
+
+
+def receive(recorder: DeliveryRecorder, name: str, each: Filter, rows: Iterable[Row], events: list[Event]) -> None:
+    """One stream of these rows from the start, whose last cursor is that of the last event there is."""
+    recorder.opened(Subscription(name, (log_filter(each),), Cursor(1, 0), batches=False), name, Cursor(1, 0))
+    for row in rows:
+        recorder.delivered(name, Message((row,), Cursor(1, row.seq)))
+    recorder.ended(name, Cursor(1, events[-1].seq_no), "disconnected")
