@@ -57,7 +57,10 @@ def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
     target, published = rows.on_network(network), rows.published(network)
     if not turn.tx.has(published, event_id):
         commit(turn.tx, published, event_id)
-        turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", str(turn.now), due=turn.now + turn.rules.check_after)
+        job = get_job(turn.tx, target, event_id)
+        since = turn.now - turn.rules.lease if job is None else job.since
+        row = rows.unseen_text(turn.now, since)
+        turn.tx.put(rows.UNSEEN, f"{network}|{event_id}", row, due=turn.now + turn.rules.check_after)
         jobs.unbury(turn, target, event_id)
     if not stored.time and time:
         rows.put_event(turn.tx, event_id, stored._replace(time=time))
@@ -76,7 +79,8 @@ def check_unseen(turn: Turn, key: str) -> None:
     turn.tx.put(rows.UNSEEN, key, text, due=turn.now + turn.rules.check_after)
     stored = rows.get_event(turn.tx, event_id)
     entity = "" if stored is None else stored.fields().order
-    turn.emit(Probe(network, event_id, int(text) // 1000, turn.now, entity))
+    _, since = rows.read_unseen(text)
+    turn.emit(Probe(network, event_id, since // 1000, turn.now, entity))
 
 
 def probed(turn: Turn, told: Probed) -> None:
@@ -115,7 +119,7 @@ def _checked(turn: Turn, told: Probed) -> None:
     """
     key = f"{told.network}|{told.id}"
     text = turn.tx.get(rows.UNSEEN, key)
-    if told.there is None or text is None or told.asked <= int(text):
+    if told.there is None or text is None or told.asked <= rows.read_unseen(text)[0]:
         return
     if told.there and told.network not in turn.rules.legacy:
         return

@@ -188,6 +188,17 @@ class Job(NamedTuple):
     reason: str = ""
 
 
+def unseen_text(committed: int, since: int) -> str:
+    """The row of an id that was published and not seen: when that was heard, and from when on it may be in the log."""
+    return f"{committed} {since}"
+
+
+def read_unseen(text: str) -> tuple[int, int]:
+    """As `unseen_text` wrote it; rows of earlier versions have only the first."""
+    committed, _, since = text.partition(" ")
+    return int(committed), int(since or committed)
+
+
 class Dead(NamedTuple):
     """A dead letter."""
 
