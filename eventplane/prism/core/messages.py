@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pubsub_emulator.eventplane.prism.core.errors import Undecodable
-from pubsub_emulator.eventplane.prism.core.wire import BYTES, VARINT, bytes_field, read_fields, varint_field
+from pubsub_emulator.eventplane.prism.core.wire import BYTES, VARINT, Step, bytes_field, read_into, varint_field
 
 M = TypeVar("M")
 
@@ -269,15 +269,10 @@ def decode(message: type[M], raw: bytes) -> M:
         values[0] = raw
     for place in lists:
         values[place] = []
-    for tag, value in read_fields(raw):
-        step = steps.get(tag)
-        if step is None:
-            continue
-        place, is_repeated, read = step
-        if is_repeated:
-            values[place].append(read(value))
-        else:
-            values[place] = read(value)
+    try:
+        read_into(values, steps, raw)
+    except UnicodeDecodeError:
+        raise Undecodable("text that is not UTF-8") from None
     for place in lists:
         values[place] = tuple(values[place])
     return tuple.__new__(message, values)  # type: ignore[type-var]  # the messages are named tuples
@@ -318,17 +313,9 @@ def _encoded(value: Any) -> bytes:
     return value if isinstance(value, bytes) else encode(value)
 
 
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise Undecodable("text that is not UTF-8") from None
-
-
-_Plan: TypeAlias = tuple[dict[int, tuple[int, bool, Callable[[Any], Any]]], list[Any], list[int]]
-"""How a message is read: by tag the place of the attribute, whether it is repeated, and how a value is read; what a
-message without fields has; the places of repeated fields."""
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {"text": _text, "bytes": bytes, "enum": int}
+_Plan: TypeAlias = tuple[dict[int, Step], list[Any], list[int]]
+"""How a message is read: the step of each tag; what a message without fields has; the places of repeated fields."""
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {"text": bytes.decode, "bytes": bytes, "enum": int}
 
 
 def _plan(message: Any, fields: dict[int, _Field]) -> _Plan:

@@ -7,12 +7,15 @@ The protobuf library cannot be used to read operations: it keeps no bytes to has
 cuts an enum to 32 bits, and takes groups.
 """
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from pubsub_emulator.eventplane.prism.core.errors import Undecodable
 
 VARINT: Final = 0
 BYTES: Final = 2
+Step: TypeAlias = tuple[int, bool, Callable[[Any], Any]]
+"""How a field is read: the place of its attribute, whether it is repeated, and what reads a value."""
 _SIZES: Final = {1: 8, 5: 4}
 _LEAST_TAG: Final = 1 << 3
 _TAGS: Final = 1 << 32
@@ -20,32 +23,51 @@ _SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
 _MOST_VARINT: Final = (1 << 64) - 1
 
 
-def read_fields(raw: bytes) -> list[tuple[int, int | bytes]]:
-    """Every field as tag, which is number << 3 | wire type, and value. Raises `Undecodable`."""
-    found: list[tuple[int, int | bytes]] = []
+def read_into(values: list[Any], steps: Mapping[int, Step], raw: bytes) -> None:
+    """Put what is read of each field where its step says, and skip fields without a step. Raises `Undecodable`.
+
+    Steps are by tag, which is number << 3 | wire type, of wire types 0 and 2.
+    """
     at, end = 0, len(raw)
     while at < end:
         tag = raw[at]
         tag, at = (tag, at + 1) if tag < 0x80 else _varint(raw, at)
-        kind = tag & 7
-        if not _LEAST_TAG <= tag < _TAGS:
-            raise Undecodable(f"field number {tag >> 3}")
-        if kind == BYTES:
+        step = steps.get(tag)
+        if step is None:
+            at = _skip(tag, raw, at)
+            continue
+        value: int | bytes
+        if tag & 7 == VARINT:
+            value, at = _varint(raw, at)
+        else:
             length = raw[at] if at < end else 0x80
             length, at = (length, at + 1) if length < 0x80 else _varint(raw, at)
-        elif kind == VARINT:
-            value, at = _varint(raw, at)
-            found.append((tag, value))
-            continue
-        elif kind in _SIZES:
-            length = _SIZES[kind]
+            value, at = raw[at : at + length], at + length
+            if at > end:
+                raise Undecodable(f"field {tag >> 3} ends beyond its message")
+        place, is_repeated, read = step
+        if is_repeated:
+            values[place].append(read(value))
         else:
-            raise Undecodable(f"wire type {kind}")
-        start, at = at, at + length
-        if at > end:
-            raise Undecodable(f"field {tag >> 3} ends beyond its message")
-        found.append((tag, raw[start:at]))
-    return found
+            values[place] = read(value)
+
+
+def _skip(tag: int, raw: bytes, at: int) -> int:
+    """Where the value that is at `at` ends."""
+    kind = tag & 7
+    if not _LEAST_TAG <= tag < _TAGS:
+        raise Undecodable(f"field number {tag >> 3}")
+    if kind == VARINT:
+        return _varint(raw, at)[1]
+    if kind == BYTES:
+        length, at = _varint(raw, at)
+    elif kind in _SIZES:
+        length = _SIZES[kind]
+    else:
+        raise Undecodable(f"wire type {kind}")
+    if at + length > len(raw):
+        raise Undecodable(f"field {tag >> 3} ends beyond its message")
+    return at + length
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:

@@ -17,12 +17,14 @@ from pubsub_emulator.eventplane.prism.core.process import OperationType, Status,
 COMPONENT: Final = "prism"
 
 
-def _one_of(*names: str) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+def _is_one_of(column: str, *names: str) -> str:
+    """Without `IN`, of whose list SQLite makes a table for each row that it checks."""
+    tests = (f"{column} = '{name}'" for name in names)
+    return f"({' OR '.join(tests)})"
 
 
-_STATUSES: Final = _one_of(*Status)
-_PROCESSED: Final = _one_of(Status.APPLIED, Status.REJECTED)
+_IS_STATUS: Final = _is_one_of("atala_operation_status", *Status)
+_IS_PROCESSED: Final = _is_one_of("atala_operation_status", Status.APPLIED, Status.REJECTED)
 
 FIRST: Final = (
     (
@@ -33,7 +35,7 @@ FIRST: Final = (
     (
         "CREATE TABLE atala_operations "
         "(signed_atala_operation_id {BLOB} NOT NULL CHECK (length(signed_atala_operation_id) = 32), "
-        f"atala_operation_status {{TEXT}} NOT NULL CHECK (atala_operation_status IN ({_STATUSES})), "
+        f"atala_operation_status {{TEXT}} NOT NULL CHECK {_IS_STATUS}, "
         "atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32), status_details {TEXT}, "
         "PRIMARY KEY (signed_atala_operation_id, atala_operation_status))"
     ),
@@ -43,11 +45,11 @@ FIRST: Final = (
 _OPERATIONS: Final = (
     "CREATE TABLE atala_operations "
     "(signed_atala_operation_id {BLOB} NOT NULL CHECK (length(signed_atala_operation_id) = 32), "
-    f"atala_operation_status {{TEXT}} NOT NULL CHECK (atala_operation_status IN ({_STATUSES})), "
+    f"atala_operation_status {{TEXT}} NOT NULL CHECK {_IS_STATUS}, "
     "atala_object_id {BLOB} NOT NULL CHECK (length(atala_object_id) = 32), "
     "status_details {TEXT}, "
     "atala_operation_did_suffix {TEXT}, "
-    f"atala_operation_type {{TEXT}} NOT NULL CHECK (atala_operation_type IN ({_one_of(*OperationType.__members__)})), "
+    f"atala_operation_type {{TEXT}} NOT NULL CHECK {_is_one_of('atala_operation_type', *OperationType.__members__)}, "
     "atala_operation_content {BLOB} NOT NULL, "
     "atala_operation_seq_no {INT} UNIQUE, "
     "created_did_suffix {TEXT}, "
@@ -56,7 +58,7 @@ _OPERATIONS: Final = (
     "block_number {INT}, block_hash {BLOB}, block_time {INT}, object_index {INT}, operation_index {INT}, "
     "cancel_token {BLOB}, pending_since {INT}, "
     "PRIMARY KEY (signed_atala_operation_id, atala_operation_status), "
-    f"CHECK ((atala_operation_status IN ({_PROCESSED})) = (atala_operation_seq_no IS NOT NULL)), "
+    f"CHECK ({_IS_PROCESSED} = (atala_operation_seq_no IS NOT NULL)), "
     "CHECK ((atala_operation_status = 'REJECTED') = (status_details IS NOT NULL)))"
 )
 _AFTER: Final = "atala_operation_seq_no"
@@ -98,8 +100,8 @@ SECOND: Final = (
     (
         "CREATE TABLE subscription_filters "
         "(subscription_token {BLOB} NOT NULL REFERENCES subscriptions ON DELETE CASCADE, filter_no {INT} NOT NULL, "
-        f"filter_type {{TEXT}} NOT NULL CHECK (filter_type IN ({_one_of(*FilterType.__members__)})), "
-        f"did_suffix {{TEXT}}, statuses {{TEXT}} CHECK (statuses IN ({_PROCESSED})), "
+        f"filter_type {{TEXT}} NOT NULL CHECK {_is_one_of('filter_type', *FilterType.__members__)}, "
+        f"did_suffix {{TEXT}}, statuses {{TEXT}} CHECK {_is_one_of('statuses', Status.APPLIED, Status.REJECTED)}, "
         "revoked_credential_hash {BLOB} CHECK (length(revoked_credential_hash) = 32), credential_batch_id {TEXT}, "
         "PRIMARY KEY (subscription_token, filter_no))"
     ),
@@ -115,12 +117,12 @@ SECOND: Final = (
 )
 """Migration 2, before what was scheduled is carried over. What was processed is processed again from the log."""
 
-_SCHEDULED: Final = _one_of(Status.RECEIVED, Status.CANCELLED)
+_IS_SCHEDULED: Final = _is_one_of("o.atala_operation_status", Status.RECEIVED, Status.CANCELLED)
 _THIRD: Final = (
     (
         "DELETE FROM atala_objects WHERE NOT EXISTS "
         "(SELECT 1 FROM old_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id "
-        f"AND o.atala_operation_status IN ({_SCHEDULED}))"
+        f"AND {_IS_SCHEDULED})"
     ),
     "UPDATE atala_objects SET atala_object_status = 'PENDING'",
     "DROP TABLE old_operations",
@@ -155,7 +157,7 @@ def _carry_over(session: Session) -> None:
     found = session.run(
         "SELECT o.signed_atala_operation_id, o.atala_operation_status, o.atala_object_id, b.object_content "
         "FROM old_operations AS o JOIN atala_objects AS b ON b.atala_object_id = o.atala_object_id "
-        f"WHERE o.atala_operation_status IN ({_SCHEDULED})"
+        f"WHERE {_IS_SCHEDULED}"
     )
     for operation_id, status, object_id, content in found:
         for signed in read_object(bytes(content)) or ():
