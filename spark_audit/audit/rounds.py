@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from pubsub_emulator.spark_audit.audit.account import NetworkAccount
 from pubsub_emulator.spark_audit.audit.findings import Thresholds
-from pubsub_emulator.spark_audit.audit.ledger import PAGES, Ledger, NetworkLedger, basis_of
+from pubsub_emulator.spark_audit.audit.ledger import LEDGER, PAGES, Ledger, NetworkLedger, basis_of
 from pubsub_emulator.spark_audit.audit.results import (
     FOLDERS,
     RECEIPT,
+    REPORT,
     Receipt,
     ResultError,
     Rows,
@@ -160,6 +161,8 @@ class Rounds:
     def tidy(self) -> None:
         """Remove what nothing names any more. Raises `OSError`."""
         self.tables.sweep()
+        half_written = (f".{LEDGER}.", f".{REPORT}.")  # by a run that was killed
+        self._remove(name for name in self.out.names("") if name.startswith(half_written))
         states = {kept.account.fold["files"]["state.json"][0] for kept in self.networks.values() if kept.account.fold}
         for folder in (*FOLDERS, BEFORE):
             self._remove(path for path in self.out.walk(folder) if path not in states)
