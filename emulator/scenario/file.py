@@ -1,4 +1,4 @@
-"""Reads scenario files (TOML) into checked `Scenario`s. Errors name file, line and field."""
+"""Reads scenario files (TOML) into checked scenarios. Errors name file, line and field."""
 
 import re
 import tomllib
