@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from pubsub_emulator.cli.program import program
 from pubsub_emulator.cli.report import make_report
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.run import show_digest
@@ -78,7 +79,7 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
     show_audit(result)
     files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
     if result.codes:
-        say(f"`pubsub evidence {asked.out}` lists the findings, `pubsub report {asked.out}` draws all of it")
+        say(f"`{program()} evidence {asked.out}` lists the findings, `{program()} report {asked.out}` draws all of it")
     show_head(result)
     show_digest(result.digest, DIGEST_MEANS)
     return Result(document(result, asked.out), result.exit_code)

@@ -9,6 +9,7 @@ import click
 from pubsub_emulator.cli.audit import Asked, judge, show_audit
 from pubsub_emulator.cli.audit import written as audit_written
 from pubsub_emulator.cli.output import MARKER, new_folder
+from pubsub_emulator.cli.program import program
 from pubsub_emulator.cli.proofs import import_bundled, show_import
 from pubsub_emulator.cli.report import FOLDER, can_draw, make_report, report_written
 from pubsub_emulator.cli.run import EXPLORER, HISTORY, find_scenario, show_digest, show_run, simulate
@@ -57,17 +58,20 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
 
 def _show_next(out: Path) -> None:
     """Show what to do next."""
-    finding = f"pubsub evidence {out / AUDIT}"
+    pubsub = program()
     report = ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),) if can_draw() else ()
     files(
         "next:",
         (
             (f"open {out / EXPLORER}", "every block, its proof drawn as a trie"),
             *report,
-            (finding, "the findings; --finding ID --out FILE writes one that anybody can check"),
-            ("pubsub step oracle", "build blocks one by one, publish, cheat, look"),
-            ("pubsub new mine.toml", "a network of your own"),
-            ("pubsub tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
+            (
+                f"{pubsub} evidence {out / AUDIT}",
+                "the findings; --finding ID --out FILE writes one that anybody can check",
+            ),
+            (f"{pubsub} step oracle", "build blocks one by one, publish, cheat, look"),
+            (f"{pubsub} new mine.toml", "a network of your own"),
+            (f"{pubsub} tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
         ),
     )
 

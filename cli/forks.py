@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from pubsub_emulator.cli.pages import words
 from pubsub_emulator.emulator.network.fork import NO_FORKS, BadFork, Fork, Forks
 from pubsub_emulator.primitives.types import U32_MAX
 
@@ -29,3 +30,9 @@ def opened(relay: str | None, parachains: Sequence[str]) -> Iterator[Forks]:
                 raise BadFork(f"--fork-para: parachain {name} is given twice")
             found[int(name)] = stack.enter_context(open_fork(source))
         yield Forks(fork, found)
+
+
+def forks_told(forks: Forks) -> Iterator[str]:
+    """One line per chain that continues from a state: where the state is from, and its root."""
+    for chain, fork in forks.by_chain().items():
+        yield f"{chain} continues from {fork.source}, state root {words(fork.root)}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.output import OutputError
+from pubsub_emulator.cli.program import program
 from pubsub_emulator.cli.screen import files, say, table
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.scenario.file import bundled_scenarios, bundled_text, load_bundled, parse_scenario
@@ -55,7 +56,7 @@ def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
     write_whole(path, text)
     beside = ((path.with_name(SCHEMA), "for editors that know `#:schema`, such as those with Taplo"),) if schema else ()
     files("written:", ((path, "a scenario; docs/scenarios.md has every field"), *beside))
-    say(f"next: pubsub step {path}, or pubsub run {path} --out out/{_name(path)}")
+    say(f"next: {program()} step {path}, or {program()} run {path} --out out/{_name(path)}")
 
 
 def _name(path: Path) -> str:

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 
 from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
-from pubsub_emulator.cli.forks import opened
+from pubsub_emulator.cli.forks import forks_told, opened
 from pubsub_emulator.cli.run import HISTORY, find_scenario
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.network.records import Observer
@@ -112,14 +112,17 @@ def serve(name: str | None, given: Serve) -> None:
     with ExitStack() as stack:
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
+        forks = stack.enter_context(opened(given.fork, given.fork_para))
         simulation = Simulation(
             scenario,
             genesis_slot=slot,
             accounts=True,
             dome_events=given.dome_events,
             prism=given.prism,
-            forks=stack.enter_context(opened(given.fork, given.fork_para)),
+            forks=forks,
         )
+        for line in forks_told(forks):
+            say(line)
         live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
         asyncio.run(_serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay)))

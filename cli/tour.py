@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from pubsub_emulator.cli.program import callable_here
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.observers.digest import RunDigest
@@ -241,7 +242,7 @@ def take_tour() -> Result:
             for line in act(tour):
                 say(f"   {line}")
                 lines.append(line)
-            say(f"   go on with: {further}")
+            say(f"   go on with: {callable_here(further)}")
             say()
             told.append({"act": title, "told": lines, "next": further})
         digest = f"0x{tour.digest().hex()}"

@@ -1,5 +1,6 @@
 """Commands that do something to the network: publish, subscribe, cheat, order. What they ask for happens with steps."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -12,7 +13,7 @@ from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.pallet_subscriber.config import merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 
 PUBLISHER_ID: Final = "a publisher's id is a whole number"
@@ -42,6 +43,16 @@ def _publish(session: Session, given: Given) -> Iterator[Shown]:
     limit = session.network.config.relay.pubsub.max_value_length
     if len(data) > limit:
         yield Line(f"the relay chain takes values of up to {limit:,} bytes: it will refuse this one")
+    if not any(key in each.subscriptions.get(chain.para, ()) for each in _specs(session)):
+        name = shlex.quote(session.key_name(key))
+        reader = next((each.para_id for each in _specs(session) if each.para_id != chain.para), "SUBSCRIBER")
+        yield Line(f"nobody subscribes to it: `subscribe {reader} {chain.para} {name}` has it delivered")
+
+
+def _specs(session: Session) -> Iterator[RuntimeSpec]:
+    """The runtimes of all subscribers as they will be once what was ordered is in force."""
+    paces = ((chain.para, chain.pace) for chain in session.network.parachains.values())
+    yield from (session.spec(para) for para, pace in paces if not pace.on_demand)
 
 
 def _delete(session: Session, given: Given) -> Iterator[Shown]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.cli.blocks import delivery_rows, ledger_pages, refusal_rows
+from pubsub_emulator.cli.forks import forks_told
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
 from pubsub_emulator.cli.session.session import Session, number
@@ -31,8 +32,7 @@ def _status(session: Session, _given: Given) -> Iterator[Shown]:
         done = f"{network.number - network.relay.first} of {scenario.relay_blocks} blocks of the scenario"
         at = f"relay block {network.number}, {done}"
     yield Line(f"{scenario.name}: {at}, branch {session.branch}")
-    for chain, fork in session.forks.by_chain().items():
-        yield Line(f"{chain} continues from {fork.source}, state root {words(fork.root)}")
+    yield from map(Line, forks_told(session.forks))
     yield Grid(
         "parachains",
         ("parachain", "block", "subscribed keys", "collators", "cheating", "to be sent"),

@@ -71,6 +71,8 @@ def test_a_node_continues_from_a_node(node: Served) -> None:
     """Clients see one chain: its first block follows the forked one, and extrinsics are signed for its hash."""
     forked = Served("--fork", node.url, "--dev", "--build", "manual")
     try:
+        assert any(line.startswith(f"relay continues from {node.url}, block ") for line in forked.said)
+        assert any(re.search(r", state root 0x[0-9a-f]{64}$", line) for line in forked.said)
         real = node.call("chain_getHeader", node.call("chain_getFinalizedHead"))
         first = forked.call("chain_getBlockHash", 0)
         header = forked.call("chain_getHeader", first)

@@ -162,6 +162,13 @@ def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(se
     assert "nothing called Babe.Nonsense differs on relay" in _do(session, "diff a now relay Babe.Nonsense")
 
 
+def test_a_publish_of_what_nobody_reads_says_so(session: Session) -> None:
+    said = _do(session, "publish 1000 DOT/USD 7.42")
+    assert "nobody subscribes to it: `subscribe 3000 1000 DOT/USD` has it delivered" in said
+    _do(session, "subscribe 3000 1000 DOT/USD")
+    assert "nobody" not in _do(session, "publish 1000 DOT/USD 7.43")
+
+
 def test_a_step_says_what_was_refused_and_why(session: Session) -> None:
     _do(session, "step 2", f"publish 1000 DOT 0x{'00' * 3000}", "delete 1000 nothing-of-that-name")
     shown = _do(session, "step 2")

@@ -1,0 +1,26 @@
+"""What a user types to call this program."""
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+NAME: Final = "pubsub"
+_COMMAND: Final = re.compile(r"(?<![\w/.-])pubsub(?= [a-z])")
+
+
+def program() -> str:
+    """`pubsub` if it is on PATH, else the script beside this interpreter, by its path from the current folder."""
+    script = Path(sys.executable).with_name(NAME)
+    if shutil.which(NAME) is not None or not script.is_file():
+        return NAME
+    here = Path.cwd()
+    near = script.is_relative_to(here) and script.parent != here
+    return shlex.quote(str(script.relative_to(here) if near else script))
+
+
+def callable_here(hint: str) -> str:
+    """A hint such as `pubsub serve, then pubsub prism --help` with the program as it can be called."""
+    return _COMMAND.sub(lambda _: program(), hint)
