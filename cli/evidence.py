@@ -1,12 +1,14 @@
 """`pubsub evidence`: lists findings, writes one to a file, checks one from such a file alone."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say
+from pubsub_emulator.spark_audit.audit.evidence import Judgement
 from pubsub_emulator.spark_audit.audit.finding_file import FindingError, check_finding, finding_text
 
 SHORT = 16
@@ -22,7 +24,8 @@ def check(path: Path) -> Result:
     say(f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain {finding['chain']}")
     for name, value in (("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)):
         say(f"  {name:9}{value}")
-    say(f"  {'shown':9}{judgement.detail}")
+    for line in _shown(finding, judgement):
+        say(f"  {'shown':9}{line}")
     for line in judgement.rests_on:
         say(f"  {'rests on':9}{line}")
     if checked.proven:
@@ -59,6 +62,22 @@ def list_findings(audit: str) -> Result:
         place = f"{row['network']} {row['chain']}" + ("" if row["number"] is None else f" block {row['number']}")
         say(f"{row['id'].hex()[:SHORT]}  {row['severity']:8} {row['code']:24} {place}")
     return Result({"findings": listed})
+
+
+def _shown(finding: Mapping[str, Any], judgement: Judgement) -> Iterator[str]:
+    """What a judgement shows, by lines; of figures with a whole proof what was found and its nodes' hashes."""
+    try:
+        figures = json.loads(judgement.detail) if judgement.kind == "figures" else None
+    except ValueError:
+        figures = None
+    if not isinstance(figures, dict) or "proof" not in figures:
+        yield judgement.detail
+        return
+    yield str(finding["detail"])
+    for name in ("unread", "unplaced"):
+        hashes = figures.get(name)
+        for each in hashes if isinstance(hashes, list) else ():
+            yield f"{name} node 0x{each}"
 
 
 def _findings(audit: str) -> Iterator[dict[str, Any]]:

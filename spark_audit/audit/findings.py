@@ -34,7 +34,10 @@ UNOPENED_PROOF: Final = "UnopenedProof"
 """An imported relay proof that its storage root does not open."""
 
 UNREAD_NODES: Final = "UnreadNodes"
-"""An imported relay proof with bytes that no key needs."""
+"""An imported relay proof with nodes that no key can need, or with nodes listed twice."""
+
+UNPLACED_NODES: Final = "UnplacedNodes"
+"""An imported relay proof with nodes that a key needs only if the chain has stored the nodes above them."""
 
 RELAY_LAG: Final = "RelayParentLag"
 STALLING: Final = "StallingCollator"

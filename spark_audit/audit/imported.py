@@ -13,8 +13,9 @@ from pubsub_emulator.spark_audit.audit.measures import I64_MAX, row_measures
 from pubsub_emulator.spark_audit.audit.notes import Notes, shown
 from pubsub_emulator.spark_audit.audit.shared import Shared
 from pubsub_emulator.spark_audit.history.rows import Row, RowError, proof_of
+from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
-from pubsub_emulator.spark_audit.real_proofs.relay_proofs import proof_parts
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inherent, proof_parts
 
 
 def open_imported(notes: Notes, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int) -> None:
@@ -43,20 +44,33 @@ def open_imported(notes: Notes, shared: Shared, row: Row, nodes: Mapping[int, by
         notes.fault(notes.blocks_path(), str(error), position=position)
         notes.out.block_measures.append({**measures, "judged": False})
         return
-    evidence = figures_evidence({"root": root.hex(), "proof": [node.hex() for node in proof]})
+    opened = {"root": root.hex(), "proof": [node.hex() for node in proof]}
     try:
-        parts = proof_parts(root, proof, row["chain"])
+        found = attribute_inherent(root, proof, row["chain"])
     except ProofError as error:
         notes.out.block_measures.append({**measures, "verdict": findings.UNOPENED_PROOF})
+        evidence = figures_evidence(opened)
         notes.note(row, findings.UNOPENED_PROOF, Severity.ERROR, evidence, str(error))
         return
     notes.out.block_measures.append(measures)
     place = {name: row[name] for name in ("network", "chain", "segment", "position", "number")}
-    notes.out.proof_parts += [{**place, **part} for part in parts]
-    unread = next((part for part in parts if part["kind"] == "unread"), None)
-    if unread is not None:
-        detail = f"{unread['nodes']} nodes, {unread['bytes']} bytes that no key needs"
-        notes.note(row, findings.UNREAD_NODES, Severity.WARNING, evidence, detail)
+    notes.out.proof_parts += [{**place, **part} for part in proof_parts(found)]
+    _note_left(notes, row, found, opened)
+
+
+def _note_left(notes: Notes, row: Row, found: Attribution, opened: Mapping[str, object]) -> None:
+    """Nodes that no key can need are a finding; those that a key may need, by the chain's own state, are told."""
+    kinds = {part.kind: part for part in found.parts}
+    if "unread" in kinds:
+        part = kinds["unread"]
+        figures = {**opened, "unread": [each.hex() for each in found.unread]}
+        detail = f"{part.nodes} nodes, {part.weight} bytes that no key needs"
+        notes.note(row, findings.UNREAD_NODES, Severity.WARNING, figures_evidence(figures), detail)
+    if "unplaced" in kinds:
+        part = kinds["unplaced"]
+        figures = {**opened, "unplaced": [each.hex() for each in found.unplaced]}
+        detail = f"{part.nodes} nodes, {part.weight} bytes below no node of the proof: the chain may have stored those"
+        notes.note(row, findings.UNPLACED_NODES, Severity.INFO, figures_evidence(figures), detail)
 
 
 def _bound(notes: Notes, row: Row) -> None:

@@ -580,7 +580,12 @@ PROOF_PARTS: Final = _signed(
             _SEGMENT,
             _POSITION,
             _NUMBER,
-            Column("kind", TEXT, "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, or `unread`"),
+            Column(
+                "kind",
+                TEXT,
+                "`key`, `child trie`, `neighbour` (beside a key), `shared` by keys, `absence` (leads to no entry), "
+                "`unplaced` (below nodes that the chain may have stored), or `unread`",
+            ),
             Column("name", TEXT, "the key in words; of `shared` the number of keys, of `unread` nothing"),
             Column("key", BYTES, "relay key that the part belongs to alone", nullable=True),
             Column("state", TEXT, "of a key: `value`, `absent` or `not proven`", nullable=True),

@@ -4,7 +4,8 @@ key         the nodes that lead to this key alone, and its detached value
 child trie  the same of a child trie's root; its entries are keys of their own
 neighbour   an entry that stands in a node that is there anyway: no part of its own
 shared      nodes on the way to several keys, by how many
-absence     nodes on the way to no entry: they prove that some key is absent
+absence     nodes on the way to no entry: they prove that some key is absent, or that nothing below them changed
+unplaced    nodes that no node of the proof leads to, where the chain's own state may hold what does
 unread      nodes that nothing needs, or that are listed again
 """
 
@@ -22,6 +23,9 @@ from pubsub_emulator.trie import MissingNode, read_proof
 
 TOP: Final = b""
 """The top trie, among child storage keys."""
+
+_LEAST_HASHED: Final = 32
+"""Bytes of the smallest node that another node refers to by its hash; smaller ones are part of it."""
 
 Place = tuple[bytes, bytes]
 """A trie, by its child storage key, and a key in it."""
@@ -47,12 +51,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A proof's parts, which add up to its nodes and bytes, and the nodes that nothing needs."""
+    """A proof's parts, which add up to its nodes and bytes, and the nodes that are unread or unplaced."""
 
     parts: tuple[Part, ...]
     unread: tuple[Hash, ...]
     nodes: int
     weight: int
+    unplaced: tuple[Hash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +97,14 @@ def attribute(
     is_usual: Callable[[bytes], bool] = is_child_root,
     *,
     absences: bool = False,
+    cached: bool = False,
 ) -> Attribution:
     """Tell a proof apart without knowing what was asked: `usual` keys count as asked, entries like them too.
 
     Child tries whose root node is there are opened. With `absences`, nodes that lead to no entry are taken to prove
-    that some key is absent; otherwise they are unread. Raises `ProofError`.
+    that some key is absent; otherwise they are unread. With `cached`, the chain may store nodes of child tries itself:
+    nodes that nothing leads to are unplaced, if a child trie's root is proven and they can be below it. Raises
+    `ProofError`.
     """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
@@ -113,7 +121,8 @@ def attribute(
         for key in others:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
     reached = (node_hash for _, opened in tries.values() for node_hash in opened.reached)
-    return _attribution(listed, ledger, frozenset(reached if absences else ()))
+    below = cached and any(is_child_root(key) and value is not None for key, value in top.items())
+    return _attribution(listed, ledger, frozenset(reached if absences else ()), cached=below)
 
 
 def attribute_reads(root: Hash, proof: Iterable[bytes], asked: Mapping[bytes, Iterable[bytes]]) -> Attribution:
@@ -171,7 +180,9 @@ def _read(root: Hash, nodes: Mapping[Hash, bytes], trie: bytes, key: bytes) -> b
         ) from None
 
 
-def _attribution(listed: list[bytes], ledger: _Ledger, reached: frozenset[Hash]) -> Attribution:
+def _attribution(
+    listed: list[bytes], ledger: _Ledger, reached: frozenset[Hash], *, cached: bool = False
+) -> Attribution:
     users = ledger.users
     costs = {node_hash: node_cost(len(node)) for node_hash, node in ledger.nodes.items()}
     parts = [_key_part(place, path, users, costs) for place, path in ledger.found.items()]
@@ -183,14 +194,18 @@ def _attribution(listed: list[bytes], ledger: _Ledger, reached: frozenset[Hash])
     left = [node_hash for node_hash in ledger.nodes if node_hash not in users]
     absence = [node_hash for node_hash in left if node_hash in reached]
     if absence:
-        parts.append(_nodes_part("absence", "on the way to keys that are absent", absence, costs))
-    unread = [node_hash for node_hash in left if node_hash not in reached]
+        parts.append(_nodes_part("absence", "on the way to keys that are absent or unchanged", absence, costs))
+    rest = [node_hash for node_hash in left if node_hash not in reached]
+    unplaced = [each for each in rest if cached and len(ledger.nodes[each]) >= _LEAST_HASHED]
+    if unplaced:
+        parts.append(_nodes_part("unplaced", "below nodes that the chain may have stored", unplaced, costs))
+    unread = [each for each in rest if not cached or len(ledger.nodes[each]) < _LEAST_HASHED]
     whole = sum(node_cost(len(node)) for node in listed)
     repeated = whole - sum(costs.values())
     if unread or repeated:
         own = sum(costs[node_hash] for node_hash in unread)
         parts.append(Part("unread", "", len(unread), own + repeated))
-    return Attribution(tuple(parts), tuple(unread), len(listed), whole)
+    return Attribution(tuple(parts), tuple(unread), len(listed), whole, tuple(unplaced))
 
 
 def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> Part:

@@ -23,7 +23,7 @@ from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMess
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import check_name
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
-from pubsub_emulator.spark_audit.real_proofs.attribution import attribute
+from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution, attribute
 from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayProof, in_units, write_segment
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is_channel_of
@@ -115,12 +115,19 @@ def read_relay_proof(path: Path) -> RelayProof:
     return proof
 
 
-def proof_parts(root: Hash, proof: Iterable[bytes], para: ParaId) -> list[dict[str, Any]]:
-    """A proof's bytes by what they prove, as rows of `proof_parts`: every node counts once, see `attribution`.
+def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attribution:
+    """A relay proof's bytes by what they prove, as far as can be told without the parachain's state.
 
-    What a parachain's collator commonly proves counts as asked. Raises `ProofError`.
+    What a parachain's collator commonly proves counts as asked. Which further keys it asked for, which of them are
+    absent, and which nodes it has stored itself is not known: nodes that can be explained so are not unread. Raises
+    `ProofError`.
     """
-    found = attribute(root, proof, expected_keys(para), lambda key: is_channel_of(key, para))
+    usual = expected_keys(para)
+    return attribute(root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True)
+
+
+def proof_parts(found: Attribution) -> list[dict[str, Any]]:
+    """The rows of `proof_parts`: every node counts once, see `attribution`."""
     return [
         {
             "kind": part.kind,

@@ -22,6 +22,8 @@ _KEYS: Final = {
     "child trie": "child tries",
     "neighbour": "neighbours of keys",
     "shared": "shared paths",
+    "absence": "absent or unchanged",
+    "unplaced": "unplaced",
     "unread": "unread",
 }
 

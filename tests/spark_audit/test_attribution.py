@@ -80,6 +80,27 @@ def test_nodes_that_nothing_needs_are_unread_and_repeated_ones_are_paid_for() ->
     assert len(asked_less.unread) == 3
 
 
+def test_nodes_below_what_a_chain_may_have_stored_are_unplaced_and_not_unread() -> None:
+    proof = proven(STATE, (ACTIVE_CONFIG,), {CHILD: PRICES})
+    stored = STATE.children[CHILD].root()
+    kept = [node for node in proof if blake2_256(node) != stored]
+    junk = b"\x00junk"
+    found = attribute(ROOT, [*kept, junk], absences=True, cached=True)
+    ensure_whole(found, [*kept, junk])
+    assert found.unread == (blake2_256(junk),), "too small to be referred to by its hash"
+    assert found.unplaced
+    assert {*found.unplaced} <= {blake2_256(node) for node in proven(STATE, (), {CHILD: PRICES})}
+    assert attribute(ROOT, kept, absences=True).unread == found.unplaced
+    assert attribute(ROOT, proof, absences=True, cached=True).unplaced == ()
+
+
+def test_without_a_publisher_no_node_can_be_below_a_stored_one() -> None:
+    proof = [*proven(STATE, (ACTIVE_CONFIG,), {}), bytes(40)]
+    found = attribute(ROOT, proof, absences=True, cached=True)
+    ensure_whole(found, proof)
+    assert (found.unread, found.unplaced) == ((blake2_256(bytes(40)),), ())
+
+
 def test_a_child_trie_that_is_not_there_has_only_absent_keys() -> None:
     child = derive_child_key(ParaId(1001))
     proof = proven(STATE, (), {child: PRICES})

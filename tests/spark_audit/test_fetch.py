@@ -107,6 +107,24 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
     assert all(row["vouched"] for row in result.results.rows(schema.BLOCK_MEASURES))
 
 
+@story
+async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -> None:
+    """The walk proves changed nodes down to where what it reads is unchanged: they lead to no entry."""
+    async with serving() as node:
+        await node.step(4)
+        client = await node.connect()
+        await client.call("pubsub_publish", 1000, "nobody reads this", "0x07")
+        await node.step(4)
+        async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
+            await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), tmp_path / "history", _ignore)
+    result = _audited(tmp_path / "history")
+    assert (result.exit_code, result.codes) == (0, {})
+    parts = list(result.results.rows(schema.PROOF_PARTS))
+    assert sum(part["bytes"] for part in parts) == result.proof_bytes
+    assert [part["nodes"] > 0 for part in parts if part["kind"] == "absence"] == [True]
+    assert not [part for part in parts if part["kind"] in {"unread", "unplaced"}]
+
+
 def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_the_block(whole: Path) -> None:
     chain, rows = real_chain(), _rows(whole)
     assert [row["number"] for row in rows] == list(range(1, 12))

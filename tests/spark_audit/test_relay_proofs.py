@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from pubsub_emulator.cli.evidence import check
+from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.spark_audit.audit.finding_file import finding_text
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit
@@ -18,6 +21,7 @@ from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import (
     ImportRefused,
+    attribute_inherent,
     import_relay_proofs,
     proof_parts,
     read_relay_proof,
@@ -50,7 +54,7 @@ def test_all_files_are_there() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_byte_of_a_real_proof_is_attributed_once(path: Path) -> None:
     proof = read_relay_proof(path)
-    parts = proof_parts(proof.relay_root, proof.proof, proof.chain)
+    parts = proof_parts(attribute_inherent(proof.relay_root, proof.proof, proof.chain))
     weight = sum(node_cost(len(node)) for node in proof.proof)
     assert (sum(part["nodes"] for part in parts), sum(part["bytes"] for part in parts)) == (len(proof.proof), weight)
     assert (len(proof.proof), weight) == TOTALS[path.stem]
@@ -82,7 +86,7 @@ def test_every_entry_is_the_one_that_other_readers_find(path: Path) -> None:
 
 def test_the_largest_real_proof_is_told_apart_by_name() -> None:
     proof = read_relay_proof(MAINNET / "moonbeam-11728459.json")
-    parts = proof_parts(proof.relay_root, proof.proof, proof.chain)
+    parts = proof_parts(attribute_inherent(proof.relay_root, proof.proof, proof.chain))
     kinds: dict[str, list[int]] = {}
     for part in parts:
         entry = kinds.setdefault(part["kind"], [0, 0])
@@ -148,9 +152,9 @@ def _tampered(history: Path, change: Callable[[dict[str, Any], list[dict[str, An
     shutil.rmtree(clean)
 
 
-def test_nodes_that_nobody_needs_are_reported(tmp_path: Path) -> None:
+def test_nodes_that_nobody_needs_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def add(row: dict[str, Any], nodes: list[dict[str, Any]]) -> None:
-        for junk in (b"junk", b"more junk"):
+        for junk in (b"junk", b"more junk" * 5):
             row["proof"].append(len(nodes))
             nodes.append({**nodes[0], "number": len(nodes), "hash": blake2_256(junk), "data": junk})
         row["proof"].append(row["proof"][0])
@@ -161,6 +165,15 @@ def test_nodes_that_nobody_needs_are_reported(tmp_path: Path) -> None:
     unread = [row for row in result.results.rows(schema.PROOF_PARTS) if row["kind"] == "unread"]
     assert [row["nodes"] for row in unread] == [2]
     assert sum(row["bytes"] for row in result.results.rows(schema.PROOF_PARTS)) == result.proof_bytes
+    [finding] = result.results.rows(schema.FINDINGS)
+    (tmp_path / "finding.json").write_text(finding_text(finding), encoding="utf-8")
+    assert check(tmp_path / "finding.json").code == INCOMPLETE
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("  shown")] == [
+        finding["detail"],
+        *(f"unread node 0x{blake2_256(junk).hex()}" for junk in (b"junk", b"more junk" * 5)),
+    ]
+    assert max(map(len, lines)) < 120
 
 
 def test_a_proof_under_another_root_is_reported(tmp_path: Path) -> None:
@@ -235,7 +248,7 @@ def test_child_tries_are_told_apart_from_keys() -> None:
     trie = Trie.from_entries([(child, b"\x11" * 32), (b"other", b"x" * 40), (b"third", b"y")])
     nodes: dict[Any, bytes] = {}
     trie.prove([child], nodes)
-    parts = proof_parts(trie.root(), nodes.values(), ParaId(2000))
+    parts = proof_parts(attribute_inherent(trie.root(), nodes.values(), ParaId(2000)))
     assert [(part["name"], part["state"]) for part in parts if part["kind"] == "child trie"] == [
         ("child trie 1000", "value")
     ]
