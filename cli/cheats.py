@@ -26,7 +26,7 @@ def load_strategies(path: Path) -> tuple[str, ...]:
     sys.modules[spec.name] = module  # as an import does: what is defined in it may ask for its module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # the file is a stranger's code: whatever it raises is told with the place
+    except (Exception, SystemExit) as error:  # the file is a stranger's code: whatever it raises is told with the place
         places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
         line = error.lineno if isinstance(error, SyntaxError) else places[-1] if places else None
         where = f", line {line}" if line is not None else ""

@@ -33,7 +33,6 @@ def _plain(cell: Any) -> Any:
     return cell
 
 
-def _shown(cell: Any) -> str | int:
-    if cell is None:
-        return "none"
-    return cell if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
+def _shown(cell: Any) -> str:
+    """Numbers without separators: an id goes into the next question as it is."""
+    return "none" if cell is None else str(cell)

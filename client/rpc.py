@@ -11,6 +11,7 @@ The user of a subscription must subscribe again and fetch what was missed.
 
 import asyncio
 import contextlib
+import errno
 import itertools
 import json
 from collections.abc import AsyncIterator
@@ -77,7 +78,8 @@ class Rpc:
             async with asyncio.timeout(self._answer_seconds):
                 answer = await (self._post(body) if self.url.startswith("http") else self._send(body, queue))
         except _FAILURES as error:
-            raise NodeUnavailable(f"{self.url}: {method}: {_reason(error)}") from error
+            said = f"nobody listens at {self.url}" if _refused(error) else f"{self.url}: {method}: {_reason(error)}"
+            raise NodeUnavailable(said) from error
         if "error" in answer:
             problem = answer["error"]
             if not isinstance(problem, dict):
@@ -212,6 +214,13 @@ def _end(queue: asyncio.Queue[Any], error: ClientError) -> None:
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(error)
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether every address of the host refused the connection, so that no program listens there."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        error = error.os_error
+    return isinstance(error, ConnectionRefusedError) or getattr(error, "errno", None) == errno.ECONNREFUSED
 
 
 def _reason(error: BaseException) -> str:

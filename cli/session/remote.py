@@ -66,7 +66,7 @@ class Remote:
         except NodeRefused as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
-            raise CommandError(f"{self.url} does not do this; a node of `pubsub serve --dev` does: {error}") from error
+            raise CommandError(f"needs `pubsub serve --dev`: {self.url} does not do this: {error}") from error
 
     def where(self) -> str:
         """What a prompt shows."""
@@ -106,9 +106,10 @@ class Remote:
 # How answers are shown
 
 
-def _cell(found: object) -> str | int:
+def _cell(found: object) -> str:
+    """Numbers without separators: most are ids and heights, which a user types again."""
     if isinstance(found, int) and not isinstance(found, bool):
-        return found
+        return str(found)
     if isinstance(found, str):
         return found if len(found) <= 70 else f"{found[:66]}…"
     return "" if found is None else _cell(json.dumps(found, ensure_ascii=False))
@@ -149,7 +150,7 @@ def _step(remote: Remote, given: Given) -> Iterator[Shown]:
     yield Grid(
         f"{count} relay blocks built",
         ("block", "hash"),
-        tuple((newest - len(built) + 1 + at, name) for at, name in enumerate(built))[-20:],
+        tuple((str(newest - len(built) + 1 + at), name) for at, name in enumerate(built))[-20:],
     )
 
 

@@ -356,6 +356,24 @@ def from_json(row: object) -> Step:
     return step
 
 
+def check_step(step: Step) -> None:
+    """Raise `BadStep` for a step of a kind known here whose fields cannot be applied to a block."""
+    kind = type(step).__name__
+    if _KINDS.get(kind) is not type(step):
+        return
+    for each in fields(step):
+        value = getattr(step, each.name)
+        if isinstance(each.type, type) and not isinstance(value, each.type):
+            raise BadStep(
+                f"{kind}: {each.name} is {value!r:.40}, of type {type(value).__name__}, not {each.type.__name__}"
+            )
+    if isinstance(step, Claim | Number):
+        names: Iterable[str] = CLAIMS if isinstance(step, Claim) else NUMBERS
+        if step.what not in names:
+            raise BadStep(f"{kind}: what is {step.what!r:.40}, not one of {', '.join(names)}")
+    _ensure_sizes(step)
+
+
 def _ensure_sizes(step: Step) -> None:
     """Raise `BadStep` for a step that cannot be applied, or only with much memory."""
     length = {Claim: "value", SignWith: "seed", Drop: "node_hash"}.get(type(step))

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import Draft, Step
+from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Step, check_step
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
@@ -86,21 +86,36 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
         proposal: Any = chosen.propose(situation, draws)  # a user's function may return anything
     except DefensiveFailure:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, PubsubError) and error.of_the_machine:
             raise  # not the strategy's doing
         raise StrategyFailed(
             f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"
         ) from error
-    if proposal is None or (isinstance(proposal, tuple) and all(hasattr(step, "apply") for step in proposal)):
+    wrong = None if proposal is None else _fault(proposal)
+    if wrong is None:
         return cast("Proposal", proposal)
-    said = type(proposal).__name__
     raise StrategyFailed(
-        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {said}; a proposal is a tuple of steps, or None"
+        f"{_place(chosen, None)}: strategy {chosen.name!r} returned {wrong}; a proposal is a tuple of steps, or None"
     )
 
 
-def _place(chosen: Strategy, error: Exception | None) -> str:
+def _fault(proposal: object) -> str | None:
+    """Why a value is no tuple of steps; `None` if it is one."""
+    if not isinstance(proposal, tuple):
+        return type(proposal).__name__
+    for at, step in enumerate(proposal, start=1):
+        if not hasattr(step, "apply"):
+            kind = type(step).__name__
+            return f"a tuple whose step {at} is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+        try:
+            check_step(step)
+        except BadStep as fault:
+            return f"a tuple whose step {at} is wrong: {fault}"
+    return None
+
+
+def _place(chosen: Strategy, error: BaseException | None) -> str:
     """File and line: where `error` was raised in the strategy's own file, or where the strategy begins."""
     code = chosen.propose.__code__ if hasattr(chosen.propose, "__code__") else None
     file = code.co_filename if code is not None else "?"

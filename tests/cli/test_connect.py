@@ -87,7 +87,7 @@ def test_a_session_over_a_node_publishes_subscribes_cheats_and_goes_back() -> No
 
 def test_what_a_node_does_not_do_is_one_line() -> None:
     with node(dev=False) as (url, _), Remote(url) as remote:
-        with pytest.raises(CommandError, match="pubsub serve --dev"):
+        with pytest.raises(CommandError, match=r"^needs `pubsub serve --dev`: "):
             say(remote, "step")
         with pytest.raises(CommandError, match="did you mean step"):
             say(remote, "stepp")
@@ -95,8 +95,17 @@ def test_what_a_node_does_not_do_is_one_line() -> None:
             say(remote, "subscriptions 7")
         with pytest.raises(NodeRefused):
             say(remote, "call chain_getBlockHash no")
-    with pytest.raises(NodeUnavailable), Remote("ws://127.0.0.1:1"):
-        pass
+    for url in ("ws://127.0.0.1:1", "http://127.0.0.1:1", "ws://localhost:1"):
+        with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), Remote(url):
+            pass
+
+
+def test_numbers_of_a_node_are_shown_as_they_are_typed() -> None:
+    with node() as (url, _):
+        done = CliRunner().invoke(pubsub, ["step", "--connect", url], input="publishers\nsubscriptions 2000\n")
+        assert done.exit_code == 0, done.stderr
+        assert "1000" in done.stdout
+        assert "1,000" not in done.stdout
 
 
 def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> None:

@@ -90,6 +90,7 @@ def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
     [
         ("x = 1\n", "bad.py: no strategy in it"),
         ("x = 1\nraise ValueError('no')\n", "bad.py, line 2: ValueError: no"),
+        ("import sys\nsys.exit(7)\n", "bad.py, line 2: SystemExit: 7"),
         ("x = 1\ny = (\n", "bad.py, line 2: SyntaxError: '(' was never closed"),
         (CHEATS.replace("silence", "omit-node", 1), "there is another strategy 'omit-node' already"),
     ],
@@ -110,9 +111,16 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(folder: Path, text
             "    return [Drop(b'')]",
             "cheats.py, line 7: strategy 'silence' returned list; a proposal is a tuple",
         ),
+        ("    return (Drop(bytes(32)), 7)", "line 7: strategy 'silence' returned a tuple whose step 2 is an int;"),
+        (
+            "    return (Drop('hello'),)",
+            "step 1 is wrong: Drop: node_hash is 'hello', of type str, not bytes; a proposal is a tuple",
+        ),
+        ("    return (Drop(b'hello'),)", "step 1 is wrong: Drop: node_hash has 32 bytes;"),
+        ("    raise SystemExit(7)", "cheats.py, line 9: strategy 'silence': SystemExit: 7"),
         (
             "    return ('drop',)",
-            "cheats.py, line 7: strategy 'silence' returned tuple; a proposal is a tuple",
+            "cheats.py, line 7: strategy 'silence' returned a tuple whose step 1 is a str; a proposal is a tuple",
         ),
     ],
 )

@@ -224,6 +224,8 @@ def test_au11_tables_that_somebody_else_changed_are_made_again(tmp_path: Path) -
 
 
 def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:
+    run = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT 1000 AS id"])
+    assert ("1000" in run.output, "1,000" in run.output) == (True, False), "an id as it is typed"
     run = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT chain, day FROM waste LIMIT 1"])
     assert run.exit_code == 0
     assert "1 row" in run.output
