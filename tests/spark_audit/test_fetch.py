@@ -30,6 +30,7 @@ from support.real_chain import (
     telling,
 )
 
+from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
@@ -123,6 +124,41 @@ async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -
     assert sum(part["bytes"] for part in parts) == result.proof_bytes
     assert [part["nodes"] > 0 for part in parts if part["kind"] == "absence"] == [True]
     assert not [part for part in parts if part["kind"] in {"unread", "unplaced"}]
+
+
+LAGGING = """
+name = "lagging"
+seed = "node"
+relay_blocks = 100
+
+[[publishers]]
+paras = [1000]
+keys = 900
+value_size = 2000
+
+[[subscribers]]
+para = 2000
+cache = "nodes"
+max_pov_size = 1400000
+reserve_minimum = true
+every = 14
+subscribe = [{ publishers = [1000], keys = "all" }]
+"""
+"""Its subscriber stops at its budget, and goes on from nodes that it has stored."""
+
+
+@story
+async def test_au18_nodes_below_those_that_a_subscriber_has_stored_accuse_nobody(tmp_path: Path) -> None:
+    async with serving(parse_scenario(LAGGING, "lagging.toml")) as node:
+        await node.step(45)
+        async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
+            await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), tmp_path / "history", _ignore)
+    result = _audited(tmp_path / "history")
+    assert (result.exit_code, result.codes) == (0, {"UnplacedNodes": 1})
+    [finding] = result.results.rows(schema.FINDINGS)
+    assert finding["severity"] == "info"
+    [part] = [part for part in result.results.rows(schema.PROOF_PARTS) if part["kind"] == "unplaced"]
+    assert part["nodes"] > 100
 
 
 def test_au18_both_layouts_of_the_inherent_are_decoded_by_the_runtime_that_made_the_block(whole: Path) -> None:
