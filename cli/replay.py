@@ -1,7 +1,7 @@
-"""`pubsub replay`: surprises of a campaign and fixtures played again, each recognised by what it holds."""
+"""`pubsub replay`: surprises of a campaign, differences of two verifiers, and fixtures, known by what they hold."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +13,14 @@ from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.campaign import ReplayResult, replay
 from pubsub_emulator.laboratory.cases import Found
+from pubsub_emulator.laboratory.differences import is_difference, read_difference
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_STEPS: Final = 12
 
 
 class UnknownFile(PubsubError):
-    """A file that is neither a case nor a fixture."""
+    """A file that is neither a case, nor a fixture, nor a difference of two verifiers."""
 
 
 def run_replay(paths: Sequence[Path]) -> Result:
@@ -28,7 +29,7 @@ def run_replay(paths: Sequence[Path]) -> Result:
     told = []
     for path in paths:
         for file, kind in _recognise(path):
-            differences = _play_case(file) if kind == "case" else replay_fixture(read_fixture(file))
+            differences = _PLAYED[kind](file)
             told.append({"file": file, "kind": kind, "as_expected": not differences, "differences": differences})
             surprising += bool(differences)
             say(f"{file}: {'as expected' if not differences else 'SURPRISING'}")
@@ -43,12 +44,14 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
     if not path.is_dir():
         kind = _kind(path)
         if kind is None:
-            raise UnknownFile(f"{path}: neither a case of a campaign nor a fixture")
+            raise UnknownFile(f"{path}: neither a case of a campaign, nor a fixture, nor a difference of two verifiers")
         yield path, kind
         return
     found = [(file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None]
     if not found:
-        raise UnknownFile(f"{path}: no case of a campaign and no fixture is in this folder")
+        raise UnknownFile(
+            f"{path}: no case of a campaign, no fixture and no difference of two verifiers is in this folder"
+        )
     yield from found
 
 
@@ -58,6 +61,8 @@ def _kind(path: Path) -> str | None:
         return None
     if str(content.get("format", "")).startswith("pubsub-case/"):
         return "case"
+    if is_difference(content):
+        return "difference"
     return "fixture" if {"version", "candidate", "expected"} <= content.keys() else None
 
 
@@ -71,6 +76,27 @@ def _play_case(path: Path) -> list[str]:
         if result.full != result.shrunk:
             lines.append(f"full sequence: found {_names(result.full)}")
     return lines
+
+
+def _play_fixture(path: Path) -> list[str]:
+    return replay_fixture(read_fixture(path))
+
+
+def _play_difference(path: Path) -> list[str]:
+    """What our verifier finds now, where it is still not what the other one said."""
+    found = read_difference(path)
+    say(f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by two verifiers")
+    say(f"  recorded: ours {found.ours}, theirs {found.theirs}")
+    verdicts = "the bytes do not decode" if found.found is None else _names(found.found)
+    say(f"  ours now: {verdicts}")
+    return [] if found.now == found.theirs else [f"the two still differ: ours {found.now}, theirs {found.theirs}"]
+
+
+_PLAYED: Final[dict[str, Callable[[Path], list[str]]]] = {
+    "case": _play_case,
+    "fixture": _play_fixture,
+    "difference": _play_difference,
+}
 
 
 def _show_case(result: ReplayResult) -> None:

@@ -20,7 +20,7 @@ Bytes are hex after 0x. A block's proof is left out of `block` and put back from
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -194,12 +194,12 @@ class Case:
 class _Fields:
     """The fields of a case, each checked for its type and range when it is read. Everything may raise `BadCase`."""
 
-    def __init__(self, document: Any) -> None:
+    def __init__(self, document: Any, wanted: Sequence[str] = (*_KNOWN, *_FOUND)) -> None:
         if not isinstance(document, dict):
             raise BadCase("no case: not a table")
         if document.get("format") != FORMAT:
             raise BadCase(f"format {document.get('format')!r}, not {FORMAT}")
-        missing = [name for name in (*_KNOWN, *_FOUND) if name not in document]
+        missing = [name for name in wanted if name not in document]
         if missing:
             raise BadCase(f"{missing[0]}: missing")
         self._document = document
@@ -212,7 +212,7 @@ class _Fields:
         case = Case(
             self._text("label", self._document["label"]),
             tuple(self._text("strategies", name) for name in self._list("strategies")),
-            self._context(),
+            self.context(),
             self._seeds(),
             block,
             proof,
@@ -225,7 +225,8 @@ class _Fields:
             raise BadCase("budget: a proof alone has one, and a block has none")
         return case
 
-    def _context(self) -> JudgingContext:
+    def context(self) -> JudgingContext:
+        """What of them a verifier knows."""
         document = self._document
         state = self._state()
         try:
@@ -319,6 +320,13 @@ class _Fields:
         return value
 
 
+def read_context(document: dict[str, Any]) -> JudgingContext:
+    """The context in `parent`, `state`, `relays`, `slot_now`, `root` and `budget`, as in a case. Raises `BadCase`."""
+    return _Fields(
+        {**document, "format": FORMAT}, ("parent", "state", "relays", "slot_now", "root", "budget")
+    ).context()
+
+
 def _lines(value: object) -> str:
     """JSON with one element per line, for comparing cases by eye."""
     if isinstance(value, list) and value:
@@ -347,4 +355,4 @@ def read_case(path: Path) -> Case:
         raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
 
 
-__all__ = ["BadCase", "Case", "Found", "Json", "JudgingContext", "read_case", "write_case"]
+__all__ = ["BadCase", "Case", "Found", "Json", "JudgingContext", "read_case", "read_context", "write_case"]

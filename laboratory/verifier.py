@@ -161,6 +161,8 @@ class Difference:
     case: dict[str, Any]
     ours: str
     theirs: str
+    judged: tuple[str, ...] = ()
+    """The verdicts that the other verifier judged: only these are compared."""
 
     @property
     def group(self) -> str:
@@ -172,6 +174,7 @@ class Difference:
         rows = {
             "ours": self.ours,
             "theirs": self.theirs,
+            "judged": list(self.judged),
             "strategies": list(self.strategies),
             "steps": [to_json(step) for step in self.steps],
             "case": self.case,
@@ -277,7 +280,8 @@ class _Run:
         self.result.by_verdict[verdict] += 1
         self.result.judged |= answer.judged
         if ours != theirs:
-            kept = Difference(names, steps, case_of(bench, raw, self.result.cases), ours, theirs)
+            judged = tuple(sorted(answer.judged))
+            kept = Difference(names, steps, case_of(bench, raw, self.result.cases), ours, theirs, judged)
             self.result.differences.setdefault(kept.group, []).append(kept)
         self.result.cases += 1
 

@@ -16,7 +16,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
 @with_json_option
 def command(paths: tuple[Path, ...]) -> Result:
-    """Play surprises of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
+    """Play surprises and differences of `pubsub fuzz` and fixtures again (JSON files, or folders of them)."""
     from pubsub_emulator.cli.replay import run_replay
 
     return run_replay(paths)

@@ -1,4 +1,4 @@
-"""Single files: scenarios, sessions, fixtures, cases of a campaign, relay proofs, findings."""
+"""Single files: scenarios, sessions, fixtures, cases of a campaign, differences of verifiers, relay proofs, findings."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,6 +10,7 @@ from pubsub_emulator.emulator.fixtures import read_fixture
 from pubsub_emulator.emulator.scenario import Scenario, Subscriber
 from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document
 from pubsub_emulator.laboratory.cases import read_case
+from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.audit.finding_file import check_finding
 from pubsub_emulator.spark_audit.compare import judged_fixture
@@ -118,6 +119,24 @@ def case(path: Path) -> View:
     }
     pages = (Grid("steps", ("kind", "count"), tuple(sorted(kinds.items()))), node_page(nodes))
     return view("case of a campaign", path, figures, (*pages, Line(f"`pubsub replay {path}` plays it again")))
+
+
+def difference(path: Path) -> View:
+    """A case on which two verifiers differ, judged by ours again. Raises `BadCase`."""
+    found = read_difference(path)
+    figures = {
+        "strategy": " + ".join(found.strategies) or "the honest block",
+        "strategies": list(found.strategies),
+        "steps": found.steps,
+        "chain": found.chain,
+        "ours": found.ours,
+        "theirs": found.theirs,
+        "ours_now": "undecodable" if found.found is None else ", ".join(found.found) or "accepted",
+        "candidate_bytes": len(found.raw),
+        "state_keys": sum(1 for _ in found.bench.parent.state.top_entries()),
+        "parent": header_figures(found.bench.parent.header),
+    }
+    return view("difference of two verifiers", path, figures, (Line(f"`pubsub replay {path}` plays it again"),))
 
 
 def relay_proof(path: Path) -> View:

@@ -6,7 +6,7 @@ from typing import Any
 from pubsub_emulator.cli.inspect.view import InspectError, View
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
-_KNOWN = "a scenario, session, fixture, case of a campaign, relay proof or finding"
+_KNOWN = "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof or finding"
 
 
 def look(path: Path, block: str | None = None) -> View:
@@ -19,6 +19,7 @@ def look(path: Path, block: str | None = None) -> View:
     if block is not None:
         raise InspectError(f"{path}: --block is for histories")
     from pubsub_emulator.cli.inspect import files
+    from pubsub_emulator.laboratory.differences import is_difference
 
     if path.suffix == ".toml":
         return files.scenario(path)
@@ -27,6 +28,8 @@ def look(path: Path, block: str | None = None) -> View:
         return files.session(path)
     if str(content.get("format", "")).startswith("pubsub-case/"):
         return files.case(path)
+    if is_difference(content):
+        return files.difference(path)
     if {"version", "candidate", "expected"} <= content.keys():
         return files.fixture(path)
     if "trieNodes" in content:

@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory.campaign import corpus
+from pubsub_emulator.laboratory.cases import BadCase
+from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.laboratory.verifier import (
     FORMAT,
     Answer,
@@ -102,6 +106,61 @@ def test_a_verifier_that_lets_a_cheat_pass_is_found_and_its_difference_is_shrunk
     kept = json.loads(files[0].read_text())
     assert kept["case"]["format"] == FORMAT
     assert "UnusedNodes" in kept["ours"]
+
+
+def test_a_kept_difference_is_played_again_and_looked_into(tmp_path: Path) -> None:
+    def blind(case: dict[str, Any]) -> Answer:
+        answer = judge(case)
+        return Answer(answer.judged - {"BadSeal"}, answer.offences - {"UnusedNodes", "BadSeal"}, answer.undecodable)
+
+    path = keep(compare_verifiers(blind, CASES, "7", ["add-junk"]), tmp_path)[0]
+    run = CliRunner()
+    played = run.invoke(pubsub, ["replay", str(path)])
+    assert played.exit_code == 1
+    assert "the two still differ: ours UnusedNodes, theirs no offence" in played.output
+    seen = run.invoke(pubsub, ["inspect", str(path), "--json"])
+    told = json.loads(seen.stdout)
+    assert (told["kind"], told["theirs"], told["ours_now"]) == (
+        "difference of two verifiers",
+        "no offence",
+        "UnusedNodes",
+    )
+
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "theirs": "UnusedNodes"}))
+    assert run.invoke(pubsub, ["replay", str(tmp_path)]).exit_code == 0, "the two agree now"
+    cut = {**document["case"], "candidate": document["case"]["candidate"][:-2]}
+    path.write_text(json.dumps({**document, "case": cut, "ours": "undecodable", "theirs": "decodes"}))
+    assert "the two still differ: ours undecodable, theirs decodes" in run.invoke(pubsub, ["replay", str(path)]).output
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("case", 7, "case: its format is not"),
+        ("case.pre_state", [["0x00"]], "pre_state: not a list of keys and values"),
+        ("case.pre_state", [["0x0", "0x00"]], "state: not 0x and hexadecimal digits"),
+        ("case.relay", {}, "case: relay.number: missing"),
+        ("case.parent_header", None, "parent: not 0x"),
+        ("case.candidate", "00", "candidate: not 0x and hexadecimal digits"),
+        ("case.chain", "x", "chain: not a parachain's id"),
+        ("ours", 7, "ours: not text"),
+        ("steps", {}, "steps: not a list of steps"),
+        ("judged", [1], "judged: not a list of verdicts"),
+    ],
+)
+def test_a_difference_that_somebody_has_changed_is_refused_with_its_place(
+    tmp_path: Path, place: str, value: object, said: str
+) -> None:
+    found = compare_verifiers(lambda case: Answer(ALL, judge(case).offences - {"UnusedNodes"}), 6, "7", ["add-junk"])
+    path = keep(found, tmp_path)[0]
+    document = json.loads(path.read_text())
+    inner = document["case"] if place.startswith("case.") else document
+    inner[place.rpartition(".")[2]] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadCase) as refused:
+        read_difference(path)
+    assert str(refused.value).startswith(f"{path}: {said}")
 
 
 def test_only_what_the_other_verifier_judges_is_compared() -> None:
