@@ -1,4 +1,4 @@
-"""Single files: scenarios, sessions, fixtures, cases of a campaign, differences of verifiers, relay proofs, findings."""
+"""Single files: scenarios, sessions, fixtures, cases of a campaign, differences, relay proofs, findings."""
 
 from collections import Counter
 from pathlib import Path
