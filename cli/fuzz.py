@@ -14,7 +14,7 @@ from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import Advance, files, say, stage, table
 from pubsub_emulator.cli.session.terminal import Interrupts
 from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS
-from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus
+from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, UnknownStrategy, campaign, corpus
 from pubsub_emulator.laboratory.cases import Case, Found
 from pubsub_emulator.laboratory.novelty import read_corpus
 from pubsub_emulator.laboratory.surprises import Kind
@@ -149,6 +149,9 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
         f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what was done to them ends in "
         f"the one valid set; {result.found.total} surprising"
     )
+    idle = sum(count.get(NO_EFFECT, 0) for count in result.by_strategy.values())
+    if idle:
+        say(f"{idle:,} of those accepted had no effect: their steps lead to the honest block")
     if result.missed:
         say(f"tried in no case, because there were too few or there was nothing to do for: {', '.join(result.missed)}")
     if result.found.total:

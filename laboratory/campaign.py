@@ -67,6 +67,10 @@ IDLE_WORLDS: Final = 50
 """Worlds in a row without a case after which a campaign gives up."""
 
 
+NO_EFFECT: Final = "no effect"
+"""What a case whose steps lead to the honest block has in place of a verdict."""
+
+
 class UnknownStrategy(PubsubError):
     """No strategy has this name."""
 
@@ -82,8 +86,8 @@ class CampaignResult:
     """The result of a campaign.
 
     `accepted_equal` counts the cases that were rightly accepted: their steps ended in the canonical set.
-    `by_strategy` has the cases by strategy and first verdict (`Accepted` for none), `missed` the strategies that took
-    part in no case.
+    `by_strategy` has the cases by strategy and first verdict (`Accepted` for none, `NO_EFFECT` for the honest block
+    itself), `missed` the strategies that took part in no case.
     """
 
     cases: int = 0
@@ -113,14 +117,14 @@ class CampaignResult:
             counts.update(dict.fromkeys(names.split("+"), sum(verdicts.values())))
         return counts
 
-    def count(self, names: Iterable[str], found: Found, due: Found) -> None:
-        """Add a case."""
+    def count(self, names: Iterable[str], found: Found, due: Found, *, idle: bool = False) -> None:
+        """Add a case; `idle` if its steps lead to the honest block."""
         self.cases += 1
         if found:
             self.rejected += 1
         elif not due:
             self.accepted_equal += 1
-        verdict = found[0] if found else "Accepted"
+        verdict = found[0] if found else NO_EFFECT if idle else "Accepted"
         row = self.by_strategy.setdefault("+".join(names), {})
         row[verdict] = row.get(verdict, 0) + 1
 
@@ -382,7 +386,7 @@ class _Campaign:
         lines = None if self.guide is None else self.guide.noted(Draws(self.seed, f"lines/{label}"))
         with NO_LINES if lines is None else lines:
             found = self.judge(now, bench, steps)
-        self.result.count(names, found, due)
+        self.result.count(names, found, due, idle=not found and _changes_nothing(now, steps))
         if self.on_progress is not None and self.result.cases % 256 == 0:
             self.on_progress(self.result.cases, self.wanted)
         if self.guide is not None and self.guide.is_new(found, lines, alone=now.budget is not None):
@@ -439,6 +443,13 @@ def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
     if now.budget is not None:
         return _names(expected_of_proof(now, apply_to_proof(now.canonical, steps)))
     return _names(expected(now, carry_out(now, steps)))
+
+
+def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
+    """Whether the steps lead to the honest block, or proof, itself."""
+    if now.budget is not None:
+        return apply_to_proof(now.canonical, steps) == tuple(now.canonical)
+    return carry_out(now, steps) == now.honest
 
 
 def _names(verdicts: tuple[Verdict, ...]) -> Found:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,16 @@ def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:
     campaign = _pubsub(folder, "fuzz", "--cases", "30", "--cheats", "mine.py", "--strategy", "silence", "--json")
     assert campaign.returncode == 0, campaign.stderr
     assert {name for names in json.loads(campaign.stdout)["by_strategy"] for name in names.split("+")} == {"silence"}
+
+
+def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path) -> None:
+    idle = CHEATS.replace("tuple(map(Drop, changed)) or None", "(Drop(bytes(32)),)")
+    (folder / "mine.py").write_text(idle, encoding="utf-8")
+    done = _pubsub(folder, "fuzz", "--cases", "9", "--cheats", "mine.py", "--strategy", "silence")
+    assert done.returncode == 0, done.stderr
+    assert "9 of those accepted had no effect" in done.stdout
+    assert re.search(r"silence +\d+ +no effect \d", done.stdout)
+    assert "Accepted" not in done.stdout
 
 
 def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
