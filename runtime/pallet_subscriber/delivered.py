@@ -179,9 +179,8 @@ class DeliveredWriter:
         self._next = at + 1
         number = at // PACK
         full = self._prefix + number.to_bytes(4, "little")
-        row = storage.get(full)
-        if row is None:
-            row = _current(row, keys, number)
+        stored: bytes | None = storage.get(full)
+        row = stored if stored is not None else _current(stored, keys, number)
         start = at % PACK * _ROW
         row = row[:start] + cell + row[start + _ROW :]
         if cell != NOTHING or any(row):
