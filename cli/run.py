@@ -115,6 +115,9 @@ def show_run(run: Run) -> None:
     if summary.verdicts:
         caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
         table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
+    if summary.idle:
+        told = ", ".join(f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items()))
+        say(f"cheats that changed nothing: {told}")
     if summary.undetected:
         say(f"NOT caught: {summary.undetected} blocks")
 

@@ -84,6 +84,8 @@ class BlockRecord:
     """The strategy that the author used, if any: the ground truth for audits."""
     due: tuple[Verdict, ...] = ()
     """Every verdict that the cheat must meet, in order, computed from what its author knew and not by judging it."""
+    idle: str | None = None
+    """The strategy that the author tried and whose steps led to the honest block."""
 
     def __repr__(self) -> str:
         verdict = "valid" if self.refusal is None else self.refusal.verdict.value

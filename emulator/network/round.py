@@ -43,6 +43,8 @@ class _Tried:
     due: tuple[Verdict, ...] = ()
     twin: Candidate | None = None
     """A second block of this author for the same slot."""
+    idle: str | None = None
+    """A strategy whose steps led to the honest block."""
 
 
 class Round:
@@ -135,6 +137,7 @@ class Round:
             refusal,
             tried.strategy,
             tried.due,
+            tried.idle,
         )
         self.records.append(record)
         return record
@@ -154,7 +157,8 @@ class Round:
                 twin = situation.honest if two else None
                 # a strategy that leads to a valid block is not a cheat (PS-52)
                 cheat = name if attempted.expected else None
-                return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin)
+                idle = name if attempted.candidate == situation.honest else None
+                return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin, idle)
             return _Tried(situation.honest, situation.proof.unpruned)
         authored = author(chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered)
         return _Tried(authored.candidate, authored.unpruned)

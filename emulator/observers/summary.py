@@ -67,6 +67,8 @@ class Summary(Observer):
     chains: dict[ParaId, ChainSummary] = field(default_factory=dict)
     verdicts: Counter[str] = field(default_factory=Counter)
     cheats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    idle: Counter[str] = field(default_factory=Counter)
+    """Blocks by the strategy that was tried on them and changed nothing."""
     publishers: dict[ParaId, PublisherSummary] = field(default_factory=dict)
     failed_calls: Counter[str] = field(default_factory=Counter)
     """Failed calls on the relay chain, by error."""
@@ -107,6 +109,8 @@ class Summary(Observer):
     def candidate(self, record: BlockRecord) -> None:
         """Count a candidate."""
         chain = self.chains.setdefault(record.chain, ChainSummary())
+        if record.idle is not None:
+            self.idle[record.idle] += 1
         if record.refusal is not None:
             chain.refused += 1
             verdict = record.refusal.verdict.value

@@ -88,6 +88,8 @@ def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path
     assert "9 of those accepted had no effect" in done.stdout
     assert re.search(r"silence +\d+ +no effect \d", done.stdout)
     assert "Accepted" not in done.stdout
+    done = _pubsub(folder, "run", "silent.toml", "--cheats", "mine.py", "--out", "out")
+    assert re.search(r"cheats that changed nothing: silence in \d+ blocks", done.stdout), done.stdout
 
 
 def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
