@@ -130,7 +130,7 @@ class App(RoleCanister):
         before = self.keep_data()
         try:
             self.on_call(ctx, method, arg)
-        except Exception as error:
+        except Exception as error:  # an author's defect traps the call, as on the Internet Computer
             self.restore_data(before)
             raise _trap(error) from error
         self._publish(ctx)
@@ -140,7 +140,7 @@ class App(RoleCanister):
         """Let the author handle an event, and publish what was emitted."""
         try:
             self.on_event(ctx, event)
-        except Exception as error:
+        except Exception as error:  # as above: the event's own execution traps
             raise _trap(error) from error
         self._publish(ctx)
 

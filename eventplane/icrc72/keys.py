@@ -140,7 +140,7 @@ HEADERS: Final = (
     Key(
         RELAY_LATE,
         "Array[Blob]",
-        "first broadcaster: for whom this relay became wider while the event waited; the empty principal is everybody "
+        "first broadcaster: subscribers for whom the relay became wider while the event waited; empty is everybody "
         "without filter and skip",
     ),
     Key(RELAY_RECEIVED, "Nat ns", "relay, when it accepts"),

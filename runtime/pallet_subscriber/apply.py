@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.values import value_type
@@ -141,7 +142,9 @@ class _Deliverer:
                 context.ensure_within_limit()
         except KeyboardInterrupt:
             raise  # it concerns the whole program and not the handler
-        except BaseException:  # noqa: BLE001  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
+        except BaseException as error:  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
+            if isinstance(error, PubsubError) and error.of_the_machine:
+                raise  # the state could not be read: nothing follows for the handler
             return False
         return True
 

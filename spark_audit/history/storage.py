@@ -14,7 +14,6 @@ are named by their content, so two writers of one name write the same bytes. Cre
 import contextlib
 import os
 import secrets
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -354,13 +353,3 @@ def _make_directories(path: Path) -> None:
 @lru_cache(maxsize=16)
 def _resolved(folder: str) -> Path:
     return Path(folder).resolve()
-
-
-def remove_tree(store: Store, folder: str) -> None:
-    """Remove all files below a folder; what cannot be removed stays."""
-    if isinstance(store, LocalStore):
-        shutil.rmtree(store.folder / folder, ignore_errors=True)
-        return
-    for path in store.walk(folder):
-        with contextlib.suppress(OSError):
-            store.remove(path)

@@ -56,6 +56,7 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.trie.lazy import StateUnavailable
 
 P = ParaId(1000)
 KEY = numbered(1)[0]
@@ -438,6 +439,12 @@ def test_a_signal_from_outside_is_no_failure_of_the_handler_that_it_meets() -> N
     """PS-66: whoever interrupts the program means the program."""
     with pytest.raises(KeyboardInterrupt):
         one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(KeyboardInterrupt()))
+
+
+def test_a_state_that_cannot_be_read_is_no_failure_of_the_handler_that_reads_it() -> None:
+    """A fork whose node does not answer: the block is not built, instead of built with `HandlerFailed`."""
+    with pytest.raises(StateUnavailable):
+        one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(StateUnavailable("the node is away")))
 
 
 class LeavesALayerOpen(Recorder):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
 from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.late import EVERYBODY
 from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
 from pubsub_emulator.eventplane.icrc72.orchestrator.state import (
     ABSENT,
@@ -169,7 +170,7 @@ class Planner:
             for old in self._believed(exit_, fact):
                 cover |= {(each[1], each[2]) for each in old}
             width = next(iter(cover)) if len(cover) == 1 else WIDE
-            key = NOBODY if cover == {WIDE} else who
+            key = EVERYBODY if cover == {WIDE} else who
             for entry in entries:
                 if entry != exit_:
                     facts.append((exit_, ("relayer", namespace, entry), publication.version))
@@ -339,7 +340,7 @@ class Planner:
         broker = self.state.brokers[entry]
         if broker.dead:
             return True
-        widths = [self._settled(broker, ("relay", namespace, exit_, each)) for each in (NOBODY, who)]
+        widths = [self._settled(broker, ("relay", namespace, exit_, each)) for each in (EVERYBODY, who)]
         return WIDE in widths or all((each[1], each[2]) in widths for each in value)
 
     def removable(self, broker: Broker, fact: Fact) -> bool:
@@ -376,10 +377,10 @@ class Planner:
             return True  # nothing enters here
         if exit_.retiring and exit_.leaves is not None:  # its subscribers are served elsewhere
             return self.state.last_wake >= exit_.leaves
-        served = [who] if who != NOBODY else [each[2] for each in exit_.told("sub", namespace)]
+        served = [who] if who != EVERYBODY else [each[2] for each in exit_.told("sub", namespace)]
         for each in served:
             for value in self._believed(target, ("sub", namespace, each)):
-                other = each if who == NOBODY else NOBODY
+                other = each if who == EVERYBODY else EVERYBODY
                 width = self._settled(broker, ("relay", namespace, target, other))
                 if width != WIDE and not all((part[1], part[2]) == width for part in value):
                     return False
