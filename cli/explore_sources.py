@@ -95,22 +95,22 @@ def _case(path: Path) -> str:
 
 
 def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
-    bench = case.bench
+    judging = case.judging
     if case.block is None:
         for heading, nodes in (
             ("the honest proof", case.proof),
             ("the changed proof", case.changed_proof(case.shrunk)),
         ):
-            title = f"{len(nodes)} nodes under 0x{bench.root.hex()[:16]}…"
-            yield heading, Picture(draw_trie(bench.root, nodes), title)._repr_html_()
+            title = f"{len(nodes)} nodes under 0x{judging.root.hex()[:16]}…"
+            yield heading, Picture(draw_trie(judging.root, nodes), title)._repr_html_()
         return
-    chain = runtime_spec(Storage(bench.parent.state)).para_id
+    chain = runtime_spec(Storage(judging.parent.state)).para_id
     draft = Draft.of(case.block)
     for step in case.shrunk:
         step.apply(draft)
     for heading, block in (("the honest block", case.block), ("the changed block", draft.sealed_by(case.seeds))):
-        again = judge_again(chain, bench.parent.header, bench.parent.state, block, bench.context(block))
-        yield heading, block_card(again, bench.parent.state)
+        again = judge_again(chain, judging.parent.header, judging.parent.state, block, judging.context(block))
+        yield heading, block_card(again, judging.parent.state)
 
 
 def _finding(path: Path) -> str:

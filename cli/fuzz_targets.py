@@ -18,7 +18,7 @@ from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_target
 from pubsub_emulator.laboratory.targets import TARGETS, judged_blocks
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 
 if TYPE_CHECKING:
@@ -79,6 +79,29 @@ def _read_session(path: Path) -> str:
         if sorted(each.name for each in path.parent.iterdir()) != before:
             raise AssertionError("reading a session wrote a file")
     return "played"
+
+
+# Differences of two verifiers
+
+
+def _differences() -> Iterable[bytes]:
+    from pubsub_emulator.laboratory.verifier import Difference, case_of
+
+    for case, candidate, _ in judged_blocks():
+        document = case_of(case.judging, candidate.encode(), 1)
+        yield (
+            Difference(case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)).to_json().encode()
+        )
+
+
+def _read_difference(path: Path) -> str:
+    from pubsub_emulator.laboratory.differences import read_difference
+
+    found = read_difference(path)
+    failure = next((verdict for verdict in found.found or () if verdict.startswith("!")), None)
+    if failure is not None:
+        raise DefensiveFailure(f"a difference ends in {failure}")
+    return found.now
 
 
 # Real proofs
@@ -252,7 +275,7 @@ def _evidence() -> Iterable[bytes]:
     from pubsub_emulator.spark_audit.audit.evidence import Recorded, block_evidence, equivocation_evidence
 
     for case, candidate, context in judged_blocks():
-        yield block_evidence(case.bench.parent.header, case.bench.parent.state, candidate, context, Recorded(None))
+        yield block_evidence(case.judging.parent.header, case.judging.parent.state, candidate, context, Recorded(None))
     header = candidate.header.encode()
     yield equivocation_evidence(bytes(32), header, header)
 
@@ -365,6 +388,14 @@ ALL: Final = (
         _from_file("session.json", _read_session),
         True,
         ("pubsub_emulator.cli.session",),
+    ),
+    Target(
+        "difference",
+        "a kept difference of two verifiers, judged again",
+        _differences,
+        _from_file("difference.json", _read_difference),
+        True,
+        ("pubsub_emulator.laboratory.differences", "pubsub_emulator.laboratory.cases"),
     ),
     Target(
         "relay-proof",

@@ -80,14 +80,14 @@ def cheat_gains(worlds: int = 30, seed: bytes = b"attacker", on_step: OnStep | N
 
 
 def _try_all(now: Situation, gains: dict[str, Gain], draws: Draws) -> None:
-    bench = JudgingContext.of(now)
+    judging = JudgingContext.of(now)
     honest = _weights(now.honest)
     for name, gain in gains.items():
         attempted = attempt(now, (STRATEGIES[name],), draws.take(16))
         if attempted is None:
             continue
         gain.blocks += 1
-        found = bench.judge(attempted.candidate)
+        found = judging.judge(attempted.candidate)
         if not found:
             gain.believed += not attempted.expected
             gain.wrongly_accepted += bool(attempted.expected)

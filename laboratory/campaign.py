@@ -264,7 +264,7 @@ def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False)
         for block in range(4):
             world.advance()
             now = world.situation()
-            bench = JudgingContext.of(now)
+            judging = JudgingContext.of(now)
             if alone and now.walked.cursor is None:
                 continue
             for name, strategy in for_any_chain().items():
@@ -273,7 +273,7 @@ def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False)
                 names, steps = propose(now, (strategy,), run.seed_of(f"{number}/{block}/{name}"))
                 if steps:
                     label = f"specimens/{number}/{block}"
-                    case = run.case(now, bench, label, names, steps, steps, run.judge(now, bench, steps))
+                    case = run.case(now, judging, label, names, steps, steps, run.judge(now, judging, steps))
                     size = len(case.to_json())
                     if name not in best or size < best[name][0]:
                         best[name] = (size, case)
@@ -347,13 +347,13 @@ class _Campaign:
 
     def situation(self, now: Situation, label: str, strategies: list[Strategy]) -> None:
         """Try the honest block and a number of cheats in one situation."""
-        bench = JudgingContext.of(now)
+        judging = JudgingContext.of(now)
         before = _digest(now)
         self.result.stopped += now.walked.cursor is not None
-        honest = self.judge(now, bench, ()) or _same_walk(now)
+        honest = self.judge(now, judging, ()) or _same_walk(now)
         self.result.honest += 1
         if honest:
-            self.keep(self.case(now, bench, f"{label}/honest", (), (), (), honest))
+            self.keep(self.case(now, judging, f"{label}/honest", (), (), (), honest))
         draws = Draws(self.seed, f"cases/{label}")
         cheap = [strategy for strategy in strategies if strategy in MUTATIONS]  # no idea, no second walk: many a second
         for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
@@ -369,9 +369,9 @@ class _Campaign:
             if self.guide is not None and not at % 2 and self.guide.wants(draws):
                 names, steps = self.guide.made(draws, (names, steps))
             if steps:
-                self._try(now, bench, f"{label}/{at}", names, steps)
+                self._try(now, judging, f"{label}/{at}", names, steps)
         if _digest(now) != before:
-            self.keep(self.case(now, bench, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
+            self.keep(self.case(now, judging, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
 
     def _least_tried(self, strategies: list[Strategy]) -> Strategy:
         """The first of the strategies whose turn came least often in this world."""
@@ -380,31 +380,31 @@ class _Campaign:
         return found
 
     def _try(
-        self, now: Situation, bench: JudgingContext, label: str, names: tuple[str, ...], steps: tuple[Step, ...]
+        self, now: Situation, judging: JudgingContext, label: str, names: tuple[str, ...], steps: tuple[Step, ...]
     ) -> None:
         due = _due(now, steps)
         lines = None if self.guide is None else self.guide.noted(Draws(self.seed, f"lines/{label}"))
         with NO_LINES if lines is None else lines:
-            found = self.judge(now, bench, steps)
+            found = self.judge(now, judging, steps)
         self.result.count(names, found, due, idle=not found and _changes_nothing(now, steps))
         if self.on_progress is not None and self.result.cases % 256 == 0:
             self.on_progress(self.result.cases, self.wanted)
         if self.guide is not None and self.guide.is_new(found, lines, alone=now.budget is not None):
-            self.guide.keep(self.case(now, bench, label, names, steps, steps, found))
+            self.guide.keep(self.case(now, judging, label, names, steps, steps, found))
         if found != due:
-            shrunk = shrink(steps, lambda fewer: self.judge(now, bench, fewer) == found != _due(now, fewer))
-            self.keep(self.case(now, bench, label, names, steps, shrunk, found))
+            shrunk = shrink(steps, lambda fewer: self.judge(now, judging, fewer) == found != _due(now, fewer))
+            self.keep(self.case(now, judging, label, names, steps, shrunk, found))
 
-    def judge(self, now: Situation, bench: JudgingContext, steps: tuple[Step, ...]) -> Found:
+    def judge(self, now: Situation, judging: JudgingContext, steps: tuple[Step, ...]) -> Found:
         """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
         if now.budget is not None:
-            return bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
-        return bench.judge(carry_out(now, steps) if steps else now.honest)
+            return judging.judge_proof(now.view, apply_to_proof(now.canonical, steps))
+        return judging.judge(carry_out(now, steps) if steps else now.honest)
 
     def case(  # noqa: PLR0917  # a case has this many parts
         self,
         now: Situation,
-        bench: JudgingContext,
+        judging: JudgingContext,
         label: str,
         names: tuple[str, ...],
         steps: tuple[Step, ...],
@@ -414,7 +414,7 @@ class _Campaign:
         """The case as it would be kept."""
         block = None if now.budget is not None else now.honest
         label = f"{self.seed.hex()}/{label}"
-        return Case(label, names, bench, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
+        return Case(label, names, judging, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
 
     def keep(self, case: Case) -> None:
         """Note a surprise, and write it where surprises go."""

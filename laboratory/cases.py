@@ -123,7 +123,7 @@ class Case:
 
     label: str
     strategies: tuple[str, ...]
-    bench: JudgingContext
+    judging: JudgingContext
     seeds: tuple[bytes, ...]
     block: Candidate | None
     proof: tuple[bytes, ...]
@@ -135,9 +135,9 @@ class Case:
     def play(self, steps: tuple[Step, ...]) -> Found:
         """The verifier's verdicts on the honest block after these steps."""
         if self.block is None:
-            storage = Storage(self.bench.parent.state.fork())
-            return self.bench.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
-        return self.bench.judge(self.changed_block(self.block, steps))
+            storage = Storage(self.judging.parent.state.fork())
+            return self.judging.judge_proof(SubscriberView(storage, runtime_spec(storage)), self.changed_proof(steps))
+        return self.judging.judge(self.changed_block(self.block, steps))
 
     def changed_block(self, block: Candidate, steps: tuple[Step, ...]) -> Candidate:
         """The block that these steps make of one, sealed again."""
@@ -155,12 +155,12 @@ class Case:
         nodes = self.changed_proof(steps)
         canonical = {blake2_256(node): node for node in self.proof}
         present = {blake2_256(node) for node in nodes}
-        found = [*list_verdicts(nodes), *set_verdicts(canonical, self.bench.root, present)]
+        found = [*list_verdicts(nodes), *set_verdicts(canonical, self.judging.root, present)]
         return tuple(verdict.value for verdict in found)
 
     def to_json(self) -> str:
         """The file."""
-        bench = self.bench
+        judging = self.judging
         block = None
         if self.block is not None:
             block = replace(self.block, inherent=replace(self.block.inherent, proof=()))
@@ -168,11 +168,11 @@ class Case:
             "format": FORMAT,
             "label": self.label,
             "strategies": list(self.strategies),
-            "budget": bench.budget,
-            "parent": hexed(bench.parent.header.encode()),
-            "relays": [[number, hexed(root)] for number, root in bench.relays],
-            "slot_now": bench.slot_now,
-            "root": hexed(bench.root),
+            "budget": judging.budget,
+            "parent": hexed(judging.parent.header.encode()),
+            "relays": [[number, hexed(root)] for number, root in judging.relays],
+            "slot_now": judging.slot_now,
+            "root": hexed(judging.root),
             "seeds": [hexed(seed) for seed in self.seeds],
             "block": None if block is None else hexed(block.encode()),
             "expected": list(self.expected),
@@ -180,7 +180,7 @@ class Case:
             "shrunk": [to_json(step) for step in self.shrunk],
             "steps": None if self.steps == self.shrunk else [to_json(step) for step in self.steps],
             "proof": [hexed(node) for node in self.proof],
-            "state": {hexed(key): hexed(value) for key, value in bench.parent.state.top_entries()},
+            "state": {hexed(key): hexed(value) for key, value in judging.parent.state.top_entries()},
         }
         body = ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in rows.items())
         return f"{{\n{body}\n}}\n"
@@ -221,7 +221,7 @@ class _Fields:
             tuple(self._text("expected", name) for name in self._list("expected")),
             tuple(self._text("verdicts", name) for name in self._list("verdicts")),
         )
-        if (case.block is None) != (case.bench.budget is not None):
+        if (case.block is None) != (case.judging.budget is not None):
             raise BadCase("budget: a proof alone has one, and a block has none")
         return case
 

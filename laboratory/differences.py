@@ -28,7 +28,7 @@ class KeptDifference:
     strategies: tuple[str, ...]
     steps: int
     chain: int
-    bench: JudgingContext
+    judging: JudgingContext
     raw: bytes
     ours: str
     theirs: str
@@ -56,9 +56,9 @@ def _read(document: Any) -> KeptDifference:
     if not isinstance(case, dict) or case.get("format") != FORMAT:
         raise BadCase(f"case: its format is not {FORMAT}")
     raw = _field(case, "candidate", "0x and hexadecimal digits", _bytes)
-    bench = _context(case)
+    judging = _context(case)
     try:
-        found: Found | None = bench.judge(Candidate.decode(raw))
+        found: Found | None = judging.judge(Candidate.decode(raw))
     except ScaleError:
         found = None
     ours, theirs = (_field(document, name, "text", _text) for name in ("ours", "theirs"))
@@ -67,7 +67,7 @@ def _read(document: Any) -> KeptDifference:
         _field(document, "strategies", "a list of names", _texts),
         len(_field(document, "steps", "a list of steps", _list)),
         _field(case, "chain", "a parachain's id", _number),
-        bench,
+        judging,
         raw,
         ours,
         theirs,

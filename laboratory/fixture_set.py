@@ -70,15 +70,15 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
     candidate = draft.sealed_by(case.seeds)
     if Candidate.decode(candidate.encode()) != candidate:
         return
-    bench = case.bench
-    context = bench.context(candidate)
-    outcome, refusal = judge_block(bench.parent, candidate, context)
+    judging = case.judging
+    context = judging.context(candidate)
+    outcome, refusal = judge_block(judging.parent, candidate, context)
     record = BlockRecord(
-        chain=runtime_spec(Storage(bench.parent.state)).para_id,
+        chain=runtime_spec(Storage(judging.parent.state)).para_id,
         segment=0,
         candidate=candidate,
         included_at=context.number,
-        slot_now=bench.slot_now,
+        slot_now=judging.slot_now,
         relay_storage_root=context.storage_root,
         unpruned=(),
         outcome=outcome,
@@ -89,7 +89,7 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
         f"{'accepted' if refusal is None else f'rejected-{refusal.verdict.value}'}-{case.strategies[0]}-corpus".lower()
     )
     about = f"{case.strategies[0]}: {'valid after all' if refusal is None else refusal}"
-    yield make_fixture(name, about, bench.parent, record)
+    yield make_fixture(name, about, judging.parent, record)
 
 
 def write_vectors(fixtures: Iterable[Fixture], folder: Path) -> None:

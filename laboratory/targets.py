@@ -43,7 +43,7 @@ def _cases() -> tuple[Case, ...]:
 def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
     state = parent.state
     before = state.root()
-    refusal = judge_block(parent, candidate, case.bench.context(candidate))[1]
+    refusal = judge_block(parent, candidate, case.judging.context(candidate))[1]
     verdict = "valid" if refusal is None else refusal.verdict.value
     if state.root() != before:
         raise DefensiveFailure("judging a block changed the state below it")
@@ -58,7 +58,7 @@ def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
             for step in case.shrunk:
                 step.apply(draft)
             candidate = draft.sealed_by(case.seeds)
-            yield case, candidate, case.bench.context(candidate)
+            yield case, candidate, case.judging.context(candidate)
 
 
 # Candidates: bytes of a block on a known state
@@ -73,7 +73,7 @@ def _read_candidate(data: bytes) -> str:
     candidate = Candidate.decode(data[1:])
     if candidate.encode() != data[1:]:
         raise DefensiveFailure("a candidate reads back as other bytes")
-    verdict = _judged(case, case.bench.parent, candidate)
+    verdict = _judged(case, case.judging.parent, candidate)
     if verdict == "valid" and case.block is not None and candidate != case.block:
         raise DefensiveFailure("another block than the honest one is valid")
     return verdict
@@ -85,7 +85,7 @@ def _read_candidate(data: bytes) -> str:
 def _states() -> Iterable[bytes]:
     return [
         bytes((at,))
-        + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in case.bench.parent.state.top_entries())
+        + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in case.judging.parent.state.top_entries())
         for at, case in enumerate(_cases())
     ]
 
@@ -100,7 +100,7 @@ def _read_state(data: bytes) -> str:
     state = State.from_entries(known.items())
     if case.block is None:
         raise DefensiveFailure("a case without a block")
-    header = replace(case.bench.parent.header, state_root=state.root())
+    header = replace(case.judging.parent.header, state_root=state.root())
     return _judged(case, ChainHead(header, state), case.block)
 
 
@@ -108,7 +108,7 @@ def _read_state(data: bytes) -> str:
 
 
 def _proofs() -> Iterable[bytes]:
-    return [case.bench.root + b"".join(encode_bytes(node) for node in case.proof) for case in _cases()]
+    return [case.judging.root + b"".join(encode_bytes(node) for node in case.proof) for case in _cases()]
 
 
 def _nodes(data: bytes) -> tuple[Hash, list[bytes]]:
@@ -159,7 +159,7 @@ def _read_header(data: bytes) -> str:
 
 
 def _runtimes() -> Iterable[bytes]:
-    return [code for case in _cases() if (code := case.bench.parent.state.top.get(b":code")) is not None]
+    return [code for case in _cases() if (code := case.judging.parent.state.top.get(b":code")) is not None]
 
 
 def _read_runtime(data: bytes) -> str:

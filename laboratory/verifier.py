@@ -205,12 +205,12 @@ Judge = Callable[[dict[str, Any]], Answer]
 class _Ours:
     """Our judgement of the bytes of a candidate."""
 
-    bench: JudgingContext
+    judging: JudgingContext
 
     def found(self, raw: bytes) -> tuple[str, ...] | None:
         """Our verdicts; `None` for bytes that do not decode."""
         try:
-            return self.bench.judge(Candidate.decode(raw))
+            return self.judging.judge(Candidate.decode(raw))
         except ScaleError:
             return None
 
@@ -230,40 +230,40 @@ class _Run:
 
     def situation(self, now: Situation, label: str) -> None:
         """The honest block, cheats, and the honest block's bytes with something changed."""
-        bench = JudgingContext.of(now)
+        judging = JudgingContext.of(now)
         draws = Draws(self.seed, f"verifier/{label}")
-        self._try(now, bench, (), ())
+        self._try(now, judging, (), ())
         for _ in range(CASES_A_BLOCK):
             names, steps = propose(now, (draws.choice(self.strategies),), draws.take(16))
             if steps:
-                self._try(now, bench, names, steps)
+                self._try(now, judging, names, steps)
         honest = now.honest.encode()
         for _ in range(MUTATIONS_A_BLOCK):
-            self._compare(bench, ("bytes",), (), _mutated(honest, draws))
+            self._compare(judging, ("bytes",), (), _mutated(honest, draws))
 
     def kept(self, case: Case) -> None:
         """Compare on a kept case. A case of a proof alone has no block and is skipped."""
         if case.block is not None:
             raw = case.changed_block(case.block, case.shrunk).encode()
-            self._compare(case.bench, case.strategies, case.shrunk, raw)
+            self._compare(case.judging, case.strategies, case.shrunk, raw)
 
-    def _try(self, now: Situation, bench: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
+    def _try(self, now: Situation, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
         raw = carry_out(now, steps).encode() if steps else now.honest.encode()
-        found = self._difference(bench, raw)
+        found = self._difference(judging, raw)
 
         def still(fewer: tuple[Step, ...]) -> bool:
             again = carry_out(now, fewer).encode() if fewer else now.honest.encode()
-            return self._difference(bench, again)[1:] == found[1:]
+            return self._difference(judging, again)[1:] == found[1:]
 
         if found[1] != found[2] and steps:
             steps = shrink(steps, still)
             raw = carry_out(now, steps).encode() if steps else now.honest.encode()
-        self._compare(bench, names, steps, raw)
+        self._compare(judging, names, steps, raw)
 
-    def _difference(self, bench: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
+    def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
         """The other's answer, and what each of the two says, as far as the other judges it."""
-        answer = self.judge(case_of(bench, raw, self.result.cases))
-        ours = _Ours(bench).found(raw)
+        answer = self.judge(case_of(judging, raw, self.result.cases))
+        ours = _Ours(judging).found(raw)
         if ours is None or answer.undecodable is not None:
             mine = "undecodable" if ours is None else "decodes"
             return answer, mine, "decodes" if answer.undecodable is None else "undecodable"
@@ -271,35 +271,35 @@ class _Run:
         theirs = sorted(answer.offences & answer.judged)
         return answer, "+".join(sorted(common)) or "no offence", "+".join(theirs) or "no offence"
 
-    def _compare(self, bench: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
+    def _compare(self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
         if self.result.cases >= self.wanted:
             return
-        answer, ours, theirs = self._difference(bench, raw)
-        found = _Ours(bench).found(raw)
+        answer, ours, theirs = self._difference(judging, raw)
+        found = _Ours(judging).found(raw)
         verdict = "undecodable" if found is None else next(iter(found), "accepted")
         self.result.by_verdict[verdict] += 1
         self.result.judged |= answer.judged
         if ours != theirs:
             judged = tuple(sorted(answer.judged))
-            kept = Difference(names, steps, case_of(bench, raw, self.result.cases), ours, theirs, judged)
+            kept = Difference(names, steps, case_of(judging, raw, self.result.cases), ours, theirs, judged)
             self.result.differences.setdefault(kept.group, []).append(kept)
         self.result.cases += 1
 
 
-def case_of(bench: JudgingContext, raw: bytes, number: int) -> dict[str, Any]:
+def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, Any]:
     """The case of a candidate's bytes, as a verifier reads it."""
     try:
         at = Candidate.decode(raw).inherent.relay_parent_number
     except ScaleError:
-        at = bench.relays[-1][0]
-    root = next((root for known, root in bench.relays if known == at), None)
+        at = judging.relays[-1][0]
+    root = next((root for known, root in judging.relays if known == at), None)
     return {
         "format": FORMAT,
         "id": number,
         "chain": PARA,
-        "parent_header": hexed(bench.parent.header.encode()),
-        "pre_state": [[hexed(key), hexed(value)] for key, value in bench.parent.state.top_entries()],
-        "relay": {"number": at, "storage_root": None if root is None else hexed(root), "slot_now": bench.slot_now},
+        "parent_header": hexed(judging.parent.header.encode()),
+        "pre_state": [[hexed(key), hexed(value)] for key, value in judging.parent.state.top_entries()],
+        "relay": {"number": at, "storage_root": None if root is None else hexed(root), "slot_now": judging.slot_now},
         "candidate": hexed(raw),
     }
 

@@ -110,8 +110,8 @@ def case(path: Path) -> View:
         "shrunk_to": len(found.shrunk),
         "due": ", ".join(found.expected) or "accepted",
         "found": ", ".join(found.verdicts) or "accepted",
-        "relay_root": found.bench.root,
-        "state_keys": sum(1 for _ in found.bench.parent.state.top_entries()),
+        "relay_root": found.judging.root,
+        "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
         "proof_bytes": sum(node["cost"] for node in nodes),
         **({} if found.block is None else {"block": header_figures(found.block.header)}),
         "steps_by_kind": dict(kinds),
@@ -133,8 +133,8 @@ def difference(path: Path) -> View:
         "theirs": found.theirs,
         "ours_now": "undecodable" if found.found is None else ", ".join(found.found) or "accepted",
         "candidate_bytes": len(found.raw),
-        "state_keys": sum(1 for _ in found.bench.parent.state.top_entries()),
-        "parent": header_figures(found.bench.parent.header),
+        "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
+        "parent": header_figures(found.judging.parent.header),
     }
     return view("difference of two verifiers", path, figures, (Line(f"`pubsub replay {path}` plays it again"),))
 

@@ -2,7 +2,8 @@
 
 command.py   what a command is: arguments, help, what it does
 session.py   the session: network, journal, snapshots and branches
-going.py, acting.py, looking.py, states.py, moments.py    the commands
+stepping.py, network_commands.py, settings.py, inspection.py, storage_commands.py, trials.py, snapshots.py
+             the commands
 table.py     all of them in one table, with help; `completion.py` completes lines
 saved.py     a session in a file
 terminal.py  a terminal, or a script on standard input

@@ -30,7 +30,7 @@ class Kind(Enum):
     SHARE = "a share from 0 to 1"
     STRATEGY = "the name of a cheating strategy; several with a comma between them"
     ITEM = "a storage item as Pallet.Item, or a raw key as 0x and digits"
-    MOMENT = "the name of a snapshot or branch, or `now`"
+    SNAPSHOT = "the name of a snapshot or branch, or `now`"
     NAME = "a name of your choice"
     FILE = "a file"
     COMMAND = "a command"

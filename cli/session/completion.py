@@ -75,7 +75,7 @@ def _offers(session: Completing, parameter: Parameter, before: list[str]) -> Ite
             return list(STRATEGIES)
         case Kind.ITEM:
             return list(relay_items() if before[:1] == ["relay"] else parachain_items())
-        case Kind.MOMENT:
+        case Kind.SNAPSHOT:
             return ["now", session.branch, *session.branches, *session.snapshots]
         case Kind.COMMAND:
             return command_names()

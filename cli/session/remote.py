@@ -366,7 +366,7 @@ COMMANDS: Final = (
         ("item relay System.Number",),
     ),
     look("snapshot", "Keep this moment of the network.", _snapshot),
-    look("revert", "Go back to a moment that was kept.", _revert, (Parameter("ID", Kind.MOMENT),), ("revert 0x1",)),
+    look("revert", "Go back to a moment that was kept.", _revert, (Parameter("ID", Kind.SNAPSHOT),), ("revert 0x1",)),
     look("head", "Go back to a relay block.", _head, (Parameter("BLOCK", Kind.NUMBER),), ("head 5",)),
     look(
         "call",

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError, find
-from pubsub_emulator.cli.session.session import Moment, Session
+from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
@@ -34,7 +34,7 @@ MOST_COMMANDS: Final = 100_000
 MOST_BLOCKS: Final = 1_000_000
 
 
-def write(session: Session, moment: Moment, path: Path) -> None:
+def write(session: Session, moment: Checkpoint, path: Path) -> None:
     """Write a moment of a session. Raises `OSError` as the disk does; a file that was there stays then."""
     newest = moment.network.relay.blocks[-1].header
     document = {

@@ -35,7 +35,7 @@ TRUNK: Final = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Checkpoint:
     """A network at one point of a session, and how it was come to: all that `restore` brings back."""
 
     network: Snapshot
@@ -58,8 +58,8 @@ class Session:
         self.steps: list[Step] = []
         self.journal: list[str] = []
         self.wanted: dict[ParaId, RuntimeSpec] = {}
-        self.snapshots: dict[str, Moment] = {}
-        self.branches: dict[str, Moment] = {}
+        self.snapshots: dict[str, Checkpoint] = {}
+        self.branches: dict[str, Checkpoint] = {}
         self.branch = TRUNK
         self.over = False
         """Whether the user has asked to leave."""
@@ -132,13 +132,13 @@ class Session:
 
     # Moments
 
-    def moment(self) -> Moment:
+    def checkpoint(self) -> Checkpoint:
         """Now."""
-        return Moment(
+        return Checkpoint(
             self.network.snapshot(), self.network.number, tuple(self.steps), tuple(self.journal), dict(self.wanted)
         )
 
-    def adopt(self, moment: Moment) -> None:
+    def adopt(self, moment: Checkpoint) -> None:
         """Go to another moment."""
         self.network.restore(moment.network)
         self.steps = list(moment.steps)
@@ -153,10 +153,10 @@ class Session:
         self.snapshots, self.branches, self.branch = other.snapshots, other.branches, other.branch
         self.names, self.scenario_names = other.names, other.scenario_names
 
-    def named(self, name: str) -> Moment:
+    def named(self, name: str) -> Checkpoint:
         """A snapshot, a branch's newest point, or `now`. Raises `CommandError`."""
         if name in ("now", self.branch):
-            return self.moment()
+            return self.checkpoint()
         found = self.snapshots.get(name) or self.branches.get(name)
         if found is None:
             known = [*self.snapshots, *self.branches, self.branch]

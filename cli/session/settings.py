@@ -7,7 +7,7 @@ from typing import Any, Final
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.session import Session, hexadecimal, number
-from pubsub_emulator.cli.session.states import find_item
+from pubsub_emulator.cli.session.storage_commands import find_item
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items
 from pubsub_emulator.primitives import scale

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.cli.pages import Grid, Line, Shown
-from pubsub_emulator.cli.session.acting import ACTING
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, find, register
 from pubsub_emulator.cli.session.completion import complete
-from pubsub_emulator.cli.session.going import GOING
-from pubsub_emulator.cli.session.looking import LOOKING
-from pubsub_emulator.cli.session.moments import MOMENTS
+from pubsub_emulator.cli.session.inspection import INSPECTION
+from pubsub_emulator.cli.session.network_commands import NETWORK
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.settings import SETTINGS
-from pubsub_emulator.cli.session.states import STATES
-from pubsub_emulator.cli.session.trying import TRYING
+from pubsub_emulator.cli.session.snapshots import SNAPSHOTS
+from pubsub_emulator.cli.session.stepping import STEPPING
+from pubsub_emulator.cli.session.storage_commands import STORAGE
+from pubsub_emulator.cli.session.trials import TRIALS
 
 
 def _help(_session: Session, given: Given) -> Iterator[Shown]:
@@ -44,10 +44,10 @@ _LEAVING: Final = (
 )
 
 SECTIONS: Final = {
-    "build blocks": GOING,
-    "act": (*ACTING, *SETTINGS),
-    "look": (*LOOKING, *STATES, *TRYING),
-    "keep and compare": MOMENTS,
+    "build blocks": STEPPING,
+    "act": (*NETWORK, *SETTINGS),
+    "look": (*INSPECTION, *STORAGE, *TRIALS),
+    "keep and compare": SNAPSHOTS,
     "help and leave": _LEAVING,
 }
 

@@ -75,7 +75,9 @@ def test_a_case_survives_being_written_down(name: str) -> None:
     case = dict(corpus())[f"{name}.json"]
     again = Case.from_json(case.to_json())
     assert again.to_json() == case.to_json()
-    assert again.bench.parent.state.root() == case.bench.parent.state.root() == case.bench.parent.header.state_root
+    assert (
+        again.judging.parent.state.root() == case.judging.parent.state.root() == case.judging.parent.header.state_root
+    )
     assert (again.block, again.steps, again.shrunk) == (case.block, case.steps, case.shrunk)
 
 

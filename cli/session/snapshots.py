@@ -8,7 +8,7 @@ from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.differences import FEW, differences, pages
-from pubsub_emulator.cli.session.session import Moment, Session
+from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.state_diff import diff_states
 from pubsub_emulator.runtime.framework.storage import State
 
@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.framework.storage import State
 def _save(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     _free(session, name, snapshots=True)
-    session.snapshots[name] = session.moment()
+    session.snapshots[name] = session.checkpoint()
     yield Line(f"saved as {name}: relay block {session.network.number} of branch {session.branch}")
 
 
@@ -42,7 +42,7 @@ def _restore(session: Session, given: Given) -> Iterator[Shown]:
 def _branch(session: Session, given: Given) -> Iterator[Shown]:
     name, start = given.one("NAME"), session.named(given.maybe("FROM") or "now")
     _free(session, name)
-    session.branches[session.branch] = session.moment()
+    session.branches[session.branch] = session.checkpoint()
     session.branch = name
     session.adopt(start)
     yield Line(f"on branch {name}, at relay block {session.network.number}; `switch` goes back to another one")
@@ -55,14 +55,14 @@ def _switch(session: Session, given: Given) -> Iterator[Shown]:
             known = [*session.branches, session.branch]
             raise CommandError(f"no branch is called {name!r}; {near_to(name, known, 'there are ' + ', '.join(known))}")
         there = session.branches.pop(name)
-        session.branches[session.branch] = session.moment()
+        session.branches[session.branch] = session.checkpoint()
         session.branch = name
         session.adopt(there)
     yield Line(f"on branch {name}, at relay block {session.network.number}")
 
 
 def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
-    found = [(f"{session.branch} (this one)", "branch", session.moment())]
+    found = [(f"{session.branch} (this one)", "branch", session.checkpoint())]
     found += [(name, "branch", moment) for name, moment in session.branches.items()]
     found += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
     yield Grid(
@@ -83,7 +83,7 @@ def _forget(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"{name} is forgotten")
 
 
-def _relay(moment: Moment) -> State:
+def _relay(moment: Checkpoint) -> State:
     return moment.network.relay.blocks[-1].state
 
 
@@ -154,9 +154,9 @@ def _load(session: Session, given: Given) -> Iterator[Shown]:
 
 
 _NAME: Final = Parameter("NAME", Kind.NAME)
-_MOMENT: Final = Parameter("NAME", Kind.MOMENT)
+_SNAPSHOT: Final = Parameter("NAME", Kind.SNAPSHOT)
 
-MOMENTS: Final = (
+SNAPSHOTS: Final = (
     Command(
         "save",
         "Keep this moment under a name; an older snapshot of that name goes.",
@@ -169,27 +169,27 @@ MOMENTS: Final = (
         "restore",
         "Go back to a snapshot: the branch goes on from there.",
         _restore,
-        (_MOMENT,),
+        (_SNAPSHOT,),
         examples=("restore before",),
     ),
     Command(
         "branch",
         "Start another branch, here or at a snapshot, and go on with it.",
         _branch,
-        (_NAME, Parameter("FROM", Kind.MOMENT, optional=True)),
+        (_NAME, Parameter("FROM", Kind.SNAPSHOT, optional=True)),
         "The branch that you leave stays where it is; `switch` goes back to it.",
         ("branch honest", "branch attack before"),
     ),
-    Command("switch", "Go on with another branch.", _switch, (_MOMENT,), examples=("switch main",)),
+    Command("switch", "Go on with another branch.", _switch, (_SNAPSHOT,), examples=("switch main",)),
     Command("snapshots", "All snapshots and branches.", _snapshots, examples=("snapshots",), aliases=("branches",)),
-    Command("forget", "Drop a snapshot or a branch.", _forget, (_MOMENT,), examples=("forget before",)),
+    Command("forget", "Drop a snapshot or a branch.", _forget, (_SNAPSHOT,), examples=("forget before",)),
     Command(
         "diff",
         "What two moments hold differently, decoded: published keys and storage, by chain.",
         _diff,
         (
-            Parameter("A", Kind.MOMENT),
-            Parameter("B", Kind.MOMENT, optional=True),
+            Parameter("A", Kind.SNAPSHOT),
+            Parameter("B", Kind.SNAPSHOT, optional=True),
             Parameter("CHAIN", Kind.CHAIN, optional=True),
             Parameter("ITEM", Kind.ITEM, optional=True),
         ),
@@ -202,7 +202,7 @@ MOMENTS: Final = (
         "write",
         "Write this moment, or a snapshot, to a file.",
         _write,
-        (Parameter("FILE", Kind.FILE), Parameter("NAME", Kind.MOMENT, optional=True)),
+        (Parameter("FILE", Kind.FILE), Parameter("NAME", Kind.SNAPSHOT, optional=True)),
         "The file holds the scenario and the commands that led here; reading it plays them again.",
         ("write attack.json", "write before.json before"),
     ),

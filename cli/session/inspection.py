@@ -192,7 +192,7 @@ _ANY_PARA: Final = Parameter("PARA", Kind.PARA, optional=True)
 _AT_BLOCK: Final = Parameter("BLOCK", Kind.NUMBER, optional=True)
 _BLOCKS: Final = Parameter("BLOCKS", Kind.NUMBER, optional=True)
 
-LOOKING: Final = (
+INSPECTION: Final = (
     look("status", "Where the network is: chains, heights, what waits to be sent.", _status, aliases=("s",)),
     look("headers", "The newest headers.", _headers, (_ANY_CHAIN,), ("headers", "headers 3000")),
     look(

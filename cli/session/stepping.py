@@ -17,7 +17,7 @@ MOST: Final = 1000
 """Blocks after which `until` gives up, unless told otherwise."""
 
 
-def told(step: Step) -> Line:
+def summary_line(step: Step) -> Line:
     """A relay block in one line."""
     valid = [record for record in step.records if record.outcome is not None]
     deliveries = [each for record in valid if record.outcome is not None for each in record.outcome.deliveries]
@@ -36,7 +36,7 @@ def told(step: Step) -> Line:
     return Line(f"relay block {step.number}: {', '.join(parts)}")
 
 
-def what_failed(session: Session, step: Step) -> Iterator[Line]:
+def failures(session: Session, step: Step) -> Iterator[Line]:
     """What was asked for and did not happen in the newest relay block, one line each, with the reason."""
     for message in session.network.relay.executions:
         execution = message.execution
@@ -73,8 +73,8 @@ def _to(session: Session, given: Given) -> Iterator[Shown]:
 def _build(session: Session, blocks: int) -> Iterator[Shown]:
     for done in range(1, blocks + 1):
         step = session.advance()
-        yield told(step)
-        yield from what_failed(session, step)
+        yield summary_line(step)
+        yield from failures(session, step)
         yield Doing("building blocks", done, blocks)
 
 
@@ -88,8 +88,8 @@ def _until(session: Session, given: Given) -> Iterator[Shown]:
     for done in range(1, most + 1):
         step = session.advance()
         if happened(step):
-            yield told(step)
-            yield from what_failed(session, step)
+            yield summary_line(step)
+            yield from failures(session, step)
             return
         yield Doing(f"waiting for a {what}", done, most)
     raise CommandError(f"no such {what} within {most} blocks; the network is at relay block {session.network.number}")
@@ -131,7 +131,7 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Step
     return lambda step: any((each.value is None) == gone for outcome in outcomes(step) for each in outcome.deliveries)
 
 
-GOING: Final = (
+STEPPING: Final = (
     Command(
         "step",
         "Build relay blocks, one unless told otherwise.",

@@ -7,8 +7,8 @@ from typing import Final
 from pubsub_emulator.cli.blocks import delivery_rows, refusal_rows
 from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
-from pubsub_emulator.cli.session.going import told, what_failed
 from pubsub_emulator.cli.session.session import Session, hexadecimal, number
+from pubsub_emulator.cli.session.stepping import failures, summary_line
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network import Step
 from pubsub_emulator.explorer.block_tree import draw_block
@@ -24,15 +24,15 @@ _KINDS: Final = ("block", "keys", "child")
 
 def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
     blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number from 1 on", 1)
-    before = session.moment()
+    before = session.checkpoint()
     now = session.network.number
     built: list[Step] = []
     try:
         for done in range(1, blocks + 1):
             step = session.advance()
             built.append(step)
-            yield told(step)
-            yield from what_failed(session, step)
+            yield summary_line(step)
+            yield from failures(session, step)
             yield Doing("trying blocks", done, blocks)
     finally:
         session.adopt(before)
@@ -103,7 +103,7 @@ def _top(session: Session, chain: str) -> Trie:
     return state.top
 
 
-TRYING: Final = (
+TRIALS: Final = (
     look(
         "dry-run",
         "What the next relay blocks would bring, deliveries and refusals too; nothing is kept.",

@@ -146,7 +146,7 @@ _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
 _PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER)
 _KEYS: Final = Parameter("KEY", Kind.KEY, many=True)
 
-ACTING: Final = (
+NETWORK: Final = (
     Command(
         "publish",
         "Have a parachain publish a key.",

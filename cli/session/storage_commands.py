@@ -8,7 +8,7 @@ from typing import Final
 from pubsub_emulator.cli.blocks import ttl_words
 from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
-from pubsub_emulator.cli.session.looking import chains
+from pubsub_emulator.cli.session.inspection import chains
 from pubsub_emulator.cli.session.session import Session, hexadecimal, number
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.state_diff import key_name
@@ -232,7 +232,7 @@ _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
 _ANY_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER, optional=True)
 _ANY_PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER, optional=True)
 
-STATES: Final = (
+STORAGE: Final = (
     look(
         "storage",
         "What a chain stores under an item or a raw key; without one, the items there are.",
