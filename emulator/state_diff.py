@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE, 
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS
-from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie import StateTrie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.walk import CHILD, INLINE, step
@@ -81,12 +81,12 @@ def diff_states(a: State, b: State) -> StateDifference | None:
     return StateDifference(key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key))
 
 
-def differing_entries(a: Trie, b: Trie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+def differing_entries(a: StateTrie, b: StateTrie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
     """Every key whose values differ in two tries, ascending, with both values; `None` if a trie has no such key."""
     return a.differences(b)
 
 
-def diff_nodes(a: Trie, b: Trie, key: bytes) -> NodeDifference:
+def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:
     """The deepest node on the way to `key` that both tries have at the same place with different bytes."""
     mine, theirs = dict(_path(a, key)), dict(_path(b, key))
     shared = [depth for depth in sorted(mine.keys() & theirs.keys()) if mine[depth] != theirs[depth]]
@@ -94,7 +94,7 @@ def diff_nodes(a: Trie, b: Trie, key: bytes) -> NodeDifference:
     return NodeDifference(key.hex()[:depth], mine.get(depth), theirs.get(depth))
 
 
-def _path(trie: Trie, key: bytes) -> Iterator[tuple[int, bytes]]:
+def _path(trie: StateTrie, key: bytes) -> Iterator[tuple[int, bytes]]:
     """The nodes on the way to `key` and the nibble depths at which they start."""
     nodes: dict[Hash, bytes] = {}
     trie.prove((key,), nodes)

@@ -18,6 +18,7 @@ from pubsub_emulator.trie.errors import (
 )
 from pubsub_emulator.trie.mutable import Trie
 from pubsub_emulator.trie.proof import read_child_proof, read_proof
+from pubsub_emulator.trie.state_trie import StateTrie
 
 __all__ = [
     "BadNode",
@@ -26,6 +27,7 @@ __all__ = [
     "MissingNode",
     "ProofTooLarge",
     "RootMismatch",
+    "StateTrie",
     "Trie",
     "TrieError",
     "UnusedNodes",

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie.codec import MAX_INLINE_VALUE
-from pubsub_emulator.trie.difference import Difference
-from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Reference, encode
+from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Reference
 
 
 class StateUnavailable(PubsubError):
@@ -37,8 +35,6 @@ class LazyTrie(PartialTrie):
 
     __slots__ = ("_ahead", "_source")
 
-    version = 1
-
     def __init__(self, root: Hash, source: NodeSource) -> None:
         super().__init__(root, lambda _wanted: None)
         self._source = source
@@ -56,68 +52,6 @@ class LazyTrie(PartialTrie):
         reader._ahead = True  # noqa: SLF001  # of its own kind
         return super(LazyTrie, reader).items(prefix, after)
 
-    def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
-        """The keys of `items`."""
-        return (key for key, _ in self.items(prefix, after))
-
-    def __bool__(self) -> bool:
-        return self._root is not None
-
-    def __len__(self) -> int:
-        """How many keys there are: all of them are fetched."""
-        return sum(1 for _ in self.keys())
-
-    def __contains__(self, key: bytes) -> bool:
-        return self.get(key) is not None
-
-    def merkle_value(self, key: bytes) -> bytes | None:
-        """As `Trie.merkle_value`."""
-        digits = key.hex()
-        reference, depth = self._root, 0
-        while reference is not None:
-            node = self._load(reference, digits, depth)
-            if node.partial.startswith(digits[depth:]):
-                encoded = encode(node)
-                return encoded if depth and len(encoded) < 32 else blake2_256(encoded)
-            if not digits.startswith(node.partial, depth):
-                return None
-            depth += len(node.partial)
-            reference = node.children.get(int(digits[depth], 16))
-            depth += 1
-        return None
-
-    def differences(self, other: "LazyTrie") -> Iterator[Difference]:
-        """As `Trie.differences`: only what either has and the other has not at the same place is looked into."""
-        for key in sorted({*self.keys_beside(other.places()), *other.keys_beside(self.places())}):
-            mine, theirs = self.get(key), other.get(key)
-            if mine != theirs:
-                yield key, mine, theirs
-
-    def places(self) -> set[tuple[str, bytes]]:
-        """Every node that is known without fetching anything, by its place and hash."""
-        found: set[tuple[str, bytes]] = set()
-        waiting: list[tuple[Reference, str]] = [] if self._root is None else [(self._root, "")]
-        while waiting:
-            reference, place = waiting.pop()
-            found.add((place, _hash(reference)))
-            if not isinstance(reference, Far):
-                place += reference.partial
-                waiting += [(child, f"{place}{nibble:x}") for nibble, child in reference.children.items()]
-        return found
-
-    def keys_beside(self, known: set[tuple[str, bytes]]) -> Iterator[bytes]:
-        """The keys of every node that is not `known`, nor below one that is."""
-        waiting: list[tuple[Reference, str]] = [] if self._root is None else [(self._root, "")]
-        while waiting:
-            reference, place = waiting.pop()
-            if (place, _hash(reference)) in known:
-                continue
-            node = self._load(reference, place, len(place))
-            place += node.partial
-            waiting += [(child, f"{place}{nibble:x}") for nibble, child in node.children.items()]
-            if node.value is not None:
-                yield bytes.fromhex(place)
-
     def _load(self, reference: Reference, digits: str, depth: int) -> PartialNode:
         node = super()._load(reference, digits, depth)
         if isinstance(reference, Far) and isinstance(node.value, bytes) and len(node.value) > MAX_INLINE_VALUE[1]:
@@ -129,7 +63,3 @@ class LazyTrie(PartialTrie):
 
     def _fetched(self, wanted: bytes, digits: str, depth: int) -> bytes:
         return self._source.node(wanted, digits[:depth], ahead=self._ahead)
-
-
-def _hash(reference: Reference) -> bytes:
-    return reference.hash if isinstance(reference, Far) else blake2_256(encode(reference))

@@ -8,7 +8,7 @@ code prefers to be obviously right; `Trie` is the fast one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Self
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
@@ -25,6 +25,7 @@ from pubsub_emulator.trie.codec import (
     pack,
 )
 from pubsub_emulator.trie.decoded import DecodedNode
+from pubsub_emulator.trie.difference import Difference
 from pubsub_emulator.trie.errors import BadNode, MissingNode
 from pubsub_emulator.trie.nibbles import shared_digits
 
@@ -110,7 +111,7 @@ class PartialTrie:
         self._ascend(path, self._settled(replace(node, value=None), start))
         return True
 
-    def cut(self, prefix: bytes) -> None:
+    def remove_prefix(self, prefix: bytes) -> None:
         """Remove every key that starts with `prefix`, without looking at what is below it."""
         node, path, rest = self._descend(prefix.hex())
         if node is not None and (rest is None or node.partial.startswith(rest)):
@@ -119,6 +120,68 @@ class PartialTrie:
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Entries whose keys start with `prefix`, ascending, strictly after `after`. Writes do not change them."""
         return self._items(self._root, prefix.hex(), None if after is None else after.hex())
+
+    def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
+        """The keys of `items`."""
+        return (key for key, _ in self.items(prefix, after))
+
+    def __bool__(self) -> bool:
+        return self._root is not None
+
+    def __len__(self) -> int:
+        """How many keys there are: all of them are read."""
+        return sum(1 for _ in self.keys())
+
+    def __contains__(self, key: bytes) -> bool:
+        return self.get(key) is not None
+
+    def merkle_value(self, key: bytes) -> bytes | None:
+        """As `Trie.merkle_value`."""
+        digits = key.hex()
+        reference, depth = self._root, 0
+        while reference is not None:
+            node = self._load(reference, digits, depth)
+            if node.partial.startswith(digits[depth:]):
+                encoded = encode(node)
+                return encoded if depth and len(encoded) < 32 else blake2_256(encoded)
+            if not digits.startswith(node.partial, depth):
+                return None
+            depth += len(node.partial)
+            reference = node.children.get(int(digits[depth], 16))
+            depth += 1
+        return None
+
+    def differences(self, other: Self) -> Iterator[Difference]:
+        """As `Trie.differences`: only what either has and the other has not at the same place is looked into."""
+        for key in sorted({*self.keys_beside(other.places()), *other.keys_beside(self.places())}):
+            mine, theirs = self.get(key), other.get(key)
+            if mine != theirs:
+                yield key, mine, theirs
+
+    def places(self) -> set[tuple[str, bytes]]:
+        """Every node that is known without asking for anything, by its place and hash."""
+        found: set[tuple[str, bytes]] = set()
+        waiting: list[tuple[Reference, str]] = [] if self._root is None else [(self._root, "")]
+        while waiting:
+            reference, place = waiting.pop()
+            found.add((place, _hash(reference)))
+            if not isinstance(reference, Far):
+                place += reference.partial
+                waiting += [(child, f"{place}{nibble:x}") for nibble, child in reference.children.items()]
+        return found
+
+    def keys_beside(self, known: set[tuple[str, bytes]]) -> Iterator[bytes]:
+        """The keys of every node that is not `known`, nor below one that is."""
+        waiting: list[tuple[Reference, str]] = [] if self._root is None else [(self._root, "")]
+        while waiting:
+            reference, place = waiting.pop()
+            if (place, _hash(reference)) in known:
+                continue
+            node = self._load(reference, place, len(place))
+            place += node.partial
+            waiting += [(child, f"{place}{nibble:x}") for nibble, child in node.children.items()]
+            if node.value is not None:
+                yield bytes.fromhex(place)
 
     def root(self) -> Hash:
         """The Merkle root."""
@@ -232,6 +295,10 @@ class PartialTrie:
         if found is None:
             raise MissingNode(wanted, self._first, bytes.fromhex(digits[: len(digits) & ~1]), depth)
         return found
+
+
+def _hash(reference: Reference) -> bytes:
+    return reference.hash if isinstance(reference, Far) else blake2_256(encode(reference))
 
 
 def _split(node: PartialNode, rest: str, value: bytes) -> PartialNode:

@@ -17,7 +17,7 @@ from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie import StateTrie
 
 _KINDS: Final = ("block", "keys", "child")
 
@@ -94,7 +94,7 @@ def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> P
     return picture_of_proof(trie.root(), nodes.values(), keys)
 
 
-def _top(session: Session, chain: str) -> Trie:
+def _top(session: Session, chain: str) -> StateTrie:
     state: State = (
         session.network.relay.state
         if chain == "relay"

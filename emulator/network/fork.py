@@ -7,7 +7,7 @@ was published, and all pallets that are not emulated, which nothing here writes 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import twox_128
@@ -16,8 +16,6 @@ from pubsub_emulator.primitives.storage_keys import CODE, item_prefix
 from pubsub_emulator.primitives.types import U32_MAX, Hash
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import NUMBER
-from pubsub_emulator.trie import Trie
-from pubsub_emulator.trie.lazy import LazyTrie
 
 
 class BadFork(PubsubError):
@@ -135,10 +133,6 @@ def _without(fork: Fork, pallets: tuple[str, ...], keys: tuple[bytes, ...]) -> S
     state = fork.state.fork()
     prefixes = [item_prefix("System", item) for item in OWN_SYSTEM_ITEMS]
     prefixes += [twox_128(pallet.encode()) for pallet in pallets]
-    top: Trie | LazyTrie = cast("Trie | LazyTrie", state.top)
     for prefix in (*prefixes, *keys):
-        if isinstance(top, LazyTrie):
-            top.cut(prefix)
-        else:
-            top.remove_prefix(prefix)
+        state.top.remove_prefix(prefix)
     return state

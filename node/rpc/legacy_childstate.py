@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie import StateTrie
 
 methods: Final = Methods()
 method = methods.method
@@ -28,7 +28,7 @@ def child_key(prefixed: bytes) -> bytes:
     return prefixed[len(CHILD_STORAGE_PREFIX) :]
 
 
-def _trie(block: Block, prefixed: bytes) -> Trie | None:
+def _trie(block: Block, prefixed: bytes) -> StateTrie | None:
     return block.state.children.get(child_key(prefixed))
 
 

@@ -9,7 +9,7 @@ from pubsub_emulator.node.rpc.params import hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie import StateTrie
 
 TYPES: Final = ("value", "hash", "closestDescendantMerkleValue", "descendantsValues", "descendantsHashes")
 DESCENDANTS: Final = ("descendantsValues", "descendantsHashes")
@@ -44,14 +44,14 @@ def query(value: Any) -> Query:
     return Query(hexadecimal(value.get("key")), kind, None if after is None else hexadecimal(after))
 
 
-def trie_of(block: Block, child: bytes | None) -> Trie | None:
+def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
     """The top trie, or a child trie by its storage key with or without the prefix; `None` for an empty one."""
     if child is None:
         return block.state.top
     return block.state.children.get(child.removeprefix(CHILD_STORAGE_PREFIX))
 
 
-def find(trie: Trie | None, asked: Query) -> Iterator[dict[str, Any]]:
+def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, Any]]:
     """What a query finds, in key order; nothing where there is nothing."""
     if trie is None:
         return

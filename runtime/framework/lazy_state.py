@@ -4,12 +4,12 @@ What is written stays here, in the same tries, so every block on top has the roo
 """
 
 from collections.abc import ItemsView, Iterator
-from typing import Protocol, cast
+from typing import Protocol
 
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie import StateTrie
 from pubsub_emulator.trie.lazy import LazyTrie, NodeSource, StateUnavailable
 
 
@@ -23,15 +23,15 @@ class StateSource(Protocol):
 def lazy_state(root: Hash, source: StateSource) -> State:
     """The state with a root. Whatever reads it may raise `StateUnavailable`."""
     top = LazyTrie(root, source.trie(None))
-    return State(cast("Trie", top), _Children(top.fork(), source), borrowed=True)  # all that is asked of a trie
+    return State(top, _Children(top.fork(), source), borrowed=True)
 
 
 def is_lazy(state: State) -> bool:
     """Whether a state is fetched by need: what goes through all of it takes long."""
-    return isinstance(cast("object", state.top), LazyTrie)
+    return isinstance(state.top, LazyTrie)
 
 
-class _Children(dict[bytes, Trie]):
+class _Children(dict[bytes, StateTrie]):
     """Child tries by storage key: those that were looked at or written, and behind them those of the fetched state."""
 
     def __init__(self, base: LazyTrie, source: StateSource) -> None:
@@ -47,7 +47,7 @@ class _Children(dict[bytes, Trie]):
         out._gone = set(self._gone)  # of its own kind
         return out
 
-    def get(self, key: bytes, _default: object = None) -> Trie | None:  # type: ignore[override]  # no default is used
+    def get(self, key: bytes, _default: object = None) -> StateTrie | None:  # type: ignore[override]  # no default is used
         """The child trie at a storage key."""
         if super().__contains__(key):
             return super().__getitem__(key)
@@ -56,23 +56,23 @@ class _Children(dict[bytes, Trie]):
             return None
         if len(root) != 32:
             raise StateUnavailable(f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}")
-        found = cast("Trie", LazyTrie(Hash(root), self._source.trie(key)))
+        found = LazyTrie(Hash(root), self._source.trie(key))
         super().__setitem__(key, found)
         return found
 
-    def pop(self, key: bytes, _default: object = None) -> Trie | None:  # type: ignore[override]  # as `get`
+    def pop(self, key: bytes, _default: object = None) -> StateTrie | None:  # type: ignore[override]  # as `get`
         """Take a child trie out: from now on there is none at that key."""
         self._gone.add(key)
         return super().pop(key, None)
 
-    def __setitem__(self, key: bytes, trie: Trie) -> None:
+    def __setitem__(self, key: bytes, trie: StateTrie) -> None:
         self._gone.discard(key)
         super().__setitem__(key, trie)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, bytes) and self.get(key) is not None
 
-    def __getitem__(self, key: bytes) -> Trie:
+    def __getitem__(self, key: bytes) -> StateTrie:
         found = self.get(key)
         if found is None:
             raise KeyError(key)
@@ -85,9 +85,9 @@ class _Children(dict[bytes, Trie]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def items(self) -> ItemsView[bytes, Trie]:  # type: ignore[override]  # dict_items has no public constructor
+    def items(self) -> ItemsView[bytes, StateTrie]:  # type: ignore[override]  # dict_items has no public constructor
         """Every child trie by storage key; the tries themselves are fetched by need."""
         return {key: self[key] for key in self}.items()
 
-    def _own(self) -> ItemsView[bytes, Trie]:
+    def _own(self) -> ItemsView[bytes, StateTrie]:
         return super().items()

@@ -17,7 +17,7 @@ from sortedcontainers import SortedList
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.trie import Trie
+from pubsub_emulator.trie import StateTrie, Trie
 
 STATE_VERSION: Final = 1
 """State version 1: nodes name values of more than 32 bytes by hash."""
@@ -39,11 +39,11 @@ class State:
     __slots__ = ("_borrowed", "_owned", "children", "top")
 
     def __init__(
-        self, top: Trie | None = None, children: dict[bytes, Trie] | None = None, *, borrowed: bool = False
+        self, top: StateTrie | None = None, children: dict[bytes, StateTrie] | None = None, *, borrowed: bool = False
     ) -> None:
         """`top` must hold the roots of `children`; `borrowed` says that another state may use `children` too."""
-        self.top = Trie(STATE_VERSION) if top is None else top
-        self.children = {} if children is None else children
+        self.top: StateTrie = Trie(STATE_VERSION) if top is None else top
+        self.children: dict[bytes, StateTrie] = {} if children is None else children
         self._borrowed = borrowed
         self._owned = {} if borrowed else dict.fromkeys(self.children)  # an ordered set: tries that no fork can see
 
@@ -56,7 +56,7 @@ class State:
         entries = list(top)
         if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
             raise DefensiveFailure("child roots follow from child entries and are never given")
-        tries = {}
+        tries: dict[bytes, StateTrie] = {}
         for child_key, rows in (children or {}).items():
             trie = Trie.from_entries(rows, STATE_VERSION)
             if trie:
@@ -129,7 +129,7 @@ class State:
         return None
 
 
-def _write(trie: Trie, changes: Mapping[bytes, bytes | None]) -> None:
+def _write(trie: StateTrie, changes: Mapping[bytes, bytes | None]) -> None:
     """Apply changes to a child trie, whose keys are hashes with short common prefixes."""
     removals: dict[bytes, bytes | None] = {}
     for key, value in changes.items():
@@ -393,7 +393,7 @@ class Storage:
         values[key] = value
 
     def _merge(
-        self, trie: Trie | None, changes: _Changes, prefix: bytes, after: bytes | None, *, top: bool
+        self, trie: StateTrie | None, changes: _Changes, prefix: bytes, after: bytes | None, *, top: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         below = iter(()) if trie is None else trie.items(prefix, after)
         head: tuple[bytes, bytes] | None = None
@@ -417,7 +417,7 @@ class Storage:
             else:
                 return
 
-    def _clear(self, trie: Trie | None, changes: _Changes, prefix: bytes, limit: int | None, *, top: bool) -> int:
+    def _clear(self, trie: StateTrie | None, changes: _Changes, prefix: bytes, limit: int | None, *, top: bool) -> int:
         removed = 0
         if limit == 0:
             return 0

@@ -24,7 +24,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.ed25519 import verify
@@ -44,7 +44,7 @@ from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.audit import findings
-from pubsub_emulator.trie import BadNode, MissingNode, Trie
+from pubsub_emulator.trie import BadNode, MissingNode
 from pubsub_emulator.trie.partial import Fetch, PartialTrie
 
 _VERSION: Final = 2
@@ -165,7 +165,7 @@ def _head(kind: str) -> bytes:
 
 def partial_state(root: Hash, fetch: Fetch) -> State:
     """The state with this root, without child tries, as far as `fetch` can tell."""
-    return State(cast("Trie", PartialTrie(root, fetch)))  # all that a state asks of its top trie
+    return State(PartialTrie(root, fetch))
 
 
 @dataclass(frozen=True, slots=True)

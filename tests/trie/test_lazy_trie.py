@@ -73,7 +73,7 @@ def test_merkle_values_are_those_of_a_whole_trie(entries: dict[bytes, bytes], ac
 def test_a_prefix_is_cut_off_without_a_look_below_it(entries: dict[bytes, bytes], prefix: bytes, longer: bool) -> None:
     whole, lazy = _lazy(entries)
     prefix = prefix + b"\x10" if longer else prefix
-    lazy.cut(prefix)
+    lazy.remove_prefix(prefix)
     whole.remove_prefix(prefix)
     assert lazy.root() == whole.root()
     assert list(lazy.items()) == list(whole.items())

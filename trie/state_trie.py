@@ -1,0 +1,50 @@
+"""What a state asks of its tries, whether all of their nodes are here (`Trie`) or not (`PartialTrie`, `LazyTrie`)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, Self
+
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.trie.difference import Difference
+
+
+class StateTrie(Protocol):
+    """A trie that can be read, written, forked and proven. One that is not whole raises `MissingNode` where it ends."""
+
+    def fork(self) -> Self:
+        """A snapshot. Neither trie sees later writes to the other."""
+
+    def __len__(self) -> int: ...
+
+    def __bool__(self) -> bool: ...
+
+    def __contains__(self, key: bytes) -> bool: ...
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value under `key`, or `None`."""
+
+    def insert(self, key: bytes, value: bytes) -> None:
+        """Put `value` under `key`."""
+
+    def update(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Apply many changes; `None` deletes a key."""
+
+    def remove_prefix(self, prefix: bytes) -> int | None:
+        """Remove every key that starts with `prefix`."""
+
+    def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Entries whose keys start with `prefix`, ascending, strictly after `after`."""
+
+    def keys(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[bytes]:
+        """The keys of `items`."""
+
+    def differences(self, other: Self) -> Iterator[Difference]:
+        """Every key whose value differs: the key, the value here, the value in `other`."""
+
+    def root(self) -> Hash:
+        """The Merkle root."""
+
+    def merkle_value(self, key: bytes) -> bytes | None:
+        """The hash, or the bytes of an inline node, of the subtree below `key`."""
+
+    def prove(self, keys: Iterable[bytes], into: dict[Hash, bytes]) -> None:
+        """Add to `into` every node and detached value that reading `keys` touches."""
