@@ -15,7 +15,7 @@ from time import process_time
 from typing import Final
 
 from bench.chains import SEED, entry, image, key_of, subscriber
-from bench.scaling import Table, in_a_child, resident
+from bench.scaling import in_a_child, resident, shown
 from bench.tries import UPDATES, update, updates_of
 from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.emulator.network import Network
@@ -98,22 +98,31 @@ def parachains(count: int) -> Iterator[float]:
     yield from (count, 1e3 * min(spent), 1e3 * min(spent) / count, memory)
 
 
-def tables(names: list[str], most: int, most_in_a_trie: int) -> Iterator[Table]:
-    """Those that are named, or all."""
+def rows(title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[float]], sizes: list[int]) -> None:
+    """Measure and print a table row by row, since the last rows take minutes."""
+    print(f"## {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    for size in sizes:
+        row = in_a_child(lambda size=size: work(size))  # type: ignore[misc]
+        print(f"| {' | '.join(map(shown, row))} |", flush=True)
+    print()
 
-    def rows(work: Callable[[int], Iterator[float]], sizes: list[int]) -> list[tuple[float, ...]]:
-        return [in_a_child(lambda size=size: work(size)) for size in sizes if size <= most]  # type: ignore[misc]
+
+def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
+    """The tables that are named."""
+
+    def up_to(*sizes: int) -> list[int]:
+        return [size for size in sizes if size <= most]
 
     if "parachains" in names:
-        columns = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain")
-        yield Table("Parachains", columns, rows(parachains, [10, 100, 1_000]), "ms a parachain")
+        columns: tuple[str, ...] = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain")
+        rows("Parachains", columns, parachains, up_to(10, 100, 1_000))
     if "subscribed" in names:
         columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key")
-        yield Table("Subscribed keys, delivered", columns, rows(subscribed, [1_000, 10_000, 100_000]), "µs a key")
+        rows("Subscribed keys, delivered", columns, subscribed, up_to(1_000, 10_000, 100_000))
     if "keys" in names:
         columns = ("keys", "root, s", "µs a key", "bytes a key meanwhile", "bytes a key in a trie", "100 updates, ms")
-        sizes = [100_000, 1_000_000, 3_000_000, 10_000_000]
-        yield Table("Keys of a relay state", columns, rows(lambda n: keys(n, most_in_a_trie), sizes), "µs a key")
+        sizes = up_to(100_000, 1_000_000, 3_000_000, 10_000_000)
+        rows("Keys of a relay state", columns, lambda count: keys(count, most_in_a_trie), sizes)
 
 
 def main() -> int:
@@ -127,8 +136,7 @@ def main() -> int:
     unknown = [name for name in given.tables if name not in every]
     if unknown:
         parser.error(f"no table is called {unknown[0]}")
-    for table in tables(given.tables or every, given.most, given.trie):
-        print(table.markdown(), flush=True)
+    measure(given.tables or every, given.most, given.trie)
     return 0
 
 

@@ -23,7 +23,7 @@ import pubsub_emulator
 from pubsub_emulator.primitives.errors import PubsubError
 
 PACKAGE: Final = "pubsub_emulator"
-REQUIRED: Final = ("click", "pyarrow", "pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash")
+REQUIRED: Final = ("click", "cryptography", "pyarrow", "pycryptodome", "pydantic", "rich", "sortedcontainers", "xxhash")
 """Distributions that the packages import on a driver or a worker; Spark and its Java are the cluster's."""
 
 MOUNT: Final = "pubsub"
