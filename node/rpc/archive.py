@@ -116,11 +116,12 @@ async def _answer(subscription: StorageQuery, block: Block | None, items: list[Q
     else:
         label = {} if child is None else {"childTrieKey": hexed(child)}
         for item in items:
+            await subscription.room()  # also where nothing is found
             for found in find(trie_of(block, child), item):
-                subscription.notify(compact({"event": "storage", **found, **label}))
-                await subscription.room()
                 if subscription.session is None:
                     return
+                subscription.notify(compact({"event": "storage", **found, **label}))
+                await subscription.room()
         subscription.notify('{"event":"storageDone"}')
     subscription.end()
 
@@ -178,11 +179,12 @@ async def _difference(
         subscription.notify(compact({"event": "storageDiffError", "error": why}))
     else:
         for item in items:
+            await subscription.room()  # also where nothing differs
             for event in _changes(before, block, item):
-                subscription.notify(compact(event))
-                await subscription.room()
                 if subscription.session is None:
                     return
+                subscription.notify(compact(event))
+                await subscription.room()
         subscription.notify('{"event":"storageDiffDone"}')
     subscription.end()
 

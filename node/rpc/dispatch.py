@@ -2,11 +2,12 @@
 
 import json
 import logging
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from types import CoroutineType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+import orjson
 
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.rpc.call import Call
@@ -30,18 +31,21 @@ from pubsub_emulator.node.rpc.session import Session, Subscription, compact
 from pubsub_emulator.primitives.errors import PubsubError
 
 MEBIBYTE: Final = 1_048_576
-_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 log: Final = logging.getLogger("pubsub.node")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one request may be: bytes, calls in a batch, nesting of its JSON."""
+    """What one request may be: bytes, calls in a batch, nesting of its JSON, and values in it.
+
+    Values are counted before anything is read, as commas and opening brackets, those within strings too.
+    """
 
     bytes: int = 15 * MEBIBYTE
     batch: int = 1000
     depth: int = 64
+    values: int = 131_072
 
 
 class Answer(NamedTuple):
@@ -52,8 +56,16 @@ class Answer(NamedTuple):
 
 
 NOTHING: Final = Answer(None)
-Observed = Callable[[str], Callable[[bool], None]]
-"""Told of a call's method; what it returns is told whether it failed."""
+
+
+class Observed(Protocol):
+    """Told of every call."""
+
+    def began(self) -> float:
+        """A call begins: a time in seconds."""
+
+    def ended(self, method: str, began: float, *, failed: bool) -> None:
+        """It is over."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -63,6 +75,27 @@ def _refuse_constant(name: str) -> NoReturn:
 _decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
+def _decoded(text: str) -> Any:
+    """Numbers of any size as they are. Raises `RpcError`."""
+    try:
+        return _decode(text)
+    except (ValueError, RecursionError):
+        raise RpcError(PARSE_ERROR, "Parse error") from None
+
+
+def _is_shallow(value: Any, most: int) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(most):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for values in inner for each in values if isinstance(each, dict | list)]
+    return not level
+
+
+def _name(request: dict[str, Any]) -> str:
+    name = request.get("method")
+    return name if isinstance(name, str) else ""
+
+
 class Dispatcher:
     """Finds methods and runs them. A defect in one is logged, and the caller gets -32603."""
 
@@ -70,6 +103,7 @@ class Dispatcher:
         self._node = node
         self._limits = limits or Limits()
         self._observed = observed
+        self._exact = frozenset(name for name, method in node.methods.items() if method.unsafe)
 
     def handle(self, message: str | bytes, chain: Chain, session: Session | None) -> Answer | Awaitable[Answer]:
         """Answer one message. What takes its time is awaited by the caller."""
@@ -86,26 +120,33 @@ class Dispatcher:
             raise RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {self._limits.bytes}")
         try:
             text = message if isinstance(message, str) else message.decode()
-            if not self._is_shallow(text):
-                raise RpcError(PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}")
-            return _decode(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             raise RpcError(PARSE_ERROR, "Parse error") from None
+        brackets = text.count("[") + text.count("{")
+        if brackets + text.count(",") > self._limits.values:
+            raise RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {self._limits.values} values")
+        found = self._read(text)
+        if brackets > self._limits.depth and not _is_shallow(found, self._limits.depth):
+            raise RpcError(PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}")
+        return found
 
-    def _is_shallow(self, text: str) -> bool:
-        most = self._limits.depth
-        if text.count("[") + text.count("{") <= most:
-            return True
-        depth = 0
-        for found in _BRACKETS.finditer(text):
-            mark = found.group()
-            if mark in "[{":
-                depth += 1
-                if depth > most:
-                    return False
-            elif mark in "]}":
-                depth -= 1
-        return True
+    def _read(self, text: str) -> Any:
+        try:
+            found = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            found = _decoded(text)  # halves of surrogate pairs are JSON, too
+        else:
+            if self._is_exact(found):
+                return _decoded(text)
+        return found
+
+    def _is_exact(self, found: Any) -> bool:
+        """Whether a number beyond 64 bits, which is read as a float, may matter: elsewhere both are refused alike."""
+        requests = found if isinstance(found, list) else (found,)
+        return any(
+            isinstance(each, dict) and (type(each.get("id")) is float or _name(each) in self._exact)
+            for each in requests
+        )
 
     def _single(self, request: Any, chain: Chain, session: Session | None) -> Answer | Awaitable[Answer]:
         if not isinstance(request, dict):
@@ -125,15 +166,17 @@ class Dispatcher:
 
     def _call(self, name: str, params: Any, shown: str, call: Call) -> Answer | Awaitable[Answer]:
         method = self._node.methods.get(name)
-        finished = None if self._observed is None else self._observed(name if method is not None else "unknown")
+        if method is None:
+            name = "unknown"
+        began = 0.0 if self._observed is None else self._observed.began()
         try:
             found = self._run(method, params, call)
         except Exception as error:  # noqa: BLE001  # a handler's defect ends nothing but its call (ND-31)
-            return self._failed(name, shown, error, call, finished)
-        if isinstance(found, CoroutineType):
-            return self._later(found, name, shown, call, finished)
-        if finished is not None:
-            finished(False)
+            return self._failed(name, shown, error, call, began)
+        if type(found) is CoroutineType:
+            return self._later(found, name, shown, call, began)
+        if self._observed is not None:
+            self._observed.ended(name, began, failed=False)
         return self._answer(shown, found, call)
 
     @staticmethod
@@ -142,15 +185,13 @@ class Dispatcher:
             raise method_not_found()
         return method.run(call, *bind(method.params, params)) if method.params or params else method.run(call)
 
-    async def _later(
-        self, found: Awaitable[Any], name: str, shown: str, call: Call, finished: Callable[[bool], None] | None
-    ) -> Answer:
+    async def _later(self, found: Awaitable[Any], name: str, shown: str, call: Call, began: float) -> Answer:
         try:
             result = await found
         except Exception as error:  # noqa: BLE001  # as in `_call`
-            return self._failed(name, shown, error, call, finished)
-        if finished is not None:
-            finished(False)
+            return self._failed(name, shown, error, call, began)
+        if self._observed is not None:
+            self._observed.ended(name, began, failed=False)
         return self._answer(shown, result, call)
 
     def _answer(self, shown: str, result: Any, call: Call) -> Answer:
@@ -161,10 +202,9 @@ class Dispatcher:
             return Answer(_failure(shown, error), call.opened)
         return Answer(text, call.opened)
 
-    @staticmethod
-    def _failed(name: str, shown: str, error: Exception, call: Call, finished: Callable[[bool], None] | None) -> Answer:
-        if finished is not None:
-            finished(True)
+    def _failed(self, name: str, shown: str, error: Exception, call: Call, began: float) -> Answer:
+        if self._observed is not None:
+            self._observed.ended(name, began, failed=True)
         if isinstance(error, RpcError):
             return Answer(_failure(shown, error), call.opened)
         if isinstance(error, PubsubError) and error.of_the_machine:  # a forked state that cannot be read now

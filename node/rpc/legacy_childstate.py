@@ -6,9 +6,9 @@ from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
-from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, check_count
+from pubsub_emulator.node.rpc.legacy_state import AT_ONCE, COUNT, KEY, KEYS, PREFIX, START, check_count
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal
+from pubsub_emulator.node.rpc.params import AT, Param, batched, hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -58,10 +58,14 @@ def get_storage_size(call: Call, child: bytes, key: bytes, at: bytes | None) -> 
 
 
 @method("childstate_getStorageEntries", CHILD, KEYS, AT)
-def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
+async def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Several values."""
     trie = _trie(call.block(at), child)
-    return [None if trie is None else maybe_hexed(trie.get(key)) for key in keys]
+    found: list[str | None] = []
+    for some in batched(keys, AT_ONCE):
+        found += (None if trie is None else maybe_hexed(trie.get(key)) for key in some)
+        await call.node.control.breathe()
+    return found
 
 
 @method("childstate_getKeys", CHILD, PREFIX, AT)
@@ -91,6 +95,17 @@ def get_keys_paged(
 def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys of a child trie touches, the path to its root included."""
     block = call.block(at)
+    place = child_key(child)
+    if len(keys) > AT_ONCE:
+        return _long_child_read_proof(call, block, place, keys)
     nodes: dict[Hash, bytes] = {}
-    block.state.prove((), {child_key(child): keys}, nodes)
+    block.state.prove((), {place: keys}, nodes)
+    return proof_text(block, nodes.values())
+
+
+async def _long_child_read_proof(call: Call, block: Block, place: bytes, keys: list[bytes]) -> Json:
+    nodes: dict[Hash, bytes] = {}
+    for some in batched(keys, AT_ONCE):
+        block.state.prove((), {place: some}, nodes)
+        await call.node.control.breathe()
     return proof_text(block, nodes.values())

@@ -1,6 +1,6 @@
 """`state_*`: storage, proofs, runtime calls and versions, at any kept block."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pubsub_emulator.node.api import UnknownFunction
@@ -10,7 +10,7 @@ from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, text, u64
+from pubsub_emulator.node.rpc.params import AT, Param, batched, block_hash, hexadecimal, list_of, text, u64
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
 from pubsub_emulator.node.types import RuntimeVersion, UnknownMetadataVersion
 from pubsub_emulator.primitives.errors import PubsubError
@@ -22,6 +22,8 @@ methods: Final = Methods()
 method = methods.method
 
 MOST_KEYS: Final = 1000
+AT_ONCE: Final = 1024
+"""Keys that are read before others have a turn."""
 CODE: Final = b":code"
 KEY: Final = Param("key", hexadecimal)
 KEYS: Final = Param("keys", list_of(hexadecimal))
@@ -86,12 +88,17 @@ async def get_keys(call: Call, prefix: bytes | None, at: bytes | None) -> Json:
 
 
 @method("state_queryStorageAt", KEYS, AT)
-def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+async def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """The values of some keys."""
-    return [_changes(call.block(at), keys)]
+    block = call.block(at)
+    found: list[Any] = []
+    for some in batched(keys, AT_ONCE):
+        found += _changes(block, some)["changes"]
+        await call.node.control.breathe()
+    return [{"block": hexed(block.hash), "changes": found}]
 
 
-def _changes(block: Block, keys: list[bytes]) -> dict[str, Any]:
+def _changes(block: Block, keys: Iterable[bytes]) -> dict[str, Any]:
     get = block.state.top.get
     return {"block": hexed(block.hash), "changes": [[hexed(key), maybe_hexed(get(key))] for key in keys]}
 
@@ -109,19 +116,20 @@ async def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes
     if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
         details = "from number > to number" if start.number > end.number else "from and to should be on one chain"
         raise RpcError(4001, f"Cannot resolve a block range ['{_shown(first)}' ... '{_shown(end.hash)}]. {details}")
-    out = [_changes(start, keys)]
-    before = {key: start.state.top.get(key) for key in keys}
+    listed = await query_storage_at(call, keys, start.hash)
+    places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    before = start
     for number in range(start.number + 1, end.number + 1):
         block = view.at_height(number)
         if block is None:
             break
-        now = {key: block.state.top.get(key) for key in keys}
-        changed = [key for key in keys if now[key] != before[key]]
+        differing = (key for key, _, _ in before.state.top.differences(block.state.top))
+        changed = sorted((key for key in differing if key in places), key=places.__getitem__)
         if changed:
-            out.append(_changes(block, changed))
-        before = now
+            listed.append(_changes(block, changed))
+        before = block
         await call.node.control.breathe()
-    return out
+    return listed
 
 
 def _shown(name: bytes) -> str:
@@ -135,8 +143,18 @@ def _shown(name: bytes) -> str:
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys touches."""
     block = call.block(at)
+    if len(keys) > AT_ONCE:
+        return _long_read_proof(call, block, keys)
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, {}, nodes)
+    return proof_text(block, nodes.values())
+
+
+async def _long_read_proof(call: Call, block: Block, keys: list[bytes]) -> Json:
+    nodes: dict[Hash, bytes] = {}
+    for some in batched(keys, AT_ONCE):
+        block.state.prove(some, {}, nodes)
+        await call.node.control.breathe()
     return proof_text(block, nodes.values())
 
 
@@ -220,7 +238,8 @@ class StorageChanges(Subscription):
 
     def __init__(self, chain: Chain, keys: list[bytes], timeline: Timeline) -> None:
         super().__init__(chain)
-        self.keys = dict.fromkeys(keys)
+        self.keys = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        self.weight = len(self.keys)
         self._timeline = timeline
 
     def newest(self, timeline: Timeline) -> None:
@@ -236,7 +255,7 @@ class StorageChanges(Subscription):
             return
         for block in change.new:
             changed = changed_entries(self._timeline, advance, block)
-            self._tell(block, [key for key in self.keys if key in changed])
+            self._tell(block, sorted(changed.keys() & self.keys.keys(), key=self.keys.__getitem__))
 
     def _tell(self, block: Block, keys: list[bytes]) -> None:
         if keys:

@@ -1,14 +1,15 @@
 """Parameters by place or by name, read strictly: what is not of the wanted type is -32602 and named."""
 
 from binascii import unhexlify
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId, PubsubKey
 
+T = TypeVar("T")
 Read = Callable[[Any], Any]
 """Makes a value of its JSON. Raises `ValueError` that says what is wanted."""
 
@@ -141,6 +142,11 @@ def list_of(read: Read, most: int | None = None) -> Read:
         return [read(item) for item in value]
 
     return read_list
+
+
+def batched(items: list[T], count: int) -> Iterator[list[T]]:
+    """The items in lists of `count`, the last one shorter."""
+    return (items[at : at + count] for at in range(0, len(items), count))
 
 
 def anything(value: Any) -> Any:

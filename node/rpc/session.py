@@ -4,10 +4,12 @@ A subscription's events wait until its id was sent to the client. What becomes o
 take is the subscription's `overflow`.
 """
 
-import json
 from collections.abc import Callable, Coroutine
 from enum import Enum
+from json import JSONEncoder
 from typing import Any, ClassVar, Final, Protocol
+
+import orjson
 
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
@@ -15,6 +17,8 @@ from pubsub_emulator.node.rpc.errors import TOO_MANY_SUBSCRIPTIONS, RpcError
 from pubsub_emulator.primitives.types import Hash
 
 MOST_SUBSCRIPTIONS: Final = 1024
+MOST_KEYS: Final = 65_536
+"""Keys that the storage subscriptions of one connection may be told of."""
 
 
 class Overflow(Enum):
@@ -28,9 +32,15 @@ class Overflow(Enum):
     """The connection closes: nothing may be left out."""
 
 
+_encode: Final = JSONEncoder(separators=(",", ":")).encode
+
+
 def compact(value: Any) -> str:
     """JSON without spaces."""
-    return json.dumps(value, separators=(",", ":"))
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return _encode(value)  # a number beyond 64 bits, or half of a surrogate pair
 
 
 class Outlet(Protocol):
@@ -54,6 +64,8 @@ class Subscription:
     group: ClassVar[str]
     """What unsubscribing names: `chain_newHead` and the like end by their own method only."""
     overflow: ClassVar[Overflow] = Overflow.CLOSE
+    weight = 0
+    """Storage keys that it is told of."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -129,6 +141,9 @@ class Session:
                 "Too many subscriptions on the connection",
                 f"Exceeded max limit of {self._most}",
             )
+        if sum(each.weight for each in self.subscriptions.values()) + subscription.weight > MOST_KEYS:
+            why = f"Exceeded max limit of {MOST_KEYS} keys"
+            raise RpcError(TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", why)
         self._count += 1
         subscription.id = f"{self._name}s{self._count}"
         subscription.session = self

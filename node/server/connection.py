@@ -159,6 +159,10 @@ class Connection:
         """Queue an event, or do what is due where the client is too slow."""
         if self._closing is not None:
             return
+        if len(text) > self._serving.queued_bytes:
+            log.warning("a subscription's event is too long for any queue: its connection is closed")
+            self.close(WSCloseCode.MESSAGE_TOO_BIG)
+            return
         if self._is_full(len(text)) and not self._forced:
             self._overflow(subscription)
             return
@@ -225,10 +229,12 @@ class Connection:
             self._ready.clear()
 
     def _catch_up(self) -> None:
-        while self._lagging and not self._is_full(0):
-            subscription = next(iter(self._lagging))
-            del self._lagging[subscription]
-            subscription.newest(self._node.timeline)
+        for subscription in list(self._lagging):
+            if self._is_full(0):
+                return
+            del self._lagging[subscription]  # it comes back, for another time, where there is no room for its event
+            if subscription.session is not None:
+                subscription.newest(self._node.timeline)
 
     # Silence
 

@@ -6,6 +6,7 @@ Labels are chain, publisher and reason, never a key: there are as many series as
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from time import perf_counter
 from typing import Any, Final
 
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
@@ -106,8 +107,13 @@ class NodeMetrics:
             if each.unchanged:
                 self._saved[chain, "unchanged"] += max(unpruned.get(each.para, 0) - each.top_path_bytes, 0)
 
-    def called(self, method: str, seconds: float, *, failed: bool) -> None:
+    def began(self) -> float:
+        """A call begins."""
+        return perf_counter()
+
+    def ended(self, method: str, began: float, *, failed: bool) -> None:
         """Count a call."""
+        seconds = perf_counter() - began
         histogram = self._calls.get(method)
         if histogram is None:
             histogram = self._calls[method] = Histogram(CALL_TIME)

@@ -33,6 +33,10 @@ class Serving:
     """Limits of connections, and how far a client may fall behind."""
 
     connections: int = 100
+    sockets: int = 512
+    """Open sockets, those that have not said yet what they want too; more are told so and closed."""
+    patience: float = 60.0
+    """Seconds that a request's head or body may take, and that a socket may be idle between requests."""
     requests: int = 16
     """Requests of one connection that are worked on at once."""
     subscriptions: int = MOST_SUBSCRIPTIONS

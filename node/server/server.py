@@ -3,13 +3,13 @@
 import asyncio
 import errno
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from aiohttp import WSCloseCode, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
@@ -23,20 +23,25 @@ from pubsub_emulator.node.rpc.node import Node, Runtimes
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.server.connection import Connection
+from pubsub_emulator.node.server.door import Door
 from pubsub_emulator.node.server.metrics import NodeMetrics
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.producer import Producer, Writer
 from pubsub_emulator.node.server.safety import host_allowed, origin_allowed
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 
 _SPEAK: Final = 1.0
+_LINGER: Final = 10.0
+"""Seconds for which the rest of a refused request is taken, so that its sender reads the answer."""
 _CORS: Final = {
     "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type",
     "Access-Control-Max-Age": "600",
 }
 
-log: Final = logging.getLogger("pubsub.node")
+http_log: Final = logging.getLogger("pubsub.node.http")
+http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+"""Defects of this server, not requests that are no HTTP: whoever sends those is answered, and could fill a disk."""
 
 
 class Pages(Protocol):
@@ -92,12 +97,15 @@ class Server:
             draw=None if pages is None else pages.difference,
         )
         self.metrics = NodeMetrics()
-        self.dispatcher = Dispatcher(self.node, options.serving.request, self._observed)
+        self.dispatcher = Dispatcher(self.node, options.serving.request, self.metrics)
         self._pages = pages
         self.connections: dict[Connection, None] = {}
         self.places: tuple[Place, ...] = ()
         self._count = 0
         self._posts = 0
+        self._joining = 0
+        self._listeners: list[asyncio.Server] = []
+        self._drawing: tuple[Moment, asyncio.Future[str]] | None = None
         self._chains = {"/": RELAY, **{f"/{para}": para for para in live.network.parachains}}
 
     # Life
@@ -108,12 +116,14 @@ class Server:
         await self.producer.start()
         self.node.floor = self.producer.floor
         runners: list[web.AppRunner] = []
-        tasks = []
+        tasks: list[asyncio.Task[None]] = []
         try:
             self.places = await self._listen(runners)
             tasks = [asyncio.create_task(self.producer.run()), asyncio.create_task(self._speak())]
             yield self.places
         finally:
+            for listener in self._listeners:
+                listener.close()
             for task in tasks:
                 task.cancel()
             for task in tasks:
@@ -143,25 +153,33 @@ class Server:
         if chains.get("/", 0) is RELAY:
             app.router.add_get("/metrics", self._metrics)
             app.router.add_get("/explorer", self._explorer)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+        patience = self.options.serving.patience
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=http_log,
+            handle_signals=False,
+            shutdown_timeout=2.0,
+            keepalive_timeout=patience,
+            lingering_time=min(_LINGER, patience),
+        )
         await runner.setup()
         runners.append(runner)
-        site = web.TCPSite(runner, self.options.host, port)
+        if runner.server is None:
+            raise DefensiveFailure("a runner that is set up has no server")
+        door = Door(runner.server, self.options.serving.sockets)
         try:
-            await site.start()
+            listener = await asyncio.get_running_loop().create_server(door, self.options.host, port)
         except OSError as error:
             why = "it is in use" if error.errno == errno.EADDRINUSE else error.strerror
             raise CannotListen(f"cannot listen on {self.options.host} port {port}: {why}") from None
-        bound: int = runner.addresses[0][1]
+        self._listeners.append(listener)
+        bound: int = listener.sockets[0].getsockname()[1]
         return bound
 
     def _announce(self, advance: Advance) -> None:
         self.metrics.noted(advance)
         self.node.announce(advance)
-
-    def _observed(self, method: str) -> Callable[[bool], None]:
-        began = time.perf_counter()
-        return lambda failed: self.metrics.called(method, time.perf_counter() - began, failed=failed)
 
     def _reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
         self.node.reject(chain, extrinsics)
@@ -199,17 +217,22 @@ class Server:
         return handle
 
     def _is_full(self) -> bool:
-        return len(self.connections) + self._posts >= self.options.serving.connections
+        return len(self.connections) + self._joining + self._posts >= self.options.serving.connections
 
     async def _post(self, request: web.Request, chain: Chain) -> web.Response:
         if request.content_type != "application/json":
             return web.Response(status=415, text="calls are JSON: Content-Type: application/json\n")
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            return web.Response(status=415, text="requests are not compressed\n")
         if self._is_full():
             return web.Response(status=503, text="too many connections\n")
         self._posts += 1
         try:
             try:
-                body = await request.read()
+                async with asyncio.timeout(self.options.serving.patience):
+                    body = await request.read()
+            except TimeoutError:
+                return web.Response(status=408, text="the rest of the request did not come\n")
             except web.HTTPRequestEntityTooLarge:
                 return _too_big(self.options.serving.request.bytes)
             found = self.dispatcher.handle(body, chain, None)
@@ -225,7 +248,11 @@ class Server:
             return web.Response(status=503, text="too many connections\n")
         # Twice the limit, so that a message somewhat too big is answered and not the end of its connection.
         socket = web.WebSocketResponse(compress=False, max_msg_size=2 * self.options.serving.request.bytes)
-        await socket.prepare(request)
+        self._joining += 1
+        try:
+            await socket.prepare(request)
+        finally:
+            self._joining -= 1
         self._count += 1
         connection = Connection(
             f"c{self._count}", socket, request, self.node, chain, self.dispatcher, self.options.serving
@@ -243,14 +270,31 @@ class Server:
         return web.Response(text=self._pages.live(), content_type="text/html", charset="utf-8")
 
     async def _explorer(self, request: web.Request) -> web.Response:
-        if self._pages is None or not host_allowed(request.headers.get("Host"), self.options):
+        if self._pages is None or not self._is_let_in(request):
             return web.Response(status=404 if self._pages is None else 403)
-        pages, network, moments = self._pages, self.live.network, self.timeline.moments()
-        text = await asyncio.to_thread(lambda: pages.explore(network, moments))
-        return web.Response(text=text, content_type="text/html", charset="utf-8")
+        return web.Response(text=await self._explored(self._pages), content_type="text/html", charset="utf-8")
 
-    async def _metrics(self, _request: web.Request) -> web.Response:
+    async def _explored(self, pages: Pages) -> str:
+        """The page of the newest blocks, drawn once for all who ask for it meanwhile."""
+        newest = self.timeline.newest
+        if self._drawing is None or (self._drawing[0] is not newest and self._drawing[1].done()):
+            network, moments = self.live.network, self.timeline.moments()
+            drawn = asyncio.ensure_future(asyncio.to_thread(lambda: pages.explore(network, moments)))
+            self._drawing = newest, drawn
+        try:
+            return await asyncio.shield(self._drawing[1])
+        except Exception:
+            self._drawing = None
+            raise
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if not self._is_let_in(request):
+            return web.Response(status=403)
         return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
+
+    def _is_let_in(self, request: web.Request) -> bool:
+        names = request.headers.get("Host"), request.headers.get("Origin")
+        return host_allowed(names[0], self.options) and origin_allowed(names[1], self.options)
 
 
 def _too_big(most: int) -> web.Response:
