@@ -22,11 +22,21 @@ from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.results import TABLES
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report.words import counted, size
 
 MOST_CHAINS = 12
+MOST_FAULTS = 8
+SLOWEST_SHOWN = 0.1
+"""Units a second of which the pace is told."""
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
-PHASES = {"start": "starting the engine", "verify": "segments", "chains": "chains", "summary": "summary"}
+PHASES = {
+    "start": "starting the engine",
+    "verify": "segments",
+    "chains": "chains",
+    "summary": "summary",
+    "tables": "tables",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +67,14 @@ def judge(asked: Asked) -> AuditResult:
 
 
 def _watcher(advance: Advance) -> Callable[[Progress], None]:
-    began = monotonic()
+    phase, began, first = "", monotonic(), 0.0
 
     def watch(progress: Progress) -> None:
-        rate = progress.done / max(monotonic() - began, 1e-3)
-        pace = f", {rate:.1f} a second" if progress.done else ""
+        nonlocal phase, began, first
+        if progress.phase != phase or progress.done < first:
+            phase, began, first = progress.phase, monotonic(), progress.done
+        rate = (progress.done - first) / max(monotonic() - began, 1e-3)
+        pace = f", {rate:.1f} a second" if rate >= SLOWEST_SHOWN else ""
         advance(progress.done, progress.total, f"auditing: {PHASES.get(progress.phase, progress.phase)}{pace}")
 
     return watch
@@ -73,10 +86,15 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
         import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
     try:
         result = _follow(asked) if growing else judge(asked)
+    except KeyboardInterrupt:
+        say("interrupted: what was judged is kept, and the same command goes on")
+        raise
     except AuditFailed as failure:
         click.echo(f"pubsub: {failure}", err=True)
         return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
+    if result.quarantined:
+        show_faults(result, asked)
     files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
     if result.codes:
         say(f"`{program()} evidence {asked.out}` lists the findings, `{program()} report {asked.out}` draws all of it")
@@ -109,7 +127,7 @@ def _turn(result: AuditResult) -> str:
     found = sum(result.findings.values())
     return (
         f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
-        f"{result.candidates:,} candidates in all, {found} findings, "
+        f"{_judged(result.judged, result.candidates)} candidates judged in all, {found} findings, "
         f"{result.quarantined} quarantined, digest 0x{result.digest[:16]}…"
     )
 
@@ -131,6 +149,7 @@ def document(result: AuditResult, out: str | Path) -> dict[str, Any]:
         "engine": result.engine,
         "out": out,
         "candidates": result.candidates,
+        "judged": result.judged,
         "proof_bytes": result.proof_bytes,
         "units": {"judged": result.units_judged, "known": result.units_skipped},
         "quarantined": result.quarantined,
@@ -161,19 +180,39 @@ def show_audit(result: AuditResult) -> None:
             f"{row['network']} {row['chain']}",
             row["status"],
             row["segments"],
-            row["candidates"],
+            _judged(row["judged"], row["candidates"]),
             size(row["proof_bytes"]),
             "; ".join(row["reasons"]),
         )
         for row in shown
     )
-    table("audit: chains", ("chain", "status", "segments", "candidates", "proofs", "reasons"), rows)
+    table("audit: chains", ("chain", "status", "segments", "judged", "proofs", "reasons"), rows)
     left = Counter(row["status"] for row in ranked[len(shown) :])
     if left:
         say("and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())) + "\n")
     if result.codes:
         table("audit: findings", ("code", "count"), sorted(result.codes.items()))
-    if result.quarantined:
-        say(f"{result.quarantined} units could not be read: see the table quarantine")
     again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
-    say(f"{result.candidates:,} candidates, {counted(result.units_judged, 'unit')} of work judged now{again}")
+    said = _judged(result.judged, result.candidates)
+    say(f"{said} candidates judged, {counted(result.units_judged, 'unit')} of work now{again}")
+
+
+def _judged(judged: int, candidates: int) -> str | int:
+    """How many candidates were judged; of how many, unless that is all of them."""
+    return f"{judged:,} of {candidates:,}" if judged != candidates else f"{candidates:,}"
+
+
+def show_faults(result: AuditResult, asked: Asked) -> None:
+    """Name what could not be read or judged, damaged files first, and say how to go on."""
+    rows = sorted(result.results.rows(schema.QUARANTINE), key=lambda row: row["position"] is not None)
+    say(f"\n{counted(len(rows), 'place')} of the history could not be read or judged:")
+    for row in rows[:MOST_FAULTS]:
+        where = "" if row["row_group"] is None else f", row group {row['row_group']}"
+        where += "" if row["position"] is None else f", position {row['position']}"
+        say(f"  {row['path']}{where}: {row['error']}")
+    if len(rows) > MOST_FAULTS:
+        say(f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {asked.out} --json` has all")
+    say(
+        f"Put a whole copy of each damaged file in its place, and run `{program()} audit {asked.history} "
+        f"--out {asked.out}` again: it judges what rested on them and nothing else."
+    )

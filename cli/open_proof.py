@@ -88,7 +88,8 @@ def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[s
         return attribute_reads(root, proof.nodes, proof.asked)
     if trie != TOP:
         attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
-    found = attribute(root, proof.nodes, absences=True)
+    # Without a request it may be a subscriber's own proof: what that chain has stored is left out of it.
+    found = attribute(root, proof.nodes, absences=True, cached=True)
     if trie != TOP:
         _ensure_there(trie, found)
     return found
@@ -156,6 +157,8 @@ def _show(opened: Opened) -> None:
     table("", ("", "what", "nodes", "own bytes", "whole path", "value"), rows)
     for node_hash in found.unread:
         click.echo(f"unread node 0x{node_hash.hex()}")
+    for node_hash in found.unplaced:
+        click.echo(f"unplaced node 0x{node_hash.hex()}: no node of the proof leads to it")
 
 
 def _short(name: str) -> str:
@@ -186,6 +189,7 @@ def _as_json(opened: Opened) -> dict[str, Any]:
             for part in found.parts
         ],
         "unread": [f"0x{node_hash.hex()}" for node_hash in found.unread],
+        "unplaced": [f"0x{node_hash.hex()}" for node_hash in found.unplaced],
     }
 
 

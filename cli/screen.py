@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Final, Literal, Protocol
 
@@ -49,8 +50,8 @@ def say(text: str = "") -> None:
 class Advance(Protocol):
     """Told how far a stage is."""
 
-    def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
-        """`done` units of `total` are behind us; `what` is being done now."""
+    def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
+        """`done` units of `total` are behind us, a unit under way counts in part; `what` is being done now."""
 
 
 SPEAK_EVERY: Final = 10.0
@@ -58,18 +59,51 @@ SPEAK_EVERY: Final = 10.0
 
 
 class Spoken:
-    """How far something is, in a line on standard error every ten seconds, with the time left where it can be told."""
+    """How far something is, in a line on standard error every ten seconds, with the time left where it can be told.
+
+    Between `start` and `stop` it also speaks when nobody has called it for that long.
+    """
 
     def __init__(self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None) -> None:
         self._clock = clock
         self._said, self._total = said, total
         self._told = clock()
         self._what: str | None = None
-        self._began, self._first = self._told, 0
+        self._began, self._first = self._told, 0.0
+        self._last: tuple[float, int | None, str | None] = (0, total, None)
+        self._lock = Lock()
+        self._ended = Event()
+        self._beat = Thread(target=self._beats, daemon=True)
 
-    def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
+    def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
         """`done` units of `total` are behind us; `what` is being done now."""
+        with self._lock:
+            self._last = done, total, what
+            self._speak()
+
+    def start(self) -> None:
+        """Speak on its own from now on."""
+        if not self._beat.is_alive():
+            self._beat.start()
+
+    def stop(self) -> None:
+        """Say nothing more on its own."""
+        self._ended.set()
+
+    def _beats(self) -> None:
+        while not self._ended.wait(SPEAK_EVERY / 4):
+            self.beat()
+
+    def beat(self) -> None:
+        """Speak, if it is time, of what was said last, unless that is done."""
+        with self._lock:
+            done, total, _ = self._last
+            if not total or done < total:
+                self._speak()
+
+    def _speak(self) -> None:
         now = self._clock()
+        done, total, what = self._last
         name = None if what is None else what.partition(",")[0]
         if name != self._what or done < self._first:
             self._what, self._began, self._first = name, now, done
@@ -77,14 +111,23 @@ class Spoken:
             return
         self._told = now
         total = total or self._total
-        far = f"{done:,}" if not total else f"{done:,} of {total:,}"
-        click.echo(f"{what or self._said}: {far}{self._left(now, done, total)}", err=True)
+        far = f"{_figure(done)} of {total:,}, " if total else f"{_figure(done)}, " if done else ""
+        click.echo(f"{what or self._said}: {far}{self._time(now, done, total)}", err=True)
 
-    def _left(self, now: float, done: int, total: int | None) -> str:
+    def _time(self, now: float, done: float, total: int | None) -> str:
+        """The time left where it can be told, else the time that it has taken."""
         made = done - self._first
+        spent = now - self._began
         if not total or made <= 0 or done >= total:
-            return ""
-        return f", about {_span((now - self._began) * (total - done) / made)} left"
+            return f"{_span(spent)} so far"
+        return f"about {_span(spent * (total - done) / made)} left"
+
+
+def _figure(done: float) -> str:
+    """A number of units, a part of one to a tenth, and one that is hardly begun to a hundredth."""
+    if done == int(done):
+        return f"{int(done):,}"
+    return f"{done:,.1f}" if done >= 1 else f"{done:.2f}"
 
 
 def _span(seconds: float) -> str:
@@ -119,9 +162,10 @@ class Bar:
         self._task = None if self._progress is None else self._progress.add_task("")
         self._spoken = Spoken()
 
-    def __call__(self, done: int, total: int | None = None, what: str | None = None) -> None:
+    def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
         """`done` units of `total` are behind us; `what` is being done now."""
         if self._progress is None or self._task is None:
+            self._spoken.start()
             self._spoken(done, total, what)
             return
         self._progress.update(self._task, completed=done, total=total, description=what)
@@ -133,6 +177,11 @@ class Bar:
         if self._progress is not None and self._progress.live.is_started:
             self._progress.stop()
 
+    def end(self) -> None:
+        """Take the bar off the screen for good."""
+        self.clear()
+        self._spoken.stop()
+
 
 @contextmanager
 def bar() -> Iterator[Bar]:
@@ -141,7 +190,7 @@ def bar() -> Iterator[Bar]:
     try:
         yield made
     finally:
-        made.clear()
+        made.end()
 
 
 @contextmanager
@@ -150,12 +199,17 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
     console = Console(stderr=True)
     if not console.is_terminal:
         click.echo(said, err=True)
-        yield Spoken(said=said.strip(), total=total)
+        spoken = Spoken(said=said.strip(), total=total)
+        spoken.start()
+        try:
+            yield spoken
+        finally:
+            spoken.stop()
         return
     with Progress(*_columns(), console=console) as progress:
         task = progress.add_task(said, total=total)
 
-        def advance(done: int, total: int | None = None, what: str | None = None) -> None:
+        def advance(done: float, total: int | None = None, what: str | None = None) -> None:
             progress.update(task, completed=done, total=total, description=what)
 
         yield advance

@@ -21,10 +21,16 @@ def run_simulate(
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
     with stage(f"simulating {networks} networks of {blocks:,} blocks ", networks) as advance:
 
-        def watch(done: int, total: int) -> None:
+        def watch(done: float, total: int) -> None:
             advance(done, total, "simulating: networks")
 
-        simulated = simulate(wanted, out, lambda: open_mapper(choose_engine(engine, master, networks), master), watch)
+        try:
+            simulated = simulate(
+                wanted, out, lambda: open_mapper(choose_engine(engine, master, networks), master), watch
+            )
+        except KeyboardInterrupt:
+            say("interrupted: networks that are whole and segments are kept, and the same command goes on")
+            raise
     show_simulated(simulated)
     files("written:", ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),))
     say(f"digest: 0x{simulated.digest}")

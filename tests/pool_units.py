@@ -5,6 +5,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from pubsub_emulator.spark_audit.engine import pace
+
 
 def die_once(text: str, _out: str) -> dict[str, Any]:
     """Kill its process the first time that it is asked for a file."""
@@ -19,3 +21,11 @@ def die(_text: str, _out: str) -> dict[str, Any]:
     """Kill its process."""
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
+
+
+def count_to_four(text: str, _out: str) -> dict[str, Any]:
+    """Say how far it is, four times."""
+    pace.TELL_EVERY = float(text)  # in a worker, where nothing of the test's process is known
+    for at in range(1, 5):
+        pace.told(at, 4)
+    return {"task": text}

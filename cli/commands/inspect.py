@@ -25,7 +25,8 @@ from pubsub_emulator.cli.result import Result, with_json_option
 def command(path: Path, block: str | None) -> Result:
     """Say what is at PATH: a scenario, history, audit, fixture, case of a campaign, session, relay proof or finding.
 
-    A block of a history is executed anew, from the checkpoint before it.
+    Of a Parquet file of a history or an audit: its columns with their meaning, and its first rows. A block of a history
+    is executed anew, from the checkpoint before it.
     """
     from pubsub_emulator.cli.inspect import look
     from pubsub_emulator.cli.screen import show_all

@@ -4,6 +4,7 @@ view.py      what an inspection gives: a document for scripts, pages for people
 kinds.py     which kind of file or folder stands at a path, and who looks into it
 block.py     one judged block: header, verdict, ledger, deliveries, proof nodes
 folders.py   histories, audits, folders of fixtures
+parquet.py   a file of a table
 files.py     scenarios, sessions, fixtures, cases, relay proofs, findings
 """
 

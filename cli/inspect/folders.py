@@ -1,6 +1,7 @@
 """Folders: histories with their blocks, audits, fixtures."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History, check_file
 
 MOST_NAMED: Final = 12
-"""Blocks that an error names."""
+"""Blocks that an error names, and files that are not readable."""
 
 
 def history_folder(path: Path) -> Path | None:
@@ -77,9 +78,19 @@ def _history_pages(
     tables = tuple((name, rows[name], sizes[name]) for name in sorted(rows))
     pages.append(Grid("tables", ("table", "rows", "bytes"), tables))
     if faults:
-        pages.append(Grid("not readable", ("file", "why"), tuple((_place_of(each), each.error) for each in faults)))
+        pages += unreadable((_place_of(each), each.error) for each in faults)
     pages.append(Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries"))
     return pages
+
+
+def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
+    """What could not be read: lines, because names of files leave no room for columns."""
+    listed = list(places)
+    yield Line(f"not readable: {len(listed):,}")
+    yield from (Line(f"  {place}: {error}") for place, error in listed[:MOST_NAMED])
+    if len(listed) > MOST_NAMED:
+        yield Line(f"  and {len(listed) - MOST_NAMED:,} more; --json has all")
+    yield Line("a whole copy in the place of a damaged file repairs it: its manifest has its digest\n")
 
 
 def _place_of(fault: Fault) -> str:
@@ -182,8 +193,7 @@ def audit(path: Path) -> View:
     if codes:
         pages.append(counted("findings", ("code", "count"), codes))
     if quarantined:
-        rows = tuple((row["path"], row["error"]) for row in quarantined)
-        pages.append(Grid("not readable", ("file", "why"), rows))
+        pages += unreadable((row["path"], row["error"]) for row in quarantined)
     return view("audit", path, figures, pages)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from pubsub_emulator.cli.inspect.view import InspectError, View
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
-_KNOWN = "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof or finding"
+_KNOWN = "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof, finding or Parquet file"
 
 
 def look(path: Path, block: str | None = None) -> View:
@@ -23,6 +23,10 @@ def look(path: Path, block: str | None = None) -> View:
 
     if path.suffix == ".toml":
         return files.scenario(path)
+    if _begins_with(path, b"PAR1"):
+        from pubsub_emulator.cli.inspect.parquet import parquet
+
+        return parquet(path)
     content = _json(path)
     if str(content.get("format", "")).startswith("pubsub-session/"):
         return files.session(path)
@@ -37,6 +41,11 @@ def look(path: Path, block: str | None = None) -> View:
     if str(content.get("format", "")).startswith("pubsub-finding/"):
         return files.finding(path)
     raise InspectError(f"{path}: not {_KNOWN}")
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -103,6 +103,7 @@ class _Check:
         for row in imported:
             open_imported(self.notes, self.shared, row, nodes, self.repeated.weigh(row, nodes))
             self.judged += 1
+            self.shared.count()
         if candidates or not imported:
             self.judge_segment(candidates, nodes)
         receipt.update(
@@ -199,6 +200,7 @@ class _Check:
             parent, state = self.judge(row, nodes, parent, state, recorded)
             announced.reach(parent, state)
             self.judged += 1
+            self.shared.count()
             position += 1
         if self.reader.unread:  # what is not there is told once, and not again as what it would have shown
             raise Undecided

@@ -59,10 +59,13 @@ _GATHERED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase is, in units of work: `start` of the engine, `verify`, `chains`, `summary`."""
+    """How far a phase is, in units of work: `start` of the engine, `verify`, `chains`, `summary`, `tables`.
+
+    `done` has the shares of the units under way, where the engine knows them.
+    """
 
     phase: str
-    done: int
+    done: float
     total: int
 
 

@@ -189,6 +189,7 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
     """Count, write tables, ledger and report, and decide the exit code."""
     summary = _summarize(rounds, trusted)
     digests = summary.digests()
+    rounds.watch(Progress("tables", 0, 1))
     rounds.keep(_replaced(rounds.networks, summary, digests))
     severities = {severity.value: 0 for severity in Severity}
     codes: dict[str, int] = {}
@@ -229,6 +230,7 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
     }
     write_report(rounds.out, report)
     rounds.tidy()
+    rounds.watch(Progress("tables", 1, 1))
     return AuditResult(
         **figures,
         chains=tuple(summary.chains),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.engine.segment_task import Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import Commit, FileEntry
@@ -23,6 +24,8 @@ class Shared:
     task: Task
     store: Store
     faults: list[Fault] = field(default_factory=list)
+    judged: int = 0
+    """Blocks of the task so far."""
     _nodes: dict[int, bytes] | None = None
     _relay: dict[int, RelayBlock] = field(default_factory=dict)
     _roots: dict[int, set[bytes]] = field(default_factory=dict)
@@ -53,6 +56,11 @@ class Shared:
     def has_headers(self) -> bool:
         """Whether the history names relay headers of this very segment."""
         return any(entry.segment == self.task.segment for entry in self.task.relay)
+
+    def count(self) -> None:
+        """One more block of the task is judged."""
+        self.judged += 1
+        told(self.judged, self.task.candidates)
 
     def nodes(self) -> Mapping[int, bytes]:
         """The nodes of the segment by number, each checked against its hash; no number has two."""

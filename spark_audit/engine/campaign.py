@@ -112,8 +112,8 @@ def _try_worlds(  # noqa: PLR0917  # all of `distribute`
             number = task.number + 1
 
 
-def _shifted(report: OnWorlds, before: int, total: int) -> Callable[[int], None]:
-    return lambda done: report(before + done, total)
+def _shifted(report: OnWorlds, before: int, total: int) -> Callable[[float], None]:
+    return lambda done: report(before + int(done), total)
 
 
 def _last(task: WorldTask, left: int) -> CampaignResult:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.engine.pace import heard_by
 
 Unit = Callable[[str, str], dict[str, Any]]
 """Does the task that the text describes; what it writes is below the address."""
 
-Report = Callable[[int], None]
-"""Told how many units are done."""
+Report = Callable[[float], None]
+"""Told how many units are done, with the shares of those under way where an engine knows them."""
 
 ENGINES: Final = ("auto", "python", "pool", "spark")
 
@@ -73,10 +74,11 @@ class PythonMapper:
         weights: Sequence[int] | None = None,  # noqa: ARG002  # all are done by one
     ) -> list[dict[str, Any]]:
         """The receipts of all tasks, in their order."""
-        receipts = []
-        for done, text in enumerate(tasks, 1):
-            receipts.append(unit(text, out))
-            report(done)
+        receipts: list[dict[str, Any]] = []
+        with heard_by(lambda share: report(len(receipts) + share)):
+            for text in tasks:
+                receipts.append(unit(text, out))  # the listener counts them
+                report(len(receipts))
         return receipts
 
     def close(self) -> None:

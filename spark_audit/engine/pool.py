@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, Final
@@ -67,6 +68,8 @@ class _Batch:
         self._out = out
         self._waiting = deque((at, 1) for at in order)
         self._done: dict[int, dict[str, Any]] = {}
+        self._shares: dict[int, float] = {}
+        """Of the tasks under way, how much of them is done."""
         self._error: str | None = None
         self._changed = Condition()
 
@@ -75,7 +78,8 @@ class _Batch:
         while (taken := self._take()) is not None:
             at, attempt = taken
             try:
-                answer = worker.ask({"unit": self._unit, "task": self._tasks[at], "out": self._out})
+                request = {"unit": self._unit, "task": self._tasks[at], "out": self._out}
+                answer = worker.ask(request, partial(self._heard, at))
             except (OSError, ValueError, EOFError):
                 if self._error is not None:
                     return
@@ -85,18 +89,25 @@ class _Batch:
 
     def wait(self, report: Report) -> None:
         """Wait until all is done. Raises `EngineLost`."""
-        told = 0
+        told = 0.0
         while True:
             with self._changed:
-                while len(self._done) == told and self._error is None:
-                    self._changed.wait()
-                told = len(self._done)
+                self._changed.wait_for(lambda: self._far() != told or self._error is not None)  # noqa: B023  # used at once
+                told, whole = self._far(), len(self._done) == len(self._tasks)
                 error = self._error
             if error is not None:
                 raise EngineLost(error)
             report(told)
-            if told == len(self._tasks):
+            if whole:
                 return
+
+    def _far(self) -> float:
+        return len(self._done) + sum(self._shares.values())
+
+    def _heard(self, at: int, share: float) -> None:
+        with self._changed:
+            self._shares[at] = share
+            self._changed.notify_all()
 
     def stop(self, why: str) -> None:
         """Give out nothing more."""
@@ -121,6 +132,7 @@ class _Batch:
 
     def _answered(self, at: int, answer: dict[str, Any]) -> None:
         with self._changed:
+            self._shares.pop(at, None)
             if "error" in answer:
                 self._error = self._error or answer["error"]
             else:
@@ -129,6 +141,7 @@ class _Batch:
 
     def _lost(self, at: int, attempt: int, code: int | None) -> None:
         with self._changed:
+            self._shares.pop(at, None)
             if attempt >= ATTEMPTS:
                 self._error = f"a unit of work was lost {ATTEMPTS} times with its worker process (exit code {code})"
             else:
@@ -142,18 +155,24 @@ class _Worker:
     def __init__(self) -> None:
         self._process = _start()
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Have one task done. Raises `OSError`, `ValueError` or `EOFError` when the process is gone."""
+    def ask(self, request: dict[str, Any], heard: Callable[[float], None]) -> dict[str, Any]:
+        """Have one task done; `heard` is told how much of it is.
+
+        Raises `OSError`, `ValueError` or `EOFError` when the process is gone.
+        """
         pipes = self._process.stdin, self._process.stdout
         if pipes[0] is None or pipes[1] is None:
             raise EOFError
         pipes[0].write(json.dumps(request) + "\n")
         pipes[0].flush()
-        line = pipes[1].readline()
-        if not line.endswith("\n"):
-            raise EOFError
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        while True:
+            line = pipes[1].readline()
+            if not line.endswith("\n"):
+                raise EOFError
+            answer: dict[str, Any] = json.loads(line)
+            if "share" not in answer:
+                return answer
+            heard(answer["share"])
 
     def restart(self) -> int | None:
         """Start another process in its place, and give the exit code of the old one."""

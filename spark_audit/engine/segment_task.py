@@ -79,6 +79,11 @@ class Task:
         """Bytes to read: what tells long tasks from short ones."""
         return sum(entry.size for entry in self.files())
 
+    @property
+    def candidates(self) -> int:
+        """Rows of `blocks`, as the manifest says: for progress, never for a result."""
+        return sum(entry.rows for chain in self.chains for entry in chain.blocks)
+
     def files(self) -> Iterable[FileEntry]:
         """Every file that is read."""
         for chain in self.chains:

@@ -26,6 +26,7 @@ from pubsub_emulator.spark_audit.audit.results import (
     write_result,
 )
 from pubsub_emulator.spark_audit.audit.shared import Shared
+from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
@@ -157,7 +158,8 @@ def fold_network(text: str, out: str) -> Receipt:
     chains = _read_state(store, fold)
     settled: list[Row] = []
     faults: list[Row] = []
-    for segment in fold.segments:
+    for at, segment in enumerate(fold.segments):
+        told(at, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment):
             state = chains.setdefault(chain, _ChainState(Watch(fold.limits), Sizes()))
             headers = _Headers(fold, chain)

@@ -2,6 +2,8 @@
 
     {"unit": "module:function", "task": text, "out": address}   ►   {"receipt": …} or {"error": "…"}
 
+and before that, at times, {"share": …}: how much of the task is done.
+
 It ends when its input does, so it never outlives who started it. What a unit prints goes to standard error.
 """
 
@@ -12,6 +14,7 @@ import sys
 from importlib import import_module
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.engine.pace import heard_by
 
 
 def main() -> None:
@@ -19,19 +22,23 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it decides when it ends
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+
+    def say(answer: dict[str, object]) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
     for line in sys.stdin:
         request = json.loads(line)
         module, _, name = request["unit"].partition(":")
         try:
-            receipt = getattr(import_module(module), name)(request["task"], request["out"])
+            with heard_by(lambda share: say({"share": share})):
+                receipt = getattr(import_module(module), name)(request["task"], request["out"])
         except OSError as error:
-            answer = {"error": f"{error.filename or request['out']}: {error.strerror or error}"}
+            say({"error": f"{error.filename or request['out']}: {error.strerror or error}"})
         except PubsubError as error:
-            answer = {"error": str(error)}
+            say({"error": str(error)})
         else:
-            answer = {"receipt": receipt}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            say({"receipt": receipt})
 
 
 if __name__ == "__main__":

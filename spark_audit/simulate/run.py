@@ -20,8 +20,8 @@ from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS, NetworkTask, rec
 PLAN: Final = "plan.json"
 _FORMAT: Final = 1
 
-OnProgress = Callable[[int, int], None]
-"""Told how many networks of how many are done."""
+OnProgress = Callable[[float, int], None]
+"""Told how many networks of how many are done, with the shares of those under way."""
 
 
 class SimulationRefused(PubsubError):

@@ -21,6 +21,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -91,7 +92,8 @@ class Tally(Observer):
 
 def simulate_unit(text: str, history: str) -> dict[str, Any]:
     """`simulate_network` as engines run it."""
-    return simulate_network(NetworkTask.from_json(text), history)
+    task = NetworkTask.from_json(text)
+    return simulate_network(task, history, lambda done: told(done, task.blocks))
 
 
 def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnBlocks | None = None) -> dict[str, Any]:

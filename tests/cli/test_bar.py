@@ -71,3 +71,24 @@ def test_without_a_terminal_a_line_every_ten_seconds_says_how_far_and_for_how_lo
         "auditing: segments, 1.0 a second: 42 of 100, about 58 s left",
         "auditing: segments, 1.0 a second: 52 of 100, about 48 s left",
     ]
+
+
+def test_a_unit_that_takes_long_is_told_of_without_being_called(capsys: pytest.CaptureFixture[str]) -> None:
+    """A Spark that starts, one long segment: nobody advances, and a person still hears of it."""
+    now = [0.0]
+    advance = Spoken(lambda: now[0], said="drawing the report")
+    now[0] = 12
+    advance.beat()
+    advance(0, 1, "auditing: segments")
+    for second, share in ((15, 0.015), (25, 0.25), (35, 0.25), (45, 1)):
+        now[0] = second
+        advance(share, 1, "auditing: segments")
+        advance.beat()
+    now[0] = 60
+    advance.beat()
+    assert capsys.readouterr().err.splitlines() == [
+        "drawing the report: 12 s so far",
+        "auditing: segments: 0.25 of 1, about 39 s left",
+        "auditing: segments: 0.25 of 1, about 1 min 9 s left",
+        "auditing: segments: 1 of 1, 33 s so far",
+    ]

@@ -1,13 +1,16 @@
 """What `pubsub inspect` says of everything that this program reads and writes."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from pubsub_emulator.cli.inspect.view import InspectError
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
@@ -148,6 +151,42 @@ def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_
     assert (shown["kind"], shown["number"], shown["proof_nodes"]) == ("imported relay proof", 115, 3)
     wrong = _run("inspect", tmp_path / "imported", "--block", "0:1")
     assert "that chain has block 115" in str(wrong.exception)
+
+
+def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(folder: Path, tmp_path: Path) -> None:
+    file = next((folder / "out/history/deliveries").rglob("*.parquet"))
+    found = _inspect(file)
+    assert (found["kind"], found["table"], found["of"]) == ("Parquet file", "deliveries", "a history")
+    assert found["rows"] == pq.read_metadata(file).num_rows
+    assert {each["name"]: each["means"] for each in found["columns"]}["key"] == "published key"
+    assert found["first_rows"][0]["chain"] == 3000
+    part = next((folder / "audit/tables/chains").glob("*.parquet"))
+    assert (_inspect(part)["table"], _inspect(part)["of"]) == ("chains", "an audit")
+    assert "rows of the table" in _run("inspect", part).stdout
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(file.read_bytes()[:-9])
+    result = _run("inspect", cut)
+    assert isinstance(result.exception, InspectError)
+    assert "begins as a Parquet file does and cannot be read" in str(result.exception)
+
+
+def test_what_is_not_readable_is_lines_that_fit_any_screen(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "out/history", tmp_path / "history")
+    victim = next((tmp_path / "history/nodes").rglob("*.parquet"))
+    whole = victim.read_bytes()
+    victim.write_bytes(whole[:-9])
+    place = victim.relative_to(tmp_path / "history").as_posix()
+    assert f"  {place}: the file has" in _run("inspect", tmp_path).stdout
+    again = ("audit", tmp_path / "history", "--out", tmp_path / "audit", "--engine", "python")
+    said = _run(*again)
+    assert said.exit_code == 5
+    assert f"  {place}: the file has" in said.stdout
+    assert re.search(r"\d+ of \d+ candidates judged", said.stdout)
+    command = re.search(r"run `.*(audit .* --out .*)` again", said.stdout)
+    assert command is not None
+    assert command.group(1).split() == ["audit", str(tmp_path / "history"), "--out", str(tmp_path / "audit")]
+    victim.write_bytes(whole)
+    assert _run(*again).exit_code == 1, "a whole copy in its place repairs it"
 
 
 def test_an_audit_is_counted(folder: Path) -> None:

@@ -118,3 +118,19 @@ def test_proofs_are_opened_without_what_the_audit_needs() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Paras.Heads(4000)" in done.stdout
+
+
+def test_nodes_below_what_a_chain_may_have_stored_are_unread_by_nobodys_word(tmp_path: Path) -> None:
+    """Without the request a proof may be a subscriber's own, which leaves out the nodes that it caches."""
+    document = json.loads(Path(CHILD).read_bytes())
+    opened = json.loads(run(CHILD, HEADER, "--json").stdout)["proofs"][0]
+    root = next(part["value"] for part in opened["parts"] if part["kind"] == "child trie")
+    nodes = document["result"]["proof"]
+    document["result"]["proof"] = [node for node in nodes if hexed(blake2_256(bytes.fromhex(node[2:]))) != root]
+    cut = tmp_path / "cut.json"
+    cut.write_text(json.dumps(document), encoding="utf-8")
+    result = run(str(cut), HEADER, "--json")
+    [proof] = json.loads(result.stdout)["proofs"]
+    assert (result.exit_code, proof["unread"]) == (0, [])
+    assert proof["unplaced"]
+    assert "no node of the proof leads to it" in run(str(cut), HEADER).stdout

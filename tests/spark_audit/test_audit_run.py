@@ -189,7 +189,7 @@ def test_the_report_says_what_was_done(tmp_path: Path) -> None:
         "units": {"judged": 2, "skipped": 0},
     }
     assert {name: report[name] for name in expected} == expected
-    assert {progress.phase for progress in seen} == {"start", "verify", "chains", "summary"}
+    assert {progress.phase for progress in seen} == {"start", "verify", "chains", "summary", "tables"}
     assert Progress("verify", 2, 2) in seen
     assert Results.open(tmp_path / "out").report == report
 

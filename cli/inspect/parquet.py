@@ -1,0 +1,84 @@
+"""A Parquet file of a history's or an audit's table: its columns with what they mean, and its first rows."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pubsub_emulator.cli.inspect.view import InspectError, View, view
+from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.program import program
+from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.tables.parts import published_schema
+
+MOST_ROWS: Final = 3
+MOST_BYTES: Final = 64 * 1_048_576
+"""Bytes that the first row group may take once unpacked, for its rows to be shown."""
+
+_PREVIEW: Final = 12
+
+
+def parquet(path: Path) -> View:
+    """A file of any table, or Parquet of another origin. Raises `InspectError`, `OSError`."""
+    with path.open("rb") as file:
+        try:
+            with pq.ParquetFile(file) as found:
+                return _view(path, found)
+        except (OSError, ValueError, pa.ArrowException) as error:  # Arrow calls damage by all these names
+            said = (str(error).splitlines() or [""])[0]
+            raise InspectError(f"{path}: it begins as a Parquet file does and cannot be read: {said}") from None
+
+
+def _view(path: Path, found: pq.ParquetFile) -> View:
+    footer, columns = found.metadata, found.schema_arrow
+    whose, table = _table(columns)
+    rows = _first_rows(found)
+    figures: dict[str, Any] = {
+        "table": "none of this program's" if table is None else table.name,
+        "of": whose,
+        "holds": None if table is None else table.doc,
+        "version": (columns.metadata or {}).get(b"pubsub.version", b"").decode(errors="replace") or None,
+        "rows": footer.num_rows,
+        "row_groups": footer.num_row_groups,
+        "bytes": path.stat().st_size,
+        "columns": [{"name": each.name, "type": str(each.type), "means": _doc(each)} for each in columns],
+        "first_rows": rows,
+    }
+    listed = tuple((each.name, _type(each), _doc(each)) for each in columns)
+    pages: list[Shown] = [Grid("columns", ("column", "type", "what it is"), listed)]
+    for at, row in enumerate(rows):
+        pages.append(Grid(f"row {at}", ("", ""), tuple((name, words(cell, _PREVIEW)) for name, cell in row.items())))
+    if whose == "an audit":
+        pages.append(Line(f'`{program()} sql AUDIT "SELECT …"` asks all rows of the table'))
+    elif whose == "a history":
+        pages.append(Line(f"`{program()} inspect HISTORY` tells of the whole history, and checks its files"))
+    return view("Parquet file", path, {name: value for name, value in figures.items() if value is not None}, pages)
+
+
+def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
+    """Whose table the columns are, and which."""
+    named = (columns.metadata or {}).get(b"pubsub.table", b"").decode(errors="replace")
+    for whose, tables in (("a history", HISTORY_TABLES), ("an audit", RESULT_TABLES)):
+        if named in tables:
+            return whose, tables[named]
+    published = (each for each in RESULT_TABLES.values() if published_schema(each).names == columns.names)
+    table = next(published, None)
+    return None if table is None else "an audit", table
+
+
+def _first_rows(found: pq.ParquetFile) -> list[dict[str, Any]]:
+    if not found.metadata.num_row_groups or found.metadata.row_group(0).total_byte_size > MOST_BYTES:
+        return []
+    batch = next(found.iter_batches(batch_size=MOST_ROWS, row_groups=[0], use_threads=False), None)
+    return [] if batch is None else batch.to_pylist()
+
+
+def _doc(field: pa.Field) -> str:
+    return bytes((field.metadata or {}).get(b"doc", b"")).decode(errors="replace")
+
+
+def _type(field: pa.Field) -> str:
+    return str(field.type).replace("fixed_size_binary", "bytes").replace(" not null", "")

@@ -1,0 +1,57 @@
+"""Units say how much of them is done, and engines hand it on (progress inside one long unit)."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pool_units
+import pytest
+from audit_support import write_history
+
+from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.engine import pace
+from pubsub_emulator.spark_audit.engine.engine import Mapper, PythonMapper
+from pubsub_emulator.spark_audit.engine.pool import PoolMapper
+from pubsub_emulator.spark_audit.simulate.run import Simulation, simulate
+
+
+@pytest.mark.parametrize("engine", [PythonMapper, lambda: PoolMapper(1)], ids=["python", "pool"])
+def test_the_shares_of_units_are_added_to_those_that_are_done(
+    engine: Callable[[], Mapper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parent))
+    monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
+    seen: list[float] = []
+    mapper = engine()
+    try:
+        mapper.map(pool_units.count_to_four, ["0", "0"], "", seen.append)
+    finally:
+        mapper.close()
+    assert sorted(seen) == seen
+    assert seen[-1] == 2
+    assert {0.25, 1, 1.25, 2} <= {*seen} or isinstance(mapper, PoolMapper), "a pool may be asked later than it is told"
+
+
+def test_an_audit_and_a_simulation_tell_of_blocks_within_a_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
+    made: list[tuple[float, int]] = []
+    simulate(Simulation(1, 30, "7"), tmp_path / "many", PythonMapper, lambda done, total: made.append((done, total)))
+    assert any(0 < done < 1 for done, _ in made)
+    history = write_history(tmp_path / "history", 6, segment_length=6)
+    seen: list[Progress] = []
+    audit(history, tmp_path / "out", engine="python", progress=seen.append)
+    shares = [each.done for each in seen if each.phase == "verify"]
+    assert shares == sorted(shares)
+    assert any(0 < share < 1 for share in shares)
+    assert shares[-1] == 1
+
+
+def test_nothing_is_told_where_nobody_listens() -> None:
+    pace.told(1, 2)
+    heard: list[float] = []
+    with pace.heard_by(heard.append):
+        pace.told(1, 0)
+        pace.told(1, 2)
+    assert heard == [], "half a second has not passed"
