@@ -6,7 +6,10 @@ from typing import Any
 from pubsub_emulator.cli.inspect.view import InspectError, View
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
-_KNOWN = "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof, finding or Parquet file"
+_KNOWN = (
+    "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof, finding "
+    "or Parquet file"
+)
 
 
 def look(path: Path, block: str | None = None) -> View:
