@@ -28,7 +28,8 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inhere
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
-from pubsub_emulator.trie import BadNode, read_proof
+from pubsub_emulator.trie import BadNode, MissingNode
+from pubsub_emulator.trie.walk import DETACHED, VALUE, follow
 
 
 class RelayAccess(Protocol):
@@ -101,14 +102,23 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
     """Prove the static keys and all subscribed keys, including values and absences."""
     nodes: dict[Hash, bytes] = {}
 
+    root = relay.storage_root
+
+    def node(node_hash: Hash, key: bytes, depth: int) -> bytes:
+        found = nodes.get(node_hash)
+        if found is None:
+            raise MissingNode(node_hash, root, key, depth)
+        return found
+
     def read(key: bytes) -> bytes | None:
-        path: dict[Hash, bytes] = {}
-        relay.prove((key,), {}, path)
-        nodes.update(path)
+        relay.prove((key,), {}, nodes)
         try:
-            return read_proof(relay.storage_root, path.values(), (key,))[key]
+            kind, payload, depth = follow(root, key, node)
         except BadNode:
             return None  # as the walk takes it
+        if kind == DETACHED:
+            return node(Hash(payload), key, depth)
+        return payload if kind == VALUE else None
 
     statics = read_static_keys(spec.para_id, read)
     static_nodes = tuple(nodes)

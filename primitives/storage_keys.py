@@ -27,6 +27,7 @@ def child_root_key(child_storage_key: bytes) -> bytes:
     return CHILD_STORAGE_PREFIX + child_storage_key
 
 
+@lru_cache(maxsize=1 << 14)  # a parachain's keys are asked for in each of its blocks
 def _para_map_key(pallet: str, item: str, para: ParaId) -> bytes:
     return item_prefix(pallet, item) + twox64_concat(para.to_bytes(4, "little"))
 

@@ -253,10 +253,12 @@ class Storage:
         values = self._top.values
         if key in values:
             return values[key]
-        value = self.state.top.get(key)
-        if self.recorded is not None:
-            self.recorded.setdefault(key, value)
-        return value
+        recorded = self.recorded
+        if recorded is None:
+            return self.state.top.get(key)
+        if key not in recorded:
+            recorded[key] = self.state.top.get(key)
+        return recorded[key]
 
     def exists(self, key: bytes) -> bool:
         """Whether `key` has a value."""
@@ -368,10 +370,12 @@ class Storage:
         self.state.apply(self._top.values, {child_key: c.values for child_key, c in self._children.items()})
         self._top = _Changes()
         self._children = {}
+        if self.recorded is not None:
+            self.start_recording()
         return self.state.root()
 
     def start_recording(self) -> None:
-        """Start a new record of the top keys read from the state below."""
+        """Start a new record of the top keys read from the state below. While recording, a commit starts one too."""
         self.recorded = {}
 
     # Shared by top and child storage

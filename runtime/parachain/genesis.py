@@ -16,12 +16,18 @@ from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 from pubsub_emulator.trie import ordered_root
 
-AUTHORITIES: Final = StorageValue("Aura", "Authorities", scale.vec(scale.fixed(32)), [])
+AUTHORITIES: Final[StorageValue[list[bytes], list[bytes]]] = StorageValue(
+    "Aura", "Authorities", scale.vec(scale.fixed(32)), []
+)
 """Ed25519 keys of the collators, in turn order."""
 
-LAST_DMQ_MQC_HEAD: Final = StorageValue("ParachainSystem", "LastDmqMqcHead", hash_, Hash(bytes(32)))
-LAST_HRMP_MQC_HEADS: Final = StorageValue("ParachainSystem", "LastHrmpMqcHeads", scale.sorted_map(para_id, hash_), {})
-PARACHAIN_ID: Final = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
+LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
+    "ParachainSystem", "LastDmqMqcHead", hash_, Hash(bytes(32))
+)
+LAST_HRMP_MQC_HEADS: Final[StorageValue[dict[ParaId, Hash], dict[ParaId, Hash]]] = StorageValue(
+    "ParachainSystem", "LastHrmpMqcHeads", scale.sorted_map(para_id, hash_), {}
+)
+PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
 
 
 def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None) -> ChainHead:

@@ -268,6 +268,16 @@ def test_reads_of_the_state_below_are_recorded_once_and_in_order() -> None:
     assert list(storage.recorded) == [b"b", b"absent", b"a1", b"a2"]
 
 
+def test_a_commit_starts_a_new_record_and_reads_see_what_was_written() -> None:
+    storage = Storage(State.from_entries([(b"a", b"1")]))
+    storage.start_recording()
+    assert storage.get(b"a") == storage.get(b"a") == b"1"
+    storage.put(b"a", b"2")
+    storage.commit()
+    assert storage.recorded == {}
+    assert (storage.get(b"a"), storage.recorded) == (b"2", {b"a": b"2"})
+
+
 def test_iteration_records_nothing_beyond_what_was_asked_for() -> None:
     storage = Storage(State.from_entries([(bytes([i]), b"") for i in range(5)]))
     storage.start_recording()
