@@ -1,6 +1,6 @@
-"""A session over a network, for terminals, scripts and Python: `Session` takes lines and gives pages.
+"""A session over a network, for terminals, scripts and Python: `Session` takes lines and returns pages.
 
-command.py   what a command is: arguments, help, what it does
+command.py   a command: arguments, help, function
 session.py   the session: network, journal, snapshots and branches
 stepping.py, network_commands.py, settings.py, inspection.py, storage_commands.py, trials.py, snapshots.py
              the commands

@@ -1,7 +1,4 @@
-"""What a command of a session is: its name, what follows it, its help, and what it does.
-
-Help, completion and documentation are made from these values; nothing is said twice.
-"""
+"""A session's command as a value: name, parameters, help, function. Help, completion and docs are made from it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +11,11 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 
 class CommandError(PubsubError):
-    """A command that cannot be done; nothing has changed."""
+    """The command failed and changed nothing."""
 
 
 class Kind(Enum):
-    """What stands in an argument's place: it decides what completion offers."""
+    """The kind of an argument. Completion depends on it."""
 
     PARA = "a parachain's id"
     SUBSCRIBER = "the id of a parachain that subscribes"
@@ -34,18 +31,18 @@ class Kind(Enum):
     NAME = "a name of your choice"
     FILE = "a file"
     COMMAND = "a command"
-    WORD = "one of the words given"
+    WORD = "one of the listed words"
 
 
 def near_to(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of an error about a name that is not known: those near to it, or `otherwise`."""
+    """A hint for an error about an unknown name: the similar ones, or `otherwise`."""
     near = get_close_matches(name, list(known), n=3)
     return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument: `words` are all that it may be where that is a closed list."""
+    """One argument. `words` lists every allowed value, or is empty if any is allowed."""
 
     name: str
     kind: Kind
@@ -54,7 +51,7 @@ class Parameter:
     words: tuple[str, ...] = ()
 
     def usage(self) -> str:
-        """As in a line of usage."""
+        """The argument as a usage line shows it."""
         shown = f"{self.name}…" if self.many else self.name
         return f"[{shown}]" if self.optional else shown
 
@@ -66,26 +63,26 @@ class Given:
     words: Mapping[str, tuple[str, ...]]
 
     def one(self, name: str) -> str:
-        """An argument that must be there."""
+        """A required argument."""
         return self.words[name][0]
 
     def maybe(self, name: str) -> str | None:
-        """An argument that may be there."""
+        """An optional argument."""
         found = self.words.get(name, ())
         return found[0] if found else None
 
     def many(self, name: str) -> tuple[str, ...]:
-        """All of an argument that may stand there several times."""
+        """All values of a repeatable argument."""
         return self.words.get(name, ())
 
 
 Run = Callable[[Any, Given], Iterator[Shown]]
-"""The first argument is the session that has the command."""
+"""A command's function. Its first argument is the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `changes` says that it moves or alters the network: such lines make up a session's journal."""
+    """One command. The journal of a session consists of the lines whose commands have `changes`."""
 
     name: str
     summary: str
@@ -101,7 +98,7 @@ class Command:
         return " ".join((self.name, *(parameter.usage() for parameter in self.parameters)))
 
     def read(self, arguments: Sequence[str]) -> Given:
-        """The words after the name, told apart. Raises `CommandError` for too few, too many, or wrong ones."""
+        """Assign the words after the name to parameters. Raises `CommandError` for too few, too many or wrong ones."""
         found: dict[str, tuple[str, ...]] = {}
         left = list(arguments)
         for parameter in self.parameters:
@@ -114,14 +111,14 @@ class Command:
             for word in taken if parameter.words else ():
                 if word not in parameter.words:
                     hint = near_to(word, parameter.words, self.usage())
-                    raise CommandError(f"{word!r} is none of {', '.join(parameter.words)}; {hint}")
+                    raise CommandError(f"{word!r} is not one of {', '.join(parameter.words)}; {hint}")
             found[parameter.name] = taken
         if left:
             raise CommandError(f"{left[0]!r} is one word too many: {self.usage()}")
         return Given(found)
 
     def help(self) -> tuple[str, ...]:
-        """Everything about it, as lines."""
+        """The full help as lines."""
         lines = [f"{self.usage()}", f"  {self.summary}"]
         lines += [f"  {line}" for line in self.details.splitlines()]
         if self.parameters:
@@ -129,8 +126,8 @@ class Command:
             wide = max(len(parameter.name) for parameter in self.parameters)
             for parameter in self.parameters:
                 what = " | ".join(parameter.words) if parameter.words else parameter.kind.value
-                optional = "; may be left out" if parameter.optional else ""
-                several = "; several may follow" if parameter.many else ""
+                optional = "; optional" if parameter.optional else ""
+                several = "; repeatable" if parameter.many else ""
                 lines.append(f"  {parameter.name:{wide}}  {what}{several}{optional}")
         if self.aliases:
             lines += ["", f"  also: {', '.join(self.aliases)}"]
@@ -148,7 +145,7 @@ def look(  # noqa: PLR0917  # in the order of `Command`
     details: str = "",
     aliases: tuple[str, ...] = (),
 ) -> Command:
-    """A command that changes nothing; its name alone is an example unless there are others."""
+    """A command that changes nothing. Without `examples`, its name is the example."""
     return Command(name, summary, run, parameters, details, examples or (name,), aliases)
 
 
@@ -156,7 +153,7 @@ _BY_NAME: Final[dict[str, Command]] = {}
 
 
 def register(commands: Iterable[Command]) -> None:
-    """Make commands known by name and aliases. `cli.session.table` calls it once, when the package is imported."""
+    """Register commands by name and aliases. `cli.session.table` calls it once, when the package is imported."""
     _BY_NAME.update({name: command for command in commands for name in (command.name, *command.aliases)})
 
 

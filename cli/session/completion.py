@@ -36,7 +36,7 @@ class Completing(Protocol):
 
 
 def complete(session: Completing, line: str) -> list[str]:
-    """What the last word of a line may go on as, in whole words; a blank at the end starts a new one."""
+    """Complete words for the last word of a line. A trailing blank starts a new word."""
     words = line.split()
     if not words or line[-1:].isspace():
         words.append("")

@@ -1,4 +1,4 @@
-"""What two moments hold differently, decoded: every storage entry and every published key, by chain.
+"""Decoded differences of two states: every storage entry and every published key, by chain.
 
 Entries that each block writes (slots, block numbers, hashes, events) come last: they always differ.
 """
@@ -17,7 +17,7 @@ from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.trie import Trie
 
 FEW: Final = 12
-"""Rows of one chain that are shown when no chain was named."""
+"""Rows per chain that are shown when no chain was named."""
 
 CELL: Final = 120
 """Characters of a value that are shown when no item was named."""
@@ -30,7 +30,7 @@ _EVERY_BLOCK: Final = (
 
 
 class Difference(NamedTuple):
-    """One entry that two states hold differently: its place in words, and both values."""
+    """One entry that differs between two states: where it is, and both values."""
 
     item: str
     keys: str
@@ -44,11 +44,11 @@ class Difference(NamedTuple):
 
 
 Name = Callable[[bytes], str]
-"""Names a published key."""
+"""Returns the name of a published key."""
 
 
 def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Difference]:
-    """All entries of two states of one chain that differ: published keys first, what each block writes last."""
+    """All entries that differ between two states of one chain: published keys first, what each block writes last."""
     found = [*_published(a, b, name), *_stored(a, b, name, relay=relay)]
     return sorted(found, key=lambda each: each.of_every_block)
 
@@ -95,7 +95,7 @@ def _raw(old: bytes | None, new: bytes | None) -> tuple[str, str]:
 
 
 def _value(item: str, keys: str, old: Any, new: Any) -> Iterator[Difference]:
-    """One row; of two mappings a row for each key that differs."""
+    """One row, or one row per differing key for two mappings."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for each in dict.fromkeys([*old, *new]):
             mine, theirs = (held.get(each) for held in (old, new))
@@ -107,10 +107,10 @@ def _value(item: str, keys: str, old: Any, new: Any) -> Iterator[Difference]:
 
 
 def pages(chain: str, found: list[Difference], item: str | None, most: int | None) -> Iterator[Shown]:
-    """The differences of one chain as a table of at most `most` rows; of one item only, with its values whole."""
+    """The differences of one chain as a table of at most `most` rows. With `item`, only its rows, with full values."""
     chosen = [each for each in found if item is None or _is(each, item)]
     if item is not None and not chosen:
-        yield Line(f"nothing called {item} differs on {chain}")
+        yield Line(f"no entry of {item} differs on {chain}")
         return
     rows = chosen if most is None else chosen[:most]
     cut = None if item is not None else CELL

@@ -1,4 +1,4 @@
-"""Commands that look at what happened: chains, blocks, ledgers, deliveries, verdicts, who authors."""
+"""Commands that show what happened: chains, blocks, ledgers, deliveries, verdicts, collators."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -35,7 +35,7 @@ def _status(session: Session, _given: Given) -> Iterator[Shown]:
     yield from map(Line, forks_told(session.forks))
     yield Grid(
         "parachains",
-        ("parachain", "block", "subscribed keys", "collators", "cheating", "to be sent"),
+        ("parachain", "block", "subscribed keys", "collators", "cheating", "waiting to be sent"),
         tuple(
             (
                 str(para),
@@ -94,27 +94,27 @@ def _phase(record: EventRecord) -> str:
 
 
 def _step_at(session: Session, text: str | None) -> Step:
-    """The step of that height, the newest one without. Raises `CommandError`."""
+    """The step of that height, or the newest one. Raises `CommandError`."""
     if not session.steps:
-        raise CommandError("no block was built yet: `step` builds one")
+        raise CommandError("no block has been built yet; `step` builds one")
     if text is None:
         return session.steps[-1]
     wanted = number(text, "BLOCK is the height of a relay block")
     first, last = session.steps[0].number, session.steps[-1].number
     if not first <= wanted <= last:
-        raise CommandError(f"relay blocks {first} to {last} are remembered, not {wanted}")
+        raise CommandError(f"relay block {wanted} is not in memory; blocks {first} to {last} are")
     return session.steps[wanted - first]
 
 
 def _of(step: Step, para: ParaId) -> list[BlockRecord]:
     records = [record for record in step.records if record.chain == para]
     if not records:
-        raise CommandError(f"{para} built nothing in relay block {step.number}")
+        raise CommandError(f"{para} built no block in relay block {step.number}")
     return records
 
 
 def _newest(session: Session, given: Given) -> list[Step]:
-    blocks = number(given.maybe("BLOCKS") or "10", "BLOCKS is a number of relay blocks from 1 on", 1)
+    blocks = number(given.maybe("BLOCKS") or "10", "BLOCKS is a number of relay blocks, at least 1", 1)
     return session.steps[-blocks:]
 
 
@@ -148,7 +148,7 @@ def _ledger(session: Session, given: Given) -> Iterator[Shown]:
 def _subscriptions(session: Session, given: Given) -> Iterator[Shown]:
     for chain in chains(session, given.maybe("SUBSCRIBER"), subscribers=True):
         spec = session.spec(chain.para)
-        waiting = " (ordered, not in force yet)" if chain.para in session.wanted else ""
+        waiting = " (sent, not in force yet)" if chain.para in session.wanted else ""
         yield Grid(
             f"subscriptions of {chain.para}{waiting}",
             ("publisher", "keys", "which"),
@@ -179,10 +179,10 @@ def _habit(strategies: tuple[str, ...], rate: int) -> str:
 
 def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
     found = (
-        (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "by the case")
+        (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
         for each in STRATEGIES.values()
     )
-    yield Grid("strategies", ("name", "to gain", "meets"), tuple(found))
+    yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(found))
 
 
 _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
@@ -193,46 +193,48 @@ _AT_BLOCK: Final = Parameter("BLOCK", Kind.NUMBER, optional=True)
 _BLOCKS: Final = Parameter("BLOCKS", Kind.NUMBER, optional=True)
 
 INSPECTION: Final = (
-    look("status", "Where the network is: chains, heights, what waits to be sent.", _status, aliases=("s",)),
-    look("headers", "The newest headers.", _headers, (_ANY_CHAIN,), ("headers", "headers 3000")),
+    look("status", "Show the network: chains, heights, messages waiting to be sent.", _status, aliases=("s",)),
+    look("headers", "Show the newest headers.", _headers, (_ANY_CHAIN,), ("headers", "headers 3000")),
     look(
         "events",
-        "The events of the newest relay block, or of another block that is remembered.",
+        "Show the events of the newest relay block, or of an earlier block in memory.",
         _events,
         (_ANY_CHAIN, _AT_BLOCK),
         ("events", "events relay 7", "events 3000"),
-        "Without CHAIN the relay chain's; BLOCK is the height of a relay block, also for a parachain's events.",
+        "The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.",
     ),
     look(
         "deliveries",
-        "What subscribers were given in the newest relay blocks, ten unless told otherwise.",
+        "Show what subscribers received in the newest relay blocks (default 10).",
         _deliveries,
         (_ANY_SUBSCRIBER, _BLOCKS),
         ("deliveries", "deliveries 3000 50"),
     ),
     look(
         "verdicts",
-        "The blocks that were refused, and why.",
+        "Show refused blocks and the reasons.",
         _verdicts,
         (_ANY_PARA,),
         ("verdicts", "verdicts 3000"),
     ),
     look(
         "ledger",
-        "Where the bytes of a subscriber's block went: budget, messages, proof, by publisher.",
+        "Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.",
         _ledger,
         (_SUBSCRIBER, _AT_BLOCK),
         ("ledger 3000", "ledger 3000 12"),
-        "The newest block, or those in relay block BLOCK.",
+        "Shows the newest block, or those in relay block BLOCK.",
         ("budget",),
     ),
     look(
         "subscriptions",
-        "What subscribers read.",
+        "Show what subscribers subscribe to.",
         _subscriptions,
         (_ANY_SUBSCRIBER,),
         ("subscriptions", "subscriptions 3000"),
     ),
-    look("collators", "Who authors blocks, and who cheats.", _collators, (_ANY_PARA,), ("collators 3000",)),
-    look("strategies", "Every cheating strategy, what it is after, and the verdict it must meet.", _strategies),
+    look("collators", "Show who authors blocks and who cheats.", _collators, (_ANY_PARA,), ("collators 3000",)),
+    look(
+        "strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.", _strategies
+    ),
 )

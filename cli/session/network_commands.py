@@ -1,4 +1,4 @@
-"""Commands that do something to the network: publish, subscribe, cheat, order. What they ask for happens with steps."""
+"""Commands that change the network: publish, subscribe, cheat, order. They take effect in the next steps."""
 
 import shlex
 from collections.abc import Iterator
@@ -26,31 +26,31 @@ def _para(session: Session, text: str) -> Parachain:
 def _subscriber(session: Session, text: str) -> Parachain:
     chain = _para(session, text)
     if chain.pace.on_demand:
-        raise CommandError(f"{chain.para} only publishes: it builds blocks when it has something to send")
+        raise CommandError(f"{chain.para} is a publisher only and cannot subscribe")
     return chain
 
 
 def _publish(session: Session, given: Given) -> Iterator[Shown]:
     chain = _para(session, given.one("PARA"))
     key, data = session.key(given.one("KEY")), value(given.one("VALUE"))
-    ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for ever")
+    ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for no expiry")
     session.network.publish(chain.para, key, data, ttl)
-    life = f"valid for {ttl} blocks" if ttl else "valid for ever"
+    life = f"valid for {ttl} blocks" if ttl else "no expiry"
     yield Line(
         f"{chain.para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): sent in relay block "
         f"{session.network.number + 1}, executed in {session.network.number + 2}"
     )
     limit = session.network.config.relay.pubsub.max_value_length
     if len(data) > limit:
-        yield Line(f"the relay chain takes values of up to {limit:,} bytes: it will refuse this one")
+        yield Line(f"the relay chain will refuse this value: the limit is {limit:,} bytes")
     if not any(key in each.subscriptions.get(chain.para, ()) for each in _specs(session)):
         name = shlex.quote(session.key_name(key))
         reader = next((each.para_id for each in _specs(session) if each.para_id != chain.para), "SUBSCRIBER")
-        yield Line(f"nobody subscribes to it: `subscribe {reader} {chain.para} {name}` has it delivered")
+        yield Line(f"no parachain subscribes to this key; `subscribe {reader} {chain.para} {name}` has it delivered")
 
 
 def _specs(session: Session) -> Iterator[RuntimeSpec]:
-    """The runtimes of all subscribers as they will be once what was ordered is in force."""
+    """The runtimes of all subscribers, including ordered upgrades that are not in force yet."""
     paces = ((chain.para, chain.pace) for chain in session.network.parachains.values())
     yield from (session.spec(para) for para, pace in paces if not pace.on_demand)
 
@@ -59,7 +59,9 @@ def _delete(session: Session, given: Given) -> Iterator[Shown]:
     chain = _para(session, given.one("PUBLISHER"))
     keys = [session.key(text) for text in given.many("KEY")]
     session.network.delete(chain.para, keys)
-    yield Line(f"{len(keys)} key{'s' * (len(keys) > 1)} of {chain.para} to be deleted in relay block {_next(session)}")
+    yield Line(
+        f"{len(keys)} key{'s' * (len(keys) > 1)} of {chain.para} will be deleted in relay block {_next(session)}"
+    )
 
 
 def _next(session: Session) -> int:
@@ -94,7 +96,9 @@ def _unsubscribe(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _arrives(session: Session) -> str:
-    return f"the message goes out in relay block {_next(session)} and counts from the parachain block after its arrival"
+    return (
+        f"the message is sent in relay block {_next(session)} and takes effect in the parachain block after its arrival"
+    )
 
 
 def _strategies(text: str) -> tuple[str, ...]:
@@ -114,8 +118,8 @@ def _cheat(session: Session, given: Given) -> Iterator[Shown]:
     wanted = None if at is None else number(at, f"COLLATOR is a number from 1 to {count}", 1)
     rate = _share(given.maybe("RATE") or "1")
     chosen = make_cheat(session.network, chain.para, names, wanted, rate)
-    often = "whenever it is its turn" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
-    yield Line(f"collator {chosen} of {count} of {chain.para} now tries {', '.join(names)}, {often}")
+    often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
+    yield Line(f"collator {chosen} of {count} of {chain.para} now uses {', '.join(names)}, {often}")
 
 
 def _share(text: str) -> int:
@@ -157,14 +161,14 @@ NETWORK: Final = (
             Parameter("VALUE", Kind.VALUE),
             Parameter("TTL", Kind.NUMBER, optional=True),
         ),
-        "TTL is in relay blocks; without one, or with 0, the entry is valid for ever.\n"
+        "TTL is in relay blocks; without one, or with 0, the entry does not expire.\n"
         "Key 3 of a scenario's publisher 1000 has the name 1000/3.",
         ("publish 1000 DOT/USD 7.42", "publish 1000 1000/3 0x00ff 25"),
         changes=True,
     ),
     Command(
         "delete",
-        "Have keys of a publisher deleted, by its manager or, for a system para, by root.",
+        "Delete keys of a publisher, as its manager or, for a system parachain, as root.",
         _delete,
         (_PUBLISHER, _KEYS),
         examples=("delete 1000 DOT/USD", "delete 2000 2000/0 2000/1"),
@@ -172,16 +176,16 @@ NETWORK: Final = (
     ),
     Command(
         "subscribe",
-        "Add keys to what a subscriber reads.",
+        "Add keys to a subscriber's subscriptions.",
         _subscribe,
         (_SUBSCRIBER, _PUBLISHER, _KEYS),
-        "Governance sends the subscriber a new runtime with the subscriptions it has and these.",
+        "Governance sends the subscriber a new runtime with its present subscriptions and these.",
         ("subscribe 3000 1000 DOT/USD",),
         changes=True,
     ),
     Command(
         "unsubscribe",
-        "Take keys from what a subscriber reads, or all keys of a publisher.",
+        "Remove keys, or all keys of a publisher, from a subscriber's subscriptions.",
         _unsubscribe,
         (_SUBSCRIBER, _PUBLISHER, Parameter("KEY", Kind.KEY, optional=True, many=True)),
         examples=("unsubscribe 3000 1000 DOT/USD", "unsubscribe 3000 1000"),
@@ -189,7 +193,7 @@ NETWORK: Final = (
     ),
     Command(
         "cheat",
-        "Put a cheating collator in the place of an honest one.",
+        "Replace an honest collator by a cheating one.",
         _cheat,
         (
             Parameter("PARA", Kind.PARA),
@@ -197,8 +201,8 @@ NETWORK: Final = (
             Parameter("COLLATOR", Kind.NUMBER, optional=True),
             Parameter("RATE", Kind.SHARE, optional=True),
         ),
-        "COLLATOR counts from 1; without one it is the collator whose turn is next.\n"
-        "RATE is how often it cheats when it is its turn, 1 unless given. `honest` ends it.",
+        "COLLATOR counts from 1; by default it is the collator whose turn is next.\n"
+        "RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating.",
         ("cheat 3000 omit-node", "cheat 3000 omit-node,stale-root 2 0.5"),
         changes=True,
     ),
@@ -212,7 +216,7 @@ NETWORK: Final = (
     ),
     Command(
         "order",
-        "Have governance send a subscriber a call about a publisher.",
+        "Send a subscriber a governance call about a publisher.",
         _order,
         (
             _SUBSCRIBER,

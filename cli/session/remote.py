@@ -1,7 +1,7 @@
-"""A session over a node that runs elsewhere: the same way of working, by JSON-RPC.
+"""A session over a node that runs elsewhere, by JSON-RPC.
 
-What reads storage and events works on any Substrate node; what tells of publishers, candidates and ledgers on a node of
-`pubsub serve`; what changes something on one that was started with `--dev`.
+Commands that read storage and events work on any Substrate node. Commands about publishers, candidates and ledgers need
+a node of `pubsub serve`; commands that change something need one started with `--dev`.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _HEIGHT_WANTED: Final = "BLOCK is a relay block's number"
 
 
 class Remote:
-    """Commands over the node at a ws:// or http:// URL; a context, which raises `ClientError` where nobody answers."""
+    """A context for commands over the node at a ws:// or http:// URL. Raises `ClientError` if no node answers."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
@@ -53,7 +53,7 @@ class Remote:
         self._runner.close()
 
     def execute(self, line: str) -> Generator[Shown]:
-        """Do what a line says. Raises `CommandError`, `ClientError`."""
+        """Execute a line. Raises `CommandError`, `ClientError`."""
         try:
             found = shlex.split(line, comments=True)
         except ValueError as error:
@@ -66,10 +66,12 @@ class Remote:
         except NodeRefused as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
-            raise CommandError(f"needs `pubsub serve --dev`: {self.url} does not do this: {error}") from error
+            raise CommandError(
+                f"{self.url} does not offer this: {error}; start it with `pubsub serve --dev`"
+            ) from error
 
     def where(self) -> str:
-        """What a prompt shows."""
+        """The text of a prompt."""
         return f"{self.name} {self.number}"
 
     @property
@@ -83,15 +85,15 @@ class Remote:
         return [] if " " in line.lstrip() else [each.name for each in COMMANDS if each.name.startswith(begun)]
 
     def ask(self, method: str, *params: object, chain: str = "relay") -> Any:
-        """What a method answers; `chain` as `at`."""
+        """Call a method of a chain and return its result."""
         return self._runner.run(self._rpc(chain).call(method, *params))
 
     def node(self, chain: str) -> SubstrateNode:
-        """A chain for what its metadata tells: `relay`, or a parachain's id."""
+        """A client that reads a chain by its metadata; `chain` is `relay` or a parachain's id."""
         return SubstrateNode(self._rpc(chain))
 
     def run(self, work: Any) -> Any:
-        """What a coroutine gives."""
+        """Run a coroutine and return its result."""
         return self._runner.run(work)
 
     def _rpc(self, chain: str) -> Rpc:
@@ -107,7 +109,7 @@ class Remote:
 
 
 def _cell(found: object) -> str:
-    """Numbers without separators: most are ids and heights, which a user types again."""
+    """Write numbers without separators: most are ids and heights, which a user types again."""
     if isinstance(found, int) and not isinstance(found, bool):
         return str(found)
     if isinstance(found, str):
@@ -141,7 +143,7 @@ def _status(remote: Remote, _given: Given) -> Iterator[Shown]:
 def _step(remote: Remote, given: Given) -> Iterator[Shown]:
     count = number(given.maybe("COUNT") or "1", "COUNT is a number of relay blocks", least=1)
     if count > MOST_BLOCKS:
-        raise CommandError(f"at most {MOST_BLOCKS:,} blocks are built by one command")
+        raise CommandError(f"one command builds at most {MOST_BLOCKS:,} blocks")
     built = []
     for done in range(count):
         built.append(str(remote.ask("dev_newBlock", {"count": 1})))
@@ -169,7 +171,7 @@ def _subscribe(remote: Remote, given: Given) -> Iterator[Shown]:
     items[publisher] = [*items.get(publisher, []), *given.many("KEY")]
     wanted = [{"publisher": who, "keys": list(dict.fromkeys(keys))} for who, keys in items.items()]
     version = remote.ask("pubsub_setSubscriptions", para, wanted)["specVersion"]
-    yield Line(f"{para} subscribes to {', '.join(given.many('KEY'))} of {publisher} from spec version {version} on")
+    yield Line(f"{para} subscribes to {', '.join(given.many('KEY'))} of {publisher} from spec version {version}")
 
 
 def _cheat(remote: Remote, given: Given) -> Iterator[Shown]:
@@ -255,7 +257,7 @@ def _item(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def _snapshot(remote: Remote, _given: Given) -> Iterator[Shown]:
-    yield Line(f"kept as {remote.ask('dev_snapshot')}: `revert` goes back to it")
+    yield Line(f"saved as {remote.ask('dev_snapshot')}; `revert` goes back to it")
 
 
 def _revert(remote: Remote, given: Given) -> Iterator[Shown]:
@@ -299,7 +301,7 @@ _CHAIN: Final = Parameter("CHAIN", Kind.CHAIN)
 _HEIGHT: Final = Parameter("BLOCK", Kind.NUMBER, optional=True)
 
 COMMANDS: Final = (
-    look("status", "The node, its best and its final block.", _status),
+    look("status", "Show the node, its best and its final block.", _status),
     look(
         "step", "Build relay blocks.", _step, (Parameter("COUNT", Kind.NUMBER, optional=True),), ("step 5",), "", ("s",)
     ),
@@ -325,72 +327,76 @@ COMMANDS: Final = (
         ("cheat 2000 omit-node",),
     ),
     look("honest", "Make all collators of a parachain honest.", _honest, (_PARA_PARAMETER,), ("honest 2000",)),
-    look("publishers", "Everybody who is registered or has published.", _publishers),
-    look("entry", "What a publisher holds under a key.", _entry, (_PARA_PARAMETER, _KEY), ("entry 1000 DOT/USD",)),
+    look("publishers", "Show everyone who is registered or has published.", _publishers),
+    look("entry", "Show a publisher's entry under a key.", _entry, (_PARA_PARAMETER, _KEY), ("entry 1000 DOT/USD",)),
     look(
         "subscriptions",
-        "What a parachain subscribes to, and has.",
+        "Show a parachain's subscriptions and what was delivered.",
         _subscriptions,
         (_PARA_PARAMETER,),
         ("subscriptions 2000",),
     ),
     look(
-        "ledger", "Where the bytes of a parachain's newest block went.", _ledger, (_PARA_PARAMETER,), ("ledger 2000",)
+        "ledger",
+        "Show what used the bytes of a parachain's newest block.",
+        _ledger,
+        (_PARA_PARAMETER,),
+        ("ledger 2000",),
     ),
     look(
         "candidates",
-        "Candidates that were judged for a relay block.",
+        "Show the candidates that were judged for a relay block.",
         _candidates,
         (_PARA_PARAMETER, _HEIGHT),
         ("candidates 2000 7",),
     ),
     look(
         "evidence",
-        "Why candidates for a relay block were refused.",
+        "Show why candidates for a relay block were refused.",
         _evidence,
         (_PARA_PARAMETER, _HEIGHT),
         ("evidence 2000 7",),
     ),
     look(
         "events",
-        "Events of a block, by the chain's own metadata.",
+        "Show a block's events, decoded by the chain's metadata.",
         _events,
         (_CHAIN, _HEIGHT),
         ("events relay", "events 2000 3"),
     ),
     look(
         "item",
-        "A storage item, by the chain's own metadata; keys as SCALE bytes.",
+        "Show a storage item, decoded by the chain's metadata; keys are SCALE bytes.",
         _item,
         (_CHAIN, Parameter("ITEM", Kind.ITEM), Parameter("KEY", Kind.VALUE, optional=True, many=True)),
         ("item relay System.Number",),
     ),
-    look("snapshot", "Keep this moment of the network.", _snapshot),
-    look("revert", "Go back to a moment that was kept.", _revert, (Parameter("ID", Kind.SNAPSHOT),), ("revert 0x1",)),
+    look("snapshot", "Save a snapshot of the network.", _snapshot),
+    look("revert", "Go back to a snapshot.", _revert, (Parameter("ID", Kind.SNAPSHOT),), ("revert 0x1",)),
     look("head", "Go back to a relay block.", _head, (Parameter("BLOCK", Kind.NUMBER),), ("head 5",)),
     look(
         "call",
-        "Any method; parameters as JSON, or as text.",
+        "Call any method; parameters are JSON or text.",
         _call,
         (Parameter("METHOD", Kind.NAME), Parameter("PARAM", Kind.VALUE, optional=True, many=True)),
         ("call chain_getBlockHash 0",),
     ),
     look(
         "help",
-        "Every command, or all about one of them.",
+        "List all commands, or explain one.",
         _help,
         (Parameter("COMMAND", Kind.COMMAND, optional=True),),
         (),
         "",
         ("?",),
     ),
-    look("quit", "Leave; the node goes on.", _quit, (), (), "", ("exit", "q")),
+    look("quit", "Leave the session; the node keeps running.", _quit, (), (), "", ("exit", "q")),
 )
 _BY_NAME: Final[Mapping[str, Command]] = {name: each for each in COMMANDS for name in (each.name, *each.aliases)}
 
 
 def find(name: str) -> Command:
-    """A command by its name. Raises `CommandError` with those near to it."""
+    """The command of this name. Raises `CommandError` that suggests similar names."""
     command = _BY_NAME.get(name)
     if command is None:
         raise CommandError(f"there is no command {name!r}; {near_to(name, _BY_NAME, '`help` lists all')}")

@@ -1,16 +1,15 @@
-"""A session in a file: the scenario and the commands that led to a moment, which lead there again.
+"""A session in a file: a scenario and commands. Playing the commands leads to the same block again.
 
     {"format": "pubsub-session/1", "scenario": {…}, "commands": ["step 4", …], "block": 4, "hash": "0x…"}
 
-The scenario stands there as in its TOML file, `hash` is that of the relay block at the end. Everything in a network
-follows from its scenario and what was asked of it (PS-90), so nothing else has to be kept, and a file that was made by
-another version and means something else there is noticed.
+The scenario has the fields of its TOML file, `hash` is the hash of the last relay block. A network is determined by its
+scenario and commands (PS-90), so nothing else is stored. A file whose commands lead to another hash is refused.
 
 With `"accounts": true` all chains have that profile. `"fork": {"relay": "0x…", "2000": "0x…"}` are the roots of the
-states that chains continue from; where those states are, whoever opens the file says.
+states that chains continue from; whoever opens the file says where those states are.
 
-A file that is read never writes, overwrites or runs anything: only commands that build blocks or change the network are
-played, which are all that `write` ever puts into one, and no more blocks than the file says that there are.
+Reading a file never writes or runs anything else: only commands that build blocks or change the network are played, and
+no more blocks than `block` says.
 """
 
 import json
@@ -35,7 +34,7 @@ MOST_BLOCKS: Final = 1_000_000
 
 
 def write(session: Session, moment: Checkpoint, path: Path) -> None:
-    """Write a moment of a session. Raises `OSError` as the disk does; a file that was there stays then."""
+    """Write a checkpoint of a session. Raises `OSError` and then keeps a file that exists."""
     newest = moment.network.relay.blocks[-1].header
     document = {
         "format": FORMAT,
@@ -50,10 +49,10 @@ def write(session: Session, moment: Checkpoint, path: Path) -> None:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """The document in a file, checked for its fields. Raises `CommandError` that names the file and the field."""
+    """The document in a file, with its fields checked. Raises `CommandError` that names the file and the field."""
     content = read_json(path, error=CommandError)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise CommandError(f"{path}: format: not {FORMAT!r}, so no session that `write` made")
+        raise CommandError(f"{path}: format: not {FORMAT!r}; `write` makes session files")
     for name in _FIELDS:
         if name not in content:
             raise CommandError(f"{path}: {name}: missing")
@@ -77,11 +76,11 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def _ensure_not_beyond(number: int, last: int) -> None:
     if number > last:
-        raise CommandError(f"the commands go beyond relay block {last}, which is said to be the last")
+        raise CommandError(f"the commands go beyond relay block {last}, the file's last one")
 
 
 def _ensure_harmless(place: str, line: str) -> None:
-    """Raises `CommandError` for a line that a journal never holds."""
+    """Check a line. Raises `CommandError` for a command that no journal contains."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError as error:
@@ -93,11 +92,13 @@ def _ensure_harmless(place: str, line: str) -> None:
     except CommandError as error:
         raise CommandError(f"{place}: {error}") from error
     if not (command.changes or command.name == "step"):
-        raise CommandError(f"{place}: {command.name!r} neither builds blocks nor changes the network: it is not played")
+        raise CommandError(
+            f"{place}: {command.name!r} is not allowed in a file: it neither builds blocks nor changes the network"
+        )
 
 
 def _ensure_same_fork(path: Path, content: dict[str, Any], forks: Forks) -> None:
-    """Raises `CommandError` unless a file's session continues from `forks`: a file names states, and no places."""
+    """Check that a file's session continues from `forks`; a file names states by root only. Raises `CommandError`."""
     wanted, found = content.get("fork", {}), forks.roots()
     if wanted == found:
         return
@@ -105,11 +106,13 @@ def _ensure_same_fork(path: Path, content: dict[str, Any], forks: Forks) -> None
         raise CommandError(f"{path}: fork: not a table of state roots by chain")
     chain = next(each for each in {**wanted, **found} if wanted.get(each) != found.get(each))
     if chain not in wanted:
-        raise CommandError(f"{path}: fork: the session's chain {chain} is not forked; open it without a fork of it")
-    given = f"not {found[chain]}" if chain in found else "which is not given"
+        raise CommandError(
+            f"{path}: fork: chain {chain} of this session is not forked; open the file without a fork of it"
+        )
+    given = f"not {found[chain]}" if chain in found else "but no state is given"
     raise CommandError(
         f"{path}: fork.{chain}: the session continues from the state {str(wanted[chain])[:66]}, {given}; "
-        "`pubsub step FILE` takes it by --fork and --fork-para"
+        "give `pubsub step FILE` that state with --fork or --fork-para"
     )
 
 
@@ -119,7 +122,7 @@ def read(
     begun: Callable[[Session], None] = lambda _session: None,
     forks: Forks = NO_FORKS,
 ) -> Iterator[Shown]:
-    """Play a file's commands in a new session, which is added to `into` once it has come to the block it names.
+    """Play a file's commands in a new session and add it to `into` if it ends at the block that the file names.
 
     `begun` is called with the session before the first command. `forks` are the states that the file's session
     continues from, if it does.
@@ -147,6 +150,6 @@ def read(
     if (header.number, found) != (content["block"], content["hash"]):
         raise CommandError(
             f"{path}: hash: its commands lead to relay block {header.number}, {found}, not to {content['block']}, "
-            f"{content['hash']}: it was changed, or written by another version"
+            f"{content['hash']}: the file was changed or written by another version"
         )
     into.append(session)

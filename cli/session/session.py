@@ -1,7 +1,7 @@
-"""A session: one network that is stepped, attacked and looked into, command line in, pages out.
+"""A session: one network that is stepped, attacked and inspected. It takes command lines and returns pages.
 
-No terminal and no clock: whoever takes the pages shows them, and may stop taking them at any point, which interrupts
-the command after the last whole block. Usable from Python as it is:
+It uses no terminal and no clock. The caller shows the pages. A caller that stops taking them interrupts the command
+after the last whole block. From Python:
 
     >>> session = Session(load_bundled("demo"))
     >>> for page in session.execute("step 5"):
@@ -28,7 +28,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 
 REMEMBERED: Final = 256
-"""The newest steps that can be looked at."""
+"""How many steps a session keeps for inspection."""
 
 TRUNK: Final = "main"
 """The branch that a session starts on."""
@@ -36,14 +36,14 @@ TRUNK: Final = "main"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A network at one point of a session, and how it was come to: all that `restore` brings back."""
+    """The state of a session: the network and the commands that led to it. `restore` brings all of it back."""
 
     network: Snapshot
     number: int
     steps: tuple[Step, ...] = ()
     journal: tuple[str, ...] = ()
     wanted: dict[ParaId, RuntimeSpec] = field(default_factory=dict)
-    """Runtimes that were ordered and are not in force yet."""
+    """Runtimes that were sent and are not in force yet."""
 
 
 class Session:
@@ -64,21 +64,20 @@ class Session:
         self.over = False
         """Whether the user has asked to leave."""
         self.names: dict[PubsubKey, str] = {}
-        """Keys that the user spoke of by name."""
+        """Keys that the user named."""
         self.scenario_names = _scenario_names(scenario)
 
     @property
     def network(self) -> Network:
-        """The network as it stands."""
+        """The network in its present state."""
         return self.simulation.network
 
     def execute(self, line: str) -> Generator[Shown]:
-        """Do what a line says; pages come as the work goes on.
+        """Execute a line and yield its pages while it runs.
 
         A caller that stops taking pages stops the command. Blocks that were built stay.
 
-        Raises `CommandError` and every other `PubsubError`, with the network as it was before the block or change that
-        failed.
+        Raises `CommandError` and every other `PubsubError`. The failed block or change is rolled back.
         """
         try:
             words = shlex.split(line, comments=True)
@@ -102,7 +101,7 @@ class Session:
         self.journal.append(line)
 
     def advance(self) -> Step:
-        """One relay block with the scenario's traffic; an error leaves everything as it was before it."""
+        """Build one relay block with the scenario's traffic. An error rolls it back."""
         before = self.network.snapshot()
         try:
             step = self.simulation.step()
@@ -118,7 +117,7 @@ class Session:
         return step
 
     def where(self) -> str:
-        """What a prompt shows."""
+        """The text of a prompt."""
         return f"{self.branch} {self.network.number}"
 
     @property
@@ -127,26 +126,26 @@ class Session:
         return self.network.number
 
     def complete(self, line: str) -> list[str]:
-        """What the last word of a line may go on as."""
+        """Completions of the last word of a line."""
         return complete(self, line)
 
-    # Moments
+    # Checkpoints
 
     def checkpoint(self) -> Checkpoint:
-        """Now."""
+        """The present state."""
         return Checkpoint(
             self.network.snapshot(), self.network.number, tuple(self.steps), tuple(self.journal), dict(self.wanted)
         )
 
-    def adopt(self, moment: Checkpoint) -> None:
-        """Go to another moment."""
-        self.network.restore(moment.network)
-        self.steps = list(moment.steps)
-        self.journal = list(moment.journal)
-        self.wanted = dict(moment.wanted)
+    def adopt(self, checkpoint: Checkpoint) -> None:
+        """Return to a checkpoint."""
+        self.network.restore(checkpoint.network)
+        self.steps = list(checkpoint.steps)
+        self.journal = list(checkpoint.journal)
+        self.wanted = dict(checkpoint.wanted)
 
     def become(self, other: "Session") -> None:
-        """Take everything over from another session, which is not used any more."""
+        """Take over all attributes of another session, which must not be used afterwards."""
         self.scenario, self.simulation, self.accounts = other.scenario, other.simulation, other.accounts
         self.forks = other.forks
         self.steps, self.journal, self.wanted = other.steps, other.journal, other.wanted
@@ -154,7 +153,7 @@ class Session:
         self.names, self.scenario_names = other.names, other.scenario_names
 
     def named(self, name: str) -> Checkpoint:
-        """A snapshot, a branch's newest point, or `now`. Raises `CommandError`."""
+        """The checkpoint of a snapshot, of a branch's newest block, or of `now`. Raises `CommandError`."""
         if name in ("now", self.branch):
             return self.checkpoint()
         found = self.snapshots.get(name) or self.branches.get(name)
@@ -164,7 +163,7 @@ class Session:
             raise CommandError(f"there is no snapshot or branch {name!r}; {hint}")
         return found
 
-    # What arguments mean
+    # Arguments
 
     def chain(self, para: int) -> Parachain:
         """A parachain. Raises `UnknownParachain`."""
@@ -177,18 +176,18 @@ class Session:
         return Storage(self.chain(number(chain, "a chain is `relay` or a parachain's id")).state)
 
     def spec(self, para: int) -> RuntimeSpec:
-        """A parachain's runtime as it will be once what was ordered is in force."""
+        """A parachain's runtime, including an ordered upgrade that is not in force yet."""
         return self.wanted.get(ParaId(para)) or self.chain(para).spec()
 
     def order_spec(self, spec: RuntimeSpec) -> None:
-        """Have governance install a runtime, by a message in the next relay block. Raises `ImpossibleConfig`."""
+        """Send a parachain a new runtime in the next relay block. Raises `ImpossibleConfig`."""
         newer = replace(spec, spec_version=spec.spec_version + 1)
         check_runtime(newer)
         self.network.upgrade(newer)
         self.wanted[newer.para_id] = newer
 
     def key(self, text: str) -> PubsubKey:
-        """A key by name or in hex; names are remembered to show keys by. Raises `CommandError`."""
+        """Read a key by name or in hex. Names are kept for output. Raises `CommandError`."""
         if text.startswith("0x"):
             raw = hexadecimal(text, "a key")
             if len(raw) != KEY_LENGTH:
@@ -199,17 +198,17 @@ class Session:
         return key
 
     def key_name(self, key: bytes) -> str:
-        """A key by the name it was made from, if that is known."""
+        """The name that a key was made from, or its hex if that is unknown."""
         known = self.names.get(PubsubKey(key)) or self.scenario_names.get(PubsubKey(key))
         return known or f"0x{key.hex()}"
 
     def key_names(self) -> list[str]:
-        """Every name known, for completion."""
+        """Every known name, for completion."""
         return [*self.scenario_names.values(), *self.names.values()]
 
 
 def _scenario_names(scenario: Scenario) -> dict[PubsubKey, str]:
-    """The keys that a scenario's publishers hold, and those that subscribers wait for in vain."""
+    """The keys of a scenario's publishers, and the subscribed keys that are never published."""
     names = {
         published_key(para, index): f"{para}/{index}"
         for group in scenario.publishers
@@ -224,7 +223,7 @@ def _scenario_names(scenario: Scenario) -> dict[PubsubKey, str]:
 
 
 def number(text: str, what: str, least: int = 0) -> int:
-    """A whole number, digits and `_` only. Raises `CommandError` that says `what`."""
+    """Parse a whole number of digits and `_`. Raises `CommandError` that begins with `what`."""
     digits = text.replace("_", "")
     if not digits.isascii() or not digits.isdigit() or int(digits) < least:
         raise CommandError(f"{what}, not {text!r}")
@@ -232,7 +231,7 @@ def number(text: str, what: str, least: int = 0) -> int:
 
 
 def hexadecimal(text: str, what: str) -> bytes:
-    """Bytes given as 0x and digits. Raises `CommandError`."""
+    """Parse bytes given as 0x and digits. Raises `CommandError`."""
     try:
         return bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
@@ -240,5 +239,5 @@ def hexadecimal(text: str, what: str) -> bytes:
 
 
 def value(text: str) -> bytes:
-    """A published value: text, or 0x and digits. Raises `CommandError`."""
+    """Parse a published value: text, or 0x and digits. Raises `CommandError`."""
     return hexadecimal(text, "a value") if text.startswith("0x") else text.encode()

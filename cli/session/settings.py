@@ -1,4 +1,4 @@
-"""Commands that change what chains are: their storage, and a subscriber's budgets and policies."""
+"""Commands that change a chain's storage, and a subscriber's budgets and policies."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -31,9 +31,7 @@ _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 
 def _set(session: Session, given: Given) -> Iterator[Shown]:
     if not session.accounts:
-        raise CommandError(
-            "only chains with accounts take a root call to their storage: `pubsub step --accounts SCENARIO`"
-        )
+        raise CommandError("`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`")
     chain = given.one("CHAIN")
     key, value = _entry(session, chain, given.one("ITEM"), given.many("VALUE"))
     said = "removed" if value is None else f"set to {words(value)}"
@@ -41,7 +39,7 @@ def _set(session: Session, given: Given) -> Iterator[Shown]:
     if chain == "relay":
         name, argument = ("kill_storage", [key]) if value is None else ("set_storage", [(key, value)])
         session.network.call(Root(), "System", name, argument)
-        yield Line(f"{key_name(key)} of the relay chain will be {said}, by root in relay block {at}")
+        yield Line(f"{key_name(key)} of the relay chain will be {said} by root in relay block {at}")
         return
     para = session.chain(number(chain, "a chain is `relay` or a parachain's id")).para
     call = (
@@ -50,11 +48,11 @@ def _set(session: Session, given: Given) -> Iterator[Shown]:
         else bytes((_SYSTEM, _SET)) + _entries.encode([(key, value)])
     )
     session.network.send_downward(para, transact(call))
-    yield Line(f"{key_name(key)} of {para} will be {said}, by a message that governance sends in relay block {at}")
+    yield Line(f"{key_name(key)} of {para} will be {said} by a governance message sent in relay block {at}")
 
 
 def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
-    """The storage key and its new bytes, `None` to remove it. Raises `CommandError`."""
+    """The storage key and its new bytes, or `None` to remove it. Raises `CommandError`."""
     *keys, text = given
     if name.startswith("0x"):
         if keys:
@@ -70,12 +68,14 @@ def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> t
         try:
             item.codec.decode(raw)
         except ScaleError as error:
-            said = f"{text} is no SCALE encoding of a value of {item.pallet}.{item.item}"
+            said = f"{text} is not the SCALE encoding of a value of {item.pallet}.{item.item}"
             raise CommandError(f"{said}: {error}") from error
         return key, raw
     encoded = _encoded(item.codec, [_plain(text), text.encode()])
     if encoded is None:
-        raise CommandError(f"{item.pallet}.{item.item} cannot be {text!r}: give its SCALE encoding as 0x and digits")
+        raise CommandError(
+            f"{text!r} is not a value of {item.pallet}.{item.item}; give its SCALE encoding as 0x and digits"
+        )
     return key, encoded
 
 
@@ -95,7 +95,7 @@ def _storage_key(session: Session, item: Item, keys: Sequence[str]) -> bytes:
         raw = hexadecimal(text, "a KEY") if text.startswith("0x") else bytes(session.key(text))
         encoded = _encoded(codec, [_plain(text), raw])
         if encoded is None:
-            raise CommandError(f"{text!r} is no KEY of {item.pallet}.{item.item}")
+            raise CommandError(f"{text!r} is not a KEY of {item.pallet}.{item.item}")
         found.append(codec.decode(encoded))
     if isinstance(item, StorageValue):
         return item.key
@@ -103,7 +103,7 @@ def _storage_key(session: Session, item: Item, keys: Sequence[str]) -> bytes:
 
 
 def _plain(text: str) -> int | bool | None:
-    """What a word means that is a number, or yes or no."""
+    """The possible values of a word: number, yes or no, text."""
     if text in {"yes", "no"}:
         return text == "yes"
     digits = text.replace("_", "")
@@ -111,7 +111,7 @@ def _plain(text: str) -> int | bool | None:
 
 
 def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
-    """The encoding of the first meaning that the type has."""
+    """The encoding of the first value that fits the type."""
     for meaning in meanings:
         if meaning is None:
             continue
@@ -128,17 +128,17 @@ def _runtime(session: Session, given: Given) -> Iterator[Shown]:
     para = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")).para
     spec, name, text = session.spec(para), given.maybe("FIELD"), given.maybe("VALUE")
     if name is None:
-        waiting = " (ordered, not in force yet)" if para in session.wanted else ""
+        waiting = " (sent, not in force yet)" if para in session.wanted else ""
         rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
         yield Grid(f"runtime {spec.spec_version} of {para}{waiting}", ("field", "value"), rows)
-        yield Line(f"messages and proofs share {spec.allowed_pov:,} bytes of a block")
+        yield Line(f"messages and proof share {spec.allowed_pov:,} bytes per block")
         return
     if text is None:
         raise CommandError(f"VALUE is missing: runtime {para} {name} VALUE")
     session.order_spec(replace(spec, **{name: _value(spec, name, text)}))
     yield Line(
-        f"{para} will run with {name} {text}: the message goes out in relay block {session.network.number + 1} and "
-        "counts from the parachain block after its arrival"
+        f"{para} will run with {name} {text}: the message is sent in relay block {session.network.number + 1} and "
+        "takes effect in the parachain block after its arrival"
     )
 
 
@@ -171,7 +171,7 @@ def _value(spec: RuntimeSpec, name: str, text: str) -> Any:
 SETTINGS: Final = (
     Command(
         "runtime",
-        "A subscriber's budget and policies; with FIELD and VALUE, change one of them.",
+        "Show a subscriber's budget and policies; with FIELD and VALUE, change one.",
         _runtime,
         (
             Parameter("SUBSCRIBER", Kind.SUBSCRIBER),
@@ -197,9 +197,9 @@ SETTINGS: Final = (
             Parameter("ITEM", Kind.ITEM),
             Parameter("VALUE", Kind.VALUE, many=True),
         ),
-        "The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text where the item holds bytes, or\n"
-        "the SCALE encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call,\n"
-        "so proofs and histories hold; the chains need accounts: `pubsub step --accounts SCENARIO`.",
+        "The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes, or the SCALE\n"
+        "encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call, so proofs\n"
+        "and histories stay valid. It needs chains with accounts: `pubsub step --accounts SCENARIO`.",
         (
             "set relay Broadcaster.PublishedKeys 1000 7",
             "set relay Babe.EpochIndex 12",

@@ -1,4 +1,4 @@
-"""Commands that keep moments and go back to them: snapshots, branches, differences, files."""
+"""Commands for snapshots, branches, differences and session files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +21,13 @@ def _save(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
-    """Raises `CommandError` for a name that stands for something else already."""
+    """Check that a name is free. Raises `CommandError`."""
     if name == "now":
-        raise CommandError("`now` is where the session is; choose another name")
+        raise CommandError("`now` means the present state; choose another name")
     if name == session.branch or name in session.branches:
-        raise CommandError(f"a branch is called {name}; choose another name")
+        raise CommandError(f"there is already a branch {name}; choose another name")
     if name in session.snapshots and not snapshots:
-        raise CommandError(f"a snapshot is called {name}; choose another name")
+        raise CommandError(f"there is already a snapshot {name}; choose another name")
 
 
 def _restore(session: Session, given: Given) -> Iterator[Shown]:
@@ -75,12 +75,12 @@ def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
 def _forget(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name == session.branch:
-        raise CommandError(f"{name} is the branch that the session is on")
+        raise CommandError(f"{name} is the session's present branch; switch to another one first")
     kept = session.snapshots if name in session.snapshots else session.branches
     if name not in kept:
         raise CommandError(f"there is no snapshot or branch {name!r}")
     del kept[name]
-    yield Line(f"{name} is forgotten")
+    yield Line(f"dropped {name}")
 
 
 def _relay(moment: Checkpoint) -> State:
@@ -127,7 +127,7 @@ def _diff(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _first_node(chain: str, left: State, right: State) -> Iterator[Shown]:
-    """The node of the top trie in which the first difference lies."""
+    """The node of the top trie that contains the first difference."""
     difference = diff_states(left, right)
     if difference is not None:
         yield Line(f"the first key that differs in the state trie of {chain}, down to its node:")
@@ -142,7 +142,7 @@ def _write(session: Session, given: Given) -> Iterator[Shown]:
         saved.write(session, moment, path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}") from error
-    yield Line(f"written: {path}, relay block {moment.number}; `load {path}` or `pubsub step {path}` comes back to it")
+    yield Line(f"written: {path}, relay block {moment.number}; `load {path}` or `pubsub step {path}` returns to it")
 
 
 def _load(session: Session, given: Given) -> Iterator[Shown]:
@@ -159,33 +159,33 @@ _SNAPSHOT: Final = Parameter("NAME", Kind.SNAPSHOT)
 SNAPSHOTS: Final = (
     Command(
         "save",
-        "Keep this moment under a name; an older snapshot of that name goes.",
+        "Save a snapshot under a name. It replaces an older one of that name.",
         _save,
         (_NAME,),
-        "A snapshot lives as long as the session; `write` puts one into a file.",
+        "A snapshot ends with the session; `write` stores one in a file.",
         ("save before",),
     ),
     Command(
         "restore",
-        "Go back to a snapshot: the branch goes on from there.",
+        "Go back to a snapshot; the branch continues from there.",
         _restore,
         (_SNAPSHOT,),
         examples=("restore before",),
     ),
     Command(
         "branch",
-        "Start another branch, here or at a snapshot, and go on with it.",
+        "Start a branch, here or at a snapshot, and switch to it.",
         _branch,
         (_NAME, Parameter("FROM", Kind.SNAPSHOT, optional=True)),
-        "The branch that you leave stays where it is; `switch` goes back to it.",
+        "The present branch keeps its state; `switch` goes back to it.",
         ("branch honest", "branch attack before"),
     ),
-    Command("switch", "Go on with another branch.", _switch, (_SNAPSHOT,), examples=("switch main",)),
-    Command("snapshots", "All snapshots and branches.", _snapshots, examples=("snapshots",), aliases=("branches",)),
+    Command("switch", "Switch to another branch.", _switch, (_SNAPSHOT,), examples=("switch main",)),
+    Command("snapshots", "List snapshots and branches.", _snapshots, examples=("snapshots",), aliases=("branches",)),
     Command("forget", "Drop a snapshot or a branch.", _forget, (_SNAPSHOT,), examples=("forget before",)),
     Command(
         "diff",
-        "What two moments hold differently, decoded: published keys and storage, by chain.",
+        "Show decoded differences of two snapshots or branches: published keys and storage, by chain.",
         _diff,
         (
             Parameter("A", Kind.SNAPSHOT),
@@ -193,22 +193,22 @@ SNAPSHOTS: Final = (
             Parameter("CHAIN", Kind.CHAIN, optional=True),
             Parameter("ITEM", Kind.ITEM, optional=True),
         ),
-        "B is `now` unless given. Without CHAIN the first rows of each chain are shown, with it all of them, and the\n"
-        "trie node in which the first one lies. With ITEM only its rows are shown, and values are not shortened.\n"
-        "What every block writes (numbers, slots, hashes, events) comes last.",
+        "B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows, and the trie\n"
+        "node that contains the first one. With ITEM only its rows are shown, with full values. What every block\n"
+        "writes (numbers, slots, hashes, events) comes last.",
         ("diff before", "diff main attack", "diff main attack 3000", "diff before now relay TtlData"),
     ),
     Command(
         "write",
-        "Write this moment, or a snapshot, to a file.",
+        "Write the present state, a snapshot or a branch to a file.",
         _write,
         (Parameter("FILE", Kind.FILE), Parameter("NAME", Kind.SNAPSHOT, optional=True)),
-        "The file holds the scenario and the commands that led here; reading it plays them again.",
+        "The file holds the scenario and the commands; reading it plays them again.",
         ("write attack.json", "write before.json before"),
     ),
     Command(
         "load",
-        "Go to the moment in a file; snapshots and branches of this session go.",
+        "Load a file that `write` made. Snapshots and branches of this session are dropped.",
         _load,
         (Parameter("FILE", Kind.FILE),),
         examples=("load attack.json",),

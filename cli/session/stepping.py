@@ -1,4 +1,4 @@
-"""Commands that build blocks: one by one, up to a height, up to something that happens."""
+"""Commands that build blocks: a number of them, up to a height, or until something happens."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 MOST: Final = 1000
-"""Blocks after which `until` gives up, unless told otherwise."""
+"""Blocks after which `until` gives up by default."""
 
 
 def summary_line(step: Step) -> Line:
-    """A relay block in one line."""
+    """Summarize a relay block in one line."""
     valid = [record for record in step.records if record.outcome is not None]
     deliveries = [each for record in valid if record.outcome is not None for each in record.outcome.deliveries]
     parts = [_count(len(valid), "parachain block")]
@@ -37,7 +37,7 @@ def summary_line(step: Step) -> Line:
 
 
 def failures(session: Session, step: Step) -> Iterator[Line]:
-    """What was asked for and did not happen in the newest relay block, one line each, with the reason."""
+    """Requests that failed in the newest relay block, one line each, with the reason."""
     for message in session.network.relay.executions:
         execution = message.execution
         if execution.rejected is not None:
@@ -58,7 +58,7 @@ def _count(count: int, what: str) -> str:
 
 
 def _step(session: Session, given: Given) -> Iterator[Shown]:
-    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number from 1 on", 1)
+    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
     yield from _build(session, blocks)
 
 
@@ -66,7 +66,7 @@ def _to(session: Session, given: Given) -> Iterator[Shown]:
     now = session.network.number
     target = number(given.one("BLOCK"), "BLOCK is the height of a relay block")
     if target <= now:
-        raise CommandError(f"the network is at relay block {now}; `restore` and `branch` go back")
+        raise CommandError(f"the network is already at relay block {now}; `restore` and `branch` go back")
     yield from _build(session, target - now)
 
 
@@ -83,7 +83,7 @@ _HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
 
 def _until(session: Session, given: Given) -> Iterator[Shown]:
     what, detail = given.one("WHAT"), given.maybe("WHICH")
-    most = number(given.maybe("MOST") or str(MOST), "MOST is a number of blocks from 1 on", 1)
+    most = number(given.maybe("MOST") or str(MOST), "MOST is a number of blocks, at least 1", 1)
     happened = _condition(session, what, None if detail == "any" else detail)
     for done in range(1, most + 1):
         step = session.advance()
@@ -96,7 +96,7 @@ def _until(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _condition(session: Session, what: str, which: str | None) -> Callable[[Step], bool]:
-    """What `until` waits for. Raises `CommandError` for a name that nothing has."""
+    """The condition that `until` waits for. Raises `CommandError` for an unknown name."""
     if what == "verdict":
         known = [verdict.value for verdict in Verdict]
         if which is not None and which not in known:
@@ -107,7 +107,7 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Step
         )
     if what == "event":
         if which is None:
-            raise CommandError("which event? For instance: until event KeyExpired")
+            raise CommandError("WHICH is missing: name an event, for example `until event KeyExpired`")
         name = which.rpartition(".")[2]
         return lambda step: (
             any(type(event).__name__ == name for event in step.events)
@@ -134,11 +134,11 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Step
 STEPPING: Final = (
     Command(
         "step",
-        "Build relay blocks, one unless told otherwise.",
+        "Build relay blocks (default 1).",
         _step,
         (Parameter("BLOCKS", Kind.NUMBER, optional=True),),
-        "Each does what the scenario says happens in it, and what you asked for since the last one.\n"
-        "Beyond the scenario's last block its publishers go on as before.",
+        "Each contains the scenario's traffic and what you requested since the last block.\n"
+        "After the scenario's last block its publishers continue as before.",
         ("step", "step 10", "n"),
         ("n", "next"),
     ),
@@ -151,7 +151,7 @@ STEPPING: Final = (
     ),
     Command(
         "until",
-        "Build relay blocks until something happens; the block in which it does is the last one built.",
+        "Build relay blocks until something happens; the block in which it happens is the last one.",
         _until,
         (
             Parameter("WHAT", Kind.WORD, words=_HAPPENINGS),
@@ -159,11 +159,11 @@ STEPPING: Final = (
             Parameter("MOST", Kind.NUMBER, optional=True),
         ),
         "verdict [NAME]    a parachain block is refused\n"
-        "delivery [PARA]   a subscriber is given a value\n"
-        "removal [PARA]    a subscriber is told that a key is gone\n"
-        "stop [PARA]       a walk stops at its budget\n"
+        "delivery [PARA]   a subscriber receives a value\n"
+        "removal [PARA]    a subscriber learns that a key was removed\n"
+        "stop [PARA]       a subscriber stops reading at its budget\n"
         "event NAME        an event is deposited, on any chain\n"
-        f"WHICH may be `any`. It gives up after MOST blocks, {MOST} unless told otherwise.",
+        f"WHICH may be `any`. `until` gives up after MOST blocks (default {MOST}).",
         ("until verdict", "until verdict OmittedBelowBudget", "until delivery 3000", "until event KeyExpired 50"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Commands that look into states: storage items and raw keys, child tries, what a subscriber remembers."""
+"""Commands that show state: storage items, raw keys, child tries, a subscriber's cache and cursor."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -22,10 +22,10 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 MOST_ROWS: Final = 200
-"""Rows of storage that are shown."""
+"""The most rows of storage shown."""
 
 MOST_COUNTED: Final = 1000
-"""Entries of an item that are counted where they are fetched by need."""
+"""The most entries of an item that are counted if a state is fetched on demand."""
 
 _PUBSUB: Final = b"pubsub"
 
@@ -49,11 +49,11 @@ def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iter
     counted = ((name, sum(1 for _ in islice(storage.next_keys(item.prefix), most))) for name, item in known.items())
     shown = tuple((name, f"{most:,} or more" if count == most else count) for name, count in counted if count)
     yield Grid(f"storage of {chain}", ("item", "entries"), shown)
-    yield Line("items under which nothing is stored are left out; `storage CHAIN ITEM` shows one")
+    yield Line("empty items are not listed; `storage CHAIN ITEM` shows one item")
 
 
 def find_item(known: Mapping[str, Item], name: str) -> Item:
-    """An item by `Pallet.Item`, or by its own name if that is unique. Raises `CommandError` with those near to it."""
+    """An item by `Pallet.Item`, or by `Item` if that is unique. Raises `CommandError` that suggests similar names."""
     folded = {key.lower().replace("::", "."): key for key in known}
     wanted = name.lower().replace("::", ".")
     found = [folded[key] for key in folded if key == wanted or key.rpartition(".")[2] == wanted]
@@ -83,7 +83,7 @@ def _item(session: Session, storage: Storage, item: Item, wanted: tuple[str, ...
     header = (*(["key"] if width == 1 else [f"key {at + 1}" for at in range(width)]), "value")
     yield Grid(f"{item.pallet}.{item.item}", header, tuple(shown))
     if more:
-        yield Line(f"and {more:,} more; a KEY narrows it down")
+        yield Line(f"and {more:,} more; give a KEY to select")
     if not shown:
         yield Line("nothing is stored")
 
@@ -113,7 +113,7 @@ def _child(session: Session, given: Given) -> Iterator[Shown]:
     para = session.chain(number(publisher, "a publisher's id is a whole number")).para
     trie = state.children.get(derive_child_key(para))
     if trie is None:
-        raise CommandError(f"{para} has nothing published: it has no child trie")
+        raise CommandError(f"{para} has no child trie: it has published nothing")
     key = given.maybe("KEY")
     if key is None:
         yield _entries(session, para, islice(trie.items(), MOST_ROWS))
@@ -129,7 +129,7 @@ def _child(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _publisher(child_key: bytes) -> int:
-    """Whose child trie that is, by its storage key."""
+    """The publisher whose child trie has this storage key."""
     return int.from_bytes(child_key[len(_PUBSUB) :], "little")
 
 
@@ -163,7 +163,7 @@ def _cache(session: Session, given: Given) -> Iterator[Shown]:
     relay = session.network.relay.state
     yield Line(f"cache policy of {chain.para}: {spec.cache.value}")
     yield Grid(
-        f"what {chain.para} remembers",
+        f"cache of {chain.para}",
         ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state"),
         tuple(
             (
@@ -186,7 +186,7 @@ def _root(processed: bytes | None, current: bytes | None) -> str:
 
 
 def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | int, int]:
-    """What is cached of a publisher in words, and its bytes as stored."""
+    """The cached nodes or slots of a publisher in words, and their stored bytes."""
     if policy is CachePolicy.NODES:
         info = items.CACHE_INFO.get(storage, para)
         return f"{info.nodes} nodes", info.bytes
@@ -209,7 +209,7 @@ def _delivered(session: Session, chain: Parachain, publisher: ParaId) -> Iterato
             state = ttl_words(ttl_state(row.ttl, row.when_inserted, now))
             found.append((session.key_name(key), row.when_inserted, state, words(row.entry_hash, 8)))
     header = ("key", "published in", "ttl", "entry hash")
-    yield Grid(f"what {chain.para} was last delivered of {publisher}", header, tuple(found))
+    yield Grid(f"last deliveries from {publisher} to {chain.para}", header, tuple(found))
     if spec.cache is CachePolicy.SLOTS:
         slots = tuple((words(row), len(held) // 32) for row, held in items.CACHE_SLOTS.items(storage, publisher))
         yield Grid("rows of slots", ("position", "slots"), slots)
@@ -225,7 +225,7 @@ def _cursor(session: Session, given: Given) -> Iterator[Shown]:
         at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
         behind = "none yet" if parent is None else f"{parent}"
         goes_on = "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
-        yield Line(f"{chain.para}: the next walk goes on {goes_on}; last relay parent {behind}")
+        yield Line(f"{chain.para}: the next block reads on {goes_on}; last relay parent {behind}")
 
 
 _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
@@ -235,7 +235,7 @@ _ANY_PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER, optional=True)
 STORAGE: Final = (
     look(
         "storage",
-        "What a chain stores under an item or a raw key; without one, the items there are.",
+        "Show what a chain stores under an item or a raw key; without one, list the items.",
         _storage,
         (
             Parameter("CHAIN", Kind.CHAIN),
@@ -249,21 +249,27 @@ STORAGE: Final = (
             "storage 3000 ProcessedRoots",
             "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
         ),
-        "ITEM may leave the pallet out where the name is the only one. KEYs narrow a map down, in its order.",
+        "ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order.",
     ),
     look(
         "child",
-        "The publishers' child tries; of one publisher its entries, or one entry whole.",
+        "List the publishers' child tries, the entries of one, or one full entry.",
         _child,
         (_ANY_PUBLISHER, Parameter("KEY", Kind.KEY, optional=True)),
         ("child", "child 1000", "child 1000 1000/3"),
     ),
     look(
         "cache",
-        "What a subscriber remembers of its publishers; of one of them, by key and row.",
+        "Show a subscriber's cache by publisher, or that of one publisher by key and row.",
         _cache,
         (_SUBSCRIBER, _ANY_PUBLISHER),
         ("cache 3000", "cache 3000 1000"),
     ),
-    look("cursor", "Where a subscriber's next walk goes on.", _cursor, (_ANY_SUBSCRIBER,), ("cursor", "cursor 3002")),
+    look(
+        "cursor",
+        "Show where a subscriber's next block continues to read.",
+        _cursor,
+        (_ANY_SUBSCRIBER,),
+        ("cursor", "cursor 3002"),
+    ),
 )

@@ -23,7 +23,7 @@ def _help(_session: Session, given: Given) -> Iterator[Shown]:
         return
     for title, commands in SECTIONS.items():
         yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
-    yield Line("`help COMMAND` says more, with examples; Ctrl-C interrupts a command after the last whole block")
+    yield Line("`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last whole block")
 
 
 def _quit(session: Session, _given: Given) -> Iterator[Shown]:
@@ -34,13 +34,19 @@ def _quit(session: Session, _given: Given) -> Iterator[Shown]:
 _LEAVING: Final = (
     Command(
         "help",
-        "Every command, or all about one of them.",
+        "List all commands, or explain one.",
         _help,
         (Parameter("COMMAND", Kind.COMMAND, optional=True),),
         examples=("help", "help cheat"),
         aliases=("?",),
     ),
-    Command("quit", "Leave; what was not written to a file is lost.", _quit, examples=("quit",), aliases=("exit", "q")),
+    Command(
+        "quit",
+        "Leave the session. Whatever was not written to a file is lost.",
+        _quit,
+        examples=("quit",),
+        aliases=("exit", "q"),
+    ),
 )
 
 SECTIONS: Final = {

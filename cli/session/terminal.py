@@ -1,7 +1,7 @@
-"""A session at a terminal, with history and completion; where no terminal is, commands come from standard input.
+"""A session at a terminal, with history and completion; without a terminal, commands come from standard input.
 
 Ctrl-C interrupts the running command after the block that it is building; at the prompt it clears the line. Errors
-never end a session at a terminal. A script stops at the first one: what follows would run in a place not meant.
+never end a session at a terminal. A script stops at its first error, since later lines would run on another state.
 """
 
 import signal
@@ -32,27 +32,27 @@ HISTORY: Final = "step-history"
 
 
 class Conversation(Protocol):
-    """A session as a terminal has it."""
+    """The methods of a session that a terminal uses."""
 
     over: bool
     """Whether the user has asked to leave."""
 
     def execute(self, line: str) -> Generator[Shown]:
-        """Do what a line says. Raises `PubsubError`."""
+        """Execute a line. Raises `PubsubError`."""
 
     def where(self) -> str:
-        """What a prompt shows."""
+        """The text of a prompt."""
 
     @property
     def number(self) -> int:
         """The newest relay block's height."""
 
     def complete(self, line: str) -> list[str]:
-        """What the last word of a line may go on as."""
+        """Completions of the last word of a line."""
 
 
 class Interrupts:
-    """Ctrl-C while a command runs: taken note of, and acted on between two blocks."""
+    """Notes Ctrl-C while a command runs, so that it can stop between two blocks."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -62,7 +62,7 @@ class Interrupts:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """As long as this lasts, Ctrl-C only sets `asked`."""
+        """Within this context, Ctrl-C only sets `asked`."""
         self.asked = False
         before = signal.signal(signal.SIGINT, self._note)
         try:
@@ -72,7 +72,7 @@ class Interrupts:
 
 
 def perform(session: Conversation, line: str, interrupts: Interrupts) -> bool:
-    """Run one line and show its pages; whether it came to its end. Raises `PubsubError` as `Session.execute`."""
+    """Run one line and show its pages. Returns whether it finished. Raises `PubsubError` as `Session.execute`."""
     pages = session.execute(line)
     with interrupts.taken(), bar() as advance:
         for page in pages:
@@ -109,7 +109,7 @@ def converse(session: Conversation) -> None:
 
 
 def follow(session: Conversation, script: TextIO) -> int:
-    """Run the lines of a script; the exit code. It ends at the first line that cannot be done, which is named."""
+    """Run the lines of a script up to the first that fails, which is named. Returns the exit code."""
     interrupts = Interrupts()
     for at, line in enumerate(script, start=1):
         try:
@@ -129,10 +129,10 @@ def _prompts(session: Conversation) -> "PromptSession[str]":
     from prompt_toolkit.document import Document
 
     class Words(Completer):
-        """What the table offers, and files where one belongs."""
+        """Completes with the commands of the table, and with files for file arguments."""
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-            """Whole words in place of the one begun."""
+            """Complete words that replace the partial one."""
             del complete_event
             line = document.text_before_cursor
             begun = "" if not line or line[-1].isspace() else line.split()[-1]
@@ -143,7 +143,7 @@ def _prompts(session: Conversation) -> "PromptSession[str]":
 
 
 def _files(line: str, begun: str) -> list[str]:
-    """JSON files and folders that the word begun may be, where a command wants a file."""
+    """JSON files and folders that match a partial file argument."""
     words = line.split()
     try:
         wants = len(words) > (0 if not begun else 1) and find(words[0]).parameters[:1]
@@ -157,7 +157,7 @@ def _files(line: str, begun: str) -> list[str]:
 
 
 def _history() -> "History":
-    """Lines of earlier sessions, from the user's own folder; of this session alone where that cannot be written."""
+    """The history of lines in the user's folder, or in memory if that cannot be written."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     folder = Path(click.get_app_dir("pubsub"))
@@ -180,7 +180,7 @@ def resume(path: Path, forks: Forks = NO_FORKS) -> Session:
 
 
 def run_session(session: Conversation) -> int:
-    """The command: a conversation where a person is, a script where none is. Returns the exit code."""
+    """The command: interactive at a terminal, a script otherwise. Returns the exit code."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         converse(session)
         return 0

@@ -1,4 +1,4 @@
-"""Commands that try without keeping, and that draw: dry runs, and any proof as a picture."""
+"""Dry runs, and drawings of proofs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ _KINDS: Final = ("block", "keys", "child")
 
 
 def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
-    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number from 1 on", 1)
+    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
     before = session.checkpoint()
     now = session.network.number
     built: list[Step] = []
@@ -43,13 +43,13 @@ def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
     header, refused = refusal_rows(records)
     if refused:
         yield Grid("what would be refused", header, refused)
-    yield Line(f"nothing is kept: the network is at relay block {now}, and what you asked for still waits")
+    yield Line(f"nothing was kept: the network is at relay block {now}, and your requests still wait")
 
 
 def _draw(session: Session, given: Given) -> Iterator[Shown]:
     path, kind, chain = Path(given.one("FILE")), given.one("WHAT"), given.one("CHAIN")
     if path.suffix != ".svg":
-        raise CommandError(f"{path}: a drawing is SVG: its name ends with .svg")
+        raise CommandError(f"{path}: the name of a drawing must end with .svg")
     picture = (
         _block(session, chain, given.many("KEY"))
         if kind == "block"
@@ -74,18 +74,18 @@ def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
             verdict = "" if record.refusal is None else f", refused: {record.refusal.verdict.value}"
             title = f"proof of block {record.candidate.header.number} of {para}, in relay block {step.number}{verdict}"
             return Picture(draw_block(record, plan, names), title)
-    raise CommandError(f"{para} built nothing {'yet' if at is None else f'in relay block {at} that is remembered'}")
+    raise CommandError(f"{para} built no block {'yet' if at is None else f'in relay block {at} that is in memory'}")
 
 
 def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> Picture:
     if not words:
-        raise CommandError("KEY is missing: which keys is the proof to be of?")
+        raise CommandError("KEY is missing: give the keys to prove")
     nodes: dict[Hash, bytes] = {}
     if kind == "child":
         para = session.chain(number(chain, "a publisher's id is a whole number")).para
         trie = session.network.relay.state.children.get(derive_child_key(para))
         if trie is None:
-            raise CommandError(f"{para} has nothing published: it has no child trie")
+            raise CommandError(f"{para} has no child trie: it has published nothing")
         keys = [bytes(session.key(word)) for word in words]
     else:
         trie = _top(session, chain)
@@ -106,7 +106,7 @@ def _top(session: Session, chain: str) -> StateTrie:
 TRIALS: Final = (
     look(
         "dry-run",
-        "What the next relay blocks would bring, deliveries and refusals too; nothing is kept.",
+        "Show what the next relay blocks would do, with deliveries and refusals; keep nothing.",
         _dry_run,
         (Parameter("BLOCKS", Kind.NUMBER, optional=True),),
         ("dry-run", "dry-run 3"),
@@ -114,7 +114,7 @@ TRIALS: Final = (
     ),
     look(
         "draw",
-        "Draw a proof as a trie into an SVG file: of a block, of storage keys, or of published keys.",
+        "Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.",
         _draw,
         (
             Parameter("FILE", Kind.FILE),
@@ -128,8 +128,8 @@ TRIALS: Final = (
             "draw read.svg child 1000 1000/3",
             "draw top.svg keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
         ),
-        "block   the proof in the newest block of CHAIN, refused ones too, or of the one in relay block KEY\n"
+        "block   the proof in the newest block of CHAIN, refused ones too, or in the one of relay block KEY\n"
         "child   published KEYs of publisher CHAIN, in its trie on the relay chain\n"
-        "keys    raw storage KEYs of CHAIN, 0x and digits",
+        "keys    raw storage KEYs of CHAIN, as 0x and digits",
     ),
 )

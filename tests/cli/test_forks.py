@@ -53,7 +53,7 @@ def test_a_saved_session_wants_its_state_and_no_other(node: Served, tmp_path: Pa
     del document["fork"]
     path.write_text(json.dumps(document), encoding="utf-8")
     done = CliRunner().invoke(pubsub, ["step", str(path), "--fork", node.url])
-    assert "chain relay is not forked" in str(done.exception)
+    assert "chain relay of this session is not forked" in str(done.exception)
 
 
 def test_an_exported_state_is_forked_from_its_file(node: Served, tmp_path: Path) -> None:

@@ -96,9 +96,9 @@ def test_unsubscribing_takes_single_keys_or_all_of_a_publisher(session: Session)
 def test_an_order_that_is_not_in_force_yet_goes_with_the_moment_it_was_given_in(session: Session) -> None:
     _do(session, "step 3", "save before", "unsubscribe 3000 2100", "save ordered", "restore before")
     assert "2100 | 5" in _do(session, "subscriptions 3000")
-    assert "ordered, not in force yet" not in _do(session, "subscriptions 3000")
+    assert "sent, not in force yet" not in _do(session, "subscriptions 3000")
     _do(session, "restore ordered")
-    assert "ordered, not in force yet" in _do(session, "subscriptions 3000")
+    assert "sent, not in force yet" in _do(session, "subscriptions 3000")
     _do(session, "subscribe 3000 1000 more", "step 4")
     shown = _do(session, "subscriptions 3000")
     assert "2100" not in shown
@@ -159,12 +159,12 @@ def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(se
     assert items.index("System.Number") > items.index("Broadcaster.PublishedKeys")
     only = [page for page in session.execute("diff a now relay CurrentSlot") if isinstance(page, Grid)]
     assert [row[0] for row in only[0].rows] == ["Babe.CurrentSlot"]
-    assert "nothing called Babe.Nonsense differs on relay" in _do(session, "diff a now relay Babe.Nonsense")
+    assert "no entry of Babe.Nonsense differs on relay" in _do(session, "diff a now relay Babe.Nonsense")
 
 
 def test_a_publish_of_what_nobody_reads_says_so(session: Session) -> None:
     said = _do(session, "publish 1000 DOT/USD 7.42")
-    assert "nobody subscribes to it: `subscribe 3000 1000 DOT/USD` has it delivered" in said
+    assert "no parachain subscribes to this key; `subscribe 3000 1000 DOT/USD` has it delivered" in said
     _do(session, "subscribe 3000 1000 DOT/USD")
     assert "nobody" not in _do(session, "publish 1000 DOT/USD 7.43")
 
@@ -255,39 +255,39 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
     ("line", "complaint"),
     [
         ("stepp", "there is no command 'stepp'; did you mean step"),
-        ("step 0", "BLOCKS is a whole number from 1 on, not '0'"),
+        ("step 0", "BLOCKS is a whole number, at least 1, not '0'"),
         ("step -1", "BLOCKS is a whole number"),
         ("step 1 2", "'2' is one word too many: step"),
-        ("to 0", "is at relay block 4"),
-        ("until rain", "'rain' is none of verdict, delivery"),
+        ("to 0", "is already at relay block 4"),
+        ("until rain", "'rain' is not one of verdict, delivery"),
         ("until verdict Bad", "no verdict is called 'Bad'; did you mean BadSeal"),
         ("until delivery 77", "there is no parachain 77"),
         ("publish", "PARA is missing: publish PARA KEY VALUE"),
         ("publish 77 k v", "there is no parachain 77; there are 1000"),
-        ("publish 1000 k v -1", "TTL is a number of relay blocks, 0 for ever, not '-1'"),
+        ("publish 1000 k v -1", "TTL is a number of relay blocks, 0 for no expiry, not '-1'"),
         ("publish 1000 k v 99999999999", "a ttl is a number of relay blocks"),
         ("publish 1000 0x00 v", "a key has 32 bytes, not 1"),
         ("publish 1000 k 0xabc", "a value in hex is 0x and an even number of digits"),
         ("delete 1000", "KEY is missing"),
-        ("subscribe 1000 2100 k", "1000 only publishes"),
+        ("subscribe 1000 2100 k", "1000 is a publisher only"),
         ("unsubscribe 3000 1000 other", "does not subscribe to other of 1000"),
         ("unsubscribe 3000 77", "subscribes to nothing of 77"),
         ("cheat 3000 omit-nod", "did you mean omit-node"),
         ("cheat 3000 omit-node 9", "has 2 collators"),
         ("cheat 3000 omit-node 1 often", "RATE is a share from 0 to 1"),
-        ("order 3000 dance 1000", "'dance' is none of clear_publisher_cache"),
-        ("events relay 7", "relay blocks 1 to 4 are remembered, not 7"),
-        ("ledger 3000 9", "relay blocks 1 to 4 are remembered"),
+        ("order 3000 dance 1000", "'dance' is not one of clear_publisher_cache"),
+        ("events relay 7", "relay block 7 is not in memory; blocks 1 to 4 are"),
+        ("ledger 3000 9", "relay block 9 is not in memory; blocks 1 to 4 are"),
         ("storage 3000 Nothing", "no item is called 'Nothing'"),
         ("storage relay 0xzz", "a storage key in hex"),
-        ("child 3000", "has nothing published"),
+        ("child 3000", "has no child trie"),
         ("child 1000 other", "has published nothing under other"),
         ("cache 3000 77", "subscribes to nothing of 77"),
         ("restore a", "no snapshot is called 'a'; there are kept"),
         ("switch a", "no branch is called 'a'; there are main"),
-        ("branch main", "a branch is called main"),
+        ("branch main", "there is already a branch main"),
         ("save now", "choose another name"),
-        ("forget main", "the branch that the session is on"),
+        ("forget main", "is the session's present branch"),
         ("diff a", "there is no snapshot or branch 'a'; there are kept, main"),
         ("load nothing.json", "nothing.json: No such file"),
         ("write /nowhere/x.json", "/nowhere"),
@@ -418,7 +418,7 @@ def test_budgets_and_policies_change_from_the_block_after_the_message(session: S
         "runtime 3000 reserve_minimum yes",
         "runtime 3000 max_pov_size 2097152",
     )
-    assert "ordered, not in force yet" in _do(session, "runtime 3000")
+    assert "sent, not in force yet" in _do(session, "runtime 3000")
     _do(session, "step 4")
     spec = session.chain(3000).spec()
     assert (spec.cache.value, spec.max_pov_size, spec.reserve_minimum) == ("none", 2_097_152, True)
@@ -477,9 +477,9 @@ def test_storage_is_set_by_the_names_of_items() -> None:
         ("set relay Broadcaster.PublishedKey 1000 7", "did you mean Broadcaster.PublishedKeys"),
         ("set relay Broadcaster.PublishedKeys 7", "PublishedKeys takes one KEY before its VALUE, not 0"),
         ("set relay EpochIndex 1 2", "EpochIndex takes no KEY before its VALUE, not 1"),
-        ("set relay EpochIndex -1", "EpochIndex cannot be '-1'"),
-        ("set relay EpochIndex 0x01", "0x01 is no SCALE encoding of a value of Babe.EpochIndex"),
-        ("set relay PublishedKeys price 7", "'price' is no KEY of Broadcaster.PublishedKeys"),
+        ("set relay EpochIndex -1", "'-1' is not a value of Babe.EpochIndex"),
+        ("set relay EpochIndex 0x01", "0x01 is not the SCALE encoding of a value of Babe.EpochIndex"),
+        ("set relay PublishedKeys price 7", "'price' is not a KEY of Broadcaster.PublishedKeys"),
         ("set relay 0x12 0x34 0x56", "one word too many"),
         ("set relay EpochIndex", "VALUE is missing"),
     ],
@@ -502,9 +502,9 @@ def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
     for name in "abcd":
         assert (tmp_path / f"{name}.svg").read_text().startswith("<svg")
     for line, complaint in (
-        ("draw a.png block 3000", "ends with .svg"),
-        ("draw a.svg block 3000 999", "built nothing in relay block 999"),
-        ("draw a.svg child 3000 x", "has nothing published"),
+        ("draw a.png block 3000", "must end with .svg"),
+        ("draw a.svg block 3000 999", "built no block in relay block 999"),
+        ("draw a.svg child 3000 x", "has no child trie"),
         ("draw a.svg keys relay", "KEY is missing"),
         ("draw /nowhere/a.svg block 3000", "/nowhere"),
     ):

@@ -130,7 +130,7 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
     terminal.type("\t")
     terminal.wait_for("00")
     terminal.type("\r")
-    terminal.wait_for("3000: the next walk goes on at the first item")
+    terminal.wait_for("3000: the next block reads on at the first item")
     terminal.wait_for("main 0>")
     terminal.type("quit\r")
     assert terminal.process.wait(timeout=60) == 0
@@ -138,7 +138,7 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
     try:
         again.wait_for("main 0>")
         again.type("\x1b[A\x1b[A\r")  # the line before the last one
-        again.wait_for("3000: the next walk goes on at the first item")
+        again.wait_for("3000: the next block reads on at the first item")
     finally:
         again.close()
 
@@ -198,4 +198,4 @@ def test_a_file_that_is_no_session_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     done = _script(tmp_path, "", "x.json")
     assert done.returncode == 2
-    assert done.stderr == "pubsub: x.json: format: not 'pubsub-session/1', so no session that `write` made\n"
+    assert done.stderr == "pubsub: x.json: format: not 'pubsub-session/1'; `write` makes session files\n"
