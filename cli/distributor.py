@@ -32,7 +32,7 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
         return _file(Path(scenario), seed)
     if not scenario.isdecimal() or int(scenario) not in SCENARIOS:
         raise click.BadParameter(
-            f"{scenario!r} is none of list, all, stories, the numbers that `list` shows, and a file that ends in .toml",
+            f"{scenario!r} is not one of list, all, stories, a number that `list` shows, or a file that ends in .toml",
             param_hint="SCENARIO",
         )
     return _scenarios((int(scenario),), seed)

@@ -50,7 +50,7 @@ def serve_adapter(wish: AdapterWish) -> None:
     from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
 
     if not NETWORK.fullmatch(wish.network):
-        raise click.BadParameter("1 to 32 of a-z, 0-9 and - are needed", param_hint="NETWORK")
+        raise click.BadParameter("a network's name has 1 to 32 of the characters a-z, 0-9 and -", param_hint="NETWORK")
     access = make_access(AccessConfig(open=wish.everyone), wish.host, Path())
     log_to()
 
@@ -82,5 +82,7 @@ def _seed(name: str) -> bytes:
     """The seed in an environment variable."""
     text = os.environ.get(name, "").removeprefix("0x")
     if not re.fullmatch("[0-9a-fA-F]{64}", text):
-        raise click.BadParameter(f"the environment has no 32 bytes in hex as {name}", param_hint="--seed-env")
+        raise click.BadParameter(
+            f"the environment variable {name} does not hold 32 bytes in hex", param_hint="--seed-env"
+        )
     return bytes.fromhex(text)

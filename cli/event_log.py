@@ -30,7 +30,7 @@ def follow_source(  # noqa: PLR0917  # the options of the command
     """The command. Raises `PubsubError`."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if not source.startswith(_URLS) and (paras or first is not None):
-        raise click.UsageError("--para and --from go with a node's URL")
+        raise click.UsageError("--para and --from need a node's URL as SOURCE")
     urls = dict(map(_para, paras))
     with closing(open_store(place, network)) as store:
         before = store.head().seq
@@ -63,7 +63,7 @@ def _copy_history(root: Path, store: SqlStore, until: int | None) -> None:
 
     networks = history_networks(root)
     if len(networks) != 1 and store.network not in networks:
-        raise SourceError(f"{root} holds the networks {', '.join(networks)}: say which with --network")
+        raise SourceError(f"{root} holds the networks {', '.join(networks)}; select one with --network")
     name = store.network if store.network in networks else networks[0]
     blocks = history_blocks(root, name)
     copy_all(store, (block for block in blocks if until is None or block.number <= until))
@@ -124,7 +124,7 @@ def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:
         parts.append(OneOf(*map(Kind, kinds)))
     if chain is not None:
         if chain != "leading" and not chain.isdecimal():
-            raise BadFilter(f"--chain {chain}: a para id, or `leading`")
+            raise BadFilter(f"--chain {chain}: neither a para id nor `leading`")
         parts.append(Chain(None if chain == "leading" else int(chain)))
     if text is not None:
         parts += parse_filters(text if text.lstrip().startswith("[") else f"[{text}]")
@@ -135,5 +135,5 @@ def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:
 def _para(text: str) -> tuple[int, str]:
     para, found, url = text.partition("=")
     if not found or not para.isdecimal() or not url.startswith(_URLS):
-        raise click.UsageError(f"--para {text}: write it as 2000=ws://host:port")
+        raise click.UsageError(f"--para {text}: not PARA=URL, such as 2000=ws://host:port")
     return int(para), url

@@ -46,7 +46,7 @@ def write(audit: str, finding: str, out: Path) -> Result:
     ids = dict.fromkeys(row["id"] for row in found)
     if len(ids) != 1:
         many = "no finding" if not ids else f"{len(ids)} findings"
-        raise FindingError(f"{audit}: {many} with an id that starts with {start}")
+        raise FindingError(f"{audit}: {many} with an id that begins with {start}")
     out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(out, finding_text(found[0]))
     files("written:", ((out, f"{found[0]['code']}, for `pubsub evidence`"),))

@@ -30,7 +30,7 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
     """Vary one field of a workload. Raises `UnknownParameter`."""
     known = [field.name for field in fields(Measurement) if field.name != "workload"]
     if y not in known:
-        raise UnknownParameter(f"a measurement has no {y!r}; there are {', '.join(known)}")
+        raise UnknownParameter(f"a measurement has no figure {y!r}; it has {', '.join(known)}")
     base = Workload()
     for setting in settings:
         base = with_field(base, *_assignment(setting))
@@ -38,15 +38,15 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
     given = [name for name, _ in map(_assignment, settings)]
     for name in given:
         if name == parameter:
-            raise UnknownParameter(f"{name} stands in --sweep and in --set: which of them is meant?")
+            raise UnknownParameter(f"{name} is given in both --sweep and --set; give it once")
         if given.count(name) > 1:
-            raise UnknownParameter(f"{name} stands in --set {given.count(name)} times: which of them is meant?")
+            raise UnknownParameter(f"{name} is given {given.count(name)} times in --set; give it once")
     values = [value.strip() for value in text.split(",") if value.strip()]
     for value in values:
         with_field(base, parameter, value)
     total = len(values) * len(policies)
     if not total:
-        raise UnknownParameter(f"there are no values to set {parameter} to")
+        raise UnknownParameter(f"--sweep {parameter}: no values")
     with stage(f"measuring {total} workloads", total) as advance:
         number = count()
         found = list(
@@ -67,7 +67,7 @@ def parse_policies(text: str) -> tuple[CachePolicy, ...]:
         return tuple(dict.fromkeys(CachePolicy(name.strip()) for name in text.split(",")))
     except ValueError:
         known = ", ".join(policy.value for policy in CachePolicy)
-        raise UnknownParameter(f"{text!r} is no list of cache policies; there are {known}") from None
+        raise UnknownParameter(f"{text!r} is not a list of cache policies; there are {known}") from None
 
 
 def _assignment(text: str) -> tuple[str, str]:

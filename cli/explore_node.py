@@ -50,7 +50,7 @@ async def _page(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
         recorder = Recorder()
         chains = [await reader.start(para, start, recorder) for para in await reader.paras(start)]
         if not chains:
-            raise Disagrees(f"{url}: no parachain has a block as of relay block {first}")
+            raise Disagrees(f"{url}: no parachain has a block at relay block {first}")
         parent = start
         for number in range(first + 1, best.number + 1):
             parent = await _relay_block(reader, recorder, chains, parent, number)
@@ -71,7 +71,9 @@ async def _relay_block(
 ) -> Header:
     header = await reader.at(number)
     if header.parent_hash != parent.hash():
-        raise Disagrees(f"{reader.url}: relay block {number} does not follow block {number - 1}: the node went back")
+        raise Disagrees(
+            f"{reader.url}: relay block {number} does not follow block {number - 1}: the node reverted blocks"
+        )
     listed = await _together(reader.candidates(chain.para, number) for chain in chains)
     records = [
         await _judged(chain, found, number) for chain, each in zip(chains, listed, strict=True) for found in each
@@ -125,7 +127,7 @@ class _Node:
         """The relay block of a height."""
         name = await self._relay.call("chain_getBlockHash", number)
         if name is None:
-            raise Disagrees(f"{self.url}: relay block {number} is no longer kept; take fewer blocks")
+            raise Disagrees(f"{self.url}: the node no longer keeps relay block {number}; draw fewer blocks")
         return await self.header(str(name))
 
     async def paras(self, at: Header) -> list[ParaId]:
@@ -142,7 +144,9 @@ class _Node:
         async with connect(f"{self.url}/{para}") as rpc:
             state = await _state(rpc, f"0x{header.hash().hex()}")
         if state.root() != header.state_root:
-            raise Disagrees(f"{self.url}/{para}: the state of block {header.number} is not that of its root")
+            raise Disagrees(
+                f"{self.url}/{para}: the state of block {header.number} does not have the root in its header"
+            )
         keys = tuple(AUTHORITIES.get(Storage(state)))
         recorder.authorities(AuthorityRecord(para, ParaBlockNumber(header.number), keys))
         recorder.checkpoint(CheckpointRecord(para, 0, header, state))
@@ -156,7 +160,7 @@ class _Node:
             listed = await self._relay.call("pubsub_candidates", para, number)
             return [await self._relay.call("pubsub_candidate", each["hash"]) for each in listed or ()]
         except NodeRefused as error:
-            raise BadAnswer(f"{self.url}: this node tells of no candidates: {error}") from error
+            raise BadAnswer(f"{self.url}: this node does not report candidates: {error}") from error
 
 
 async def _state(rpc: Rpc, name: str) -> State:

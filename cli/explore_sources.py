@@ -45,7 +45,7 @@ def page_from(path: Path, network: str | None, blocks: int) -> str:
     if path.is_dir():
         found = history_folder(path)
         if found is None:
-            raise ExploreError(f"{path}: no history is in this folder; what can be drawn is {KINDS}")
+            raise ExploreError(f"{path}: this folder holds no history; sources are {KINDS}")
         return _history(found, network, blocks)
     content = parse_json(read_bytes(path, error=ExploreError), f"{path}: no TOML by its name, and", ExploreError)
     kind = str(content.get("format", "")) if isinstance(content, dict) else ""
@@ -57,7 +57,7 @@ def page_from(path: Path, network: str | None, blocks: int) -> str:
         return _finding(path)
     if isinstance(content, dict) and {"version", "candidate", "expected"} <= content.keys():
         return _fixture(path)
-    raise ExploreError(f"{path}: what can be drawn is {KINDS}")
+    raise ExploreError(f"{path}: not a source that can be drawn: {KINDS}")
 
 
 def _session(path: Path) -> str:

@@ -111,7 +111,7 @@ def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
 ) -> CampaignResult:
     own = [name for name in STRATEGIES if name not in (*BUILT_IN, *WITH_ACCOUNTS)]
     if own:
-        raise UnknownStrategy(f"Spark's workers do not know {own[0]!r}: strategies of one's own are for one process")
+        raise UnknownStrategy(f"Spark workers cannot load your strategy {own[0]!r}; run it without --master")
     from pubsub_emulator.spark_audit.engine.campaign import distribute
     from pubsub_emulator.spark_audit.engine.choice import open_mapper
 

@@ -485,7 +485,7 @@ def replay_targets(names: tuple[str, ...], path: Path) -> Result:
     """Read one file with the named target. Raises `UnknownTarget`, and `PubsubError` if the target refuses it."""
     known = {target.name: target for target in ALL}
     if len(names) != 1 or names[0] not in known:
-        raise UnknownTarget(f"--replay plays a file on one target; there are {', '.join(known)}")
+        raise UnknownTarget(f"--replay needs exactly one --target; there are {', '.join(known)}")
     try:
         outcome = known[names[0]].read(path.read_bytes())
     except PubsubError:

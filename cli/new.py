@@ -41,9 +41,9 @@ def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
     Raises `OutputError` for a file that exists, `ScenarioError` for a name that no scenario has.
     """
     if path.exists():
-        raise OutputError(f"{path}: already there; name another file or remove it")
+        raise OutputError(f"{path}: the file exists; name another one or remove it")
     if path.suffix != ".toml":
-        raise OutputError(f"{path}: a scenario is a TOML file: its name ends with .toml")
+        raise OutputError(f"{path}: the name of a scenario file must end with .toml")
     text = TEMPLATE.read_text(encoding="utf-8") if like is None else bundled_text(like)
     if like is None:
         text = text.replace("NAME", _name(path))

@@ -84,7 +84,7 @@ def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[s
         return attribute_reads(root, proof.nodes, {trie: [_hex("--key", key) for key in keys]})
     if proof.asked is not None:
         if child is not None and trie not in proof.asked:
-            raise ProofError(f"the request was not for {child_trie_name(trie)}")
+            raise ProofError(f"the request did not ask for {child_trie_name(trie)}")
         return attribute_reads(root, proof.nodes, proof.asked)
     if trie != TOP:
         attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open

@@ -27,7 +27,7 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         ours = (target / marker).is_file()
         if not (replace and ours):
-            raise OutputError(f"{target}: already there and not empty; name another folder or remove it")
+            raise OutputError(f"{target}: the folder exists and is not empty; name another one or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".part", dir=target.parent))
     try:

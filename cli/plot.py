@@ -1,6 +1,6 @@
-"""Figures as pictures: PNG and SVG, drawn without a browser, a display or a network.
+"""Charts as PNG and SVG, drawn without a browser, a display or a network.
 
-The plotting library is the extra `plot`; it is imported when something is drawn, and not before.
+The plotting library is the extra `plot`. It is imported only when a chart is drawn.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 WIDTH: Final = 320
 HEIGHT: Final = 240
 PALETTE: Final = ("#4477aa", "#cc6677", "#117733", "#ddaa33")
-"""Colours that colour-blind people can tell apart."""
+"""Colours that colour-blind people can distinguish."""
 
 
 _TITLES: Final = {
@@ -98,10 +98,10 @@ def _title(column: str) -> str:
 
 
 def _names(figure: Figure, column: str) -> list[str]:
-    """The different texts in a column, in their order."""
+    """The distinct texts in a column, in their order."""
     return list(dict.fromkeys(str(row[column]) for row in figure.rows))
 
 
 def _escaped(name: str) -> str:
-    """A field name that is not a path: dots and brackets mean something to Vega-Lite, colons to its shorthand."""
+    """A field name with dots, brackets and colons escaped, which have a meaning in Vega-Lite."""
     return name.replace(".", "\\.").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")

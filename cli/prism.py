@@ -44,7 +44,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """What the command was given."""
+    """The command's arguments."""
 
     url: str
     place: str
@@ -64,7 +64,7 @@ class Serve:
 
 
 def serve_node(given: Serve) -> None:
-    """The command; ends with exit code 130. Raises `PubsubError`, `OSError`."""
+    """Run the command until Ctrl-C, which gives exit code 130. Raises `PubsubError`, `OSError`."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     seed = development_seed("Alice") if given.seed_env is None else _seed(given.seed_env)
     with ExitStack() as stack:
@@ -118,7 +118,7 @@ def submit_operations(files: Sequence[Path], node: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """What the command was given."""
+    """The command's arguments."""
 
     filters: Sequence[str]
     status: str | None
@@ -133,9 +133,11 @@ def subscribe_to(given: Subscribe) -> None:
     """The command. Raises `PubsubError`."""
     known = _kept(given.state)
     if known is None and not given.filters:
-        raise click.UsageError("give a --filter, or the --state of a subscription")
+        raise click.UsageError("give a --filter, or --state with the file of a subscription")
     if known is not None and given.filters:
-        raise click.UsageError(f"{given.state} holds a subscription, whose filters stay: give none, or another file")
+        raise click.UsageError(
+            f"{given.state} holds a subscription with its filters; give no --filter, or another file"
+        )
     filters = [read_filter(each, given.status) for each in given.filters]
     asyncio.run(_subscribe(given, filters, known))
 
@@ -162,7 +164,7 @@ async def _subscribe(given: Subscribe, filters: Sequence[Filter], known: Subscri
 def watch_status(operation_id: str, node: str) -> None:
     """The command. Raises `PubsubError`."""
     if not is_hex_hash(operation_id):
-        raise click.UsageError("OPERATION: an operation id has 64 lower-case hex digits")
+        raise click.UsageError("OPERATION: not 64 lower-case hex digits")
 
     async def run() -> None:
         async with PrismClient(node) as client, aclosing(client.statuses(bytes.fromhex(operation_id))) as updates:
@@ -173,11 +175,11 @@ def watch_status(operation_id: str, node: str) -> None:
 
 
 def read_filter(text: str, status: str | None) -> Filter:
-    """A filter as the command line writes it. Raises `click.UsageError`."""
+    """Parse a filter of the command line. Raises `click.UsageError`."""
     name, _, value = text.partition("=")
     kind = _NAMES.get(name)
     if kind is None:
-        raise click.UsageError(f"--filter {text}: there are {', '.join(_NAMES)}")
+        raise click.UsageError(f"--filter {text}: not one of {', '.join(_NAMES)}")
     outcome = None if status is None else Status(status)
     if kind in OWNERS and is_hex_hash(value):
         return Filter(kind, value, status=outcome)
@@ -185,7 +187,7 @@ def read_filter(text: str, status: str | None) -> Filter:
     if kind is FilterType.REVOKE_CREDENTIAL_FILTER and is_hex_hash(credential) and (not batch or is_hex_hash(batch)):
         return Filter(kind, None, bytes.fromhex(credential), batch or None, outcome)
     if kind in OWNERS or kind is FilterType.REVOKE_CREDENTIAL_FILTER or value:
-        raise click.UsageError(f"--filter {text}: suffix, hash and batch have 64 lower-case hex digits each")
+        raise click.UsageError(f"--filter {text}: suffix, hash and batch must have 64 lower-case hex digits each")
     return Filter(kind, status=outcome)
 
 
@@ -244,7 +246,7 @@ def _kept(path: Path | None) -> Subscription | None:
 
 
 def _keep(path: Path | None, at: Subscription) -> None:
-    """Written beside and put in place, so that a kill leaves the old or the new."""
+    """Write the file atomically: after a kill it has the old or the new content."""
     if path is None:
         return
     beside = path.with_name(f"{path.name}.new")
@@ -259,5 +261,5 @@ def _seed(name: str) -> bytes:
     except ValueError:
         raw = b""
     if len(raw) != 32:
-        raise click.UsageError(f"--seed-env {name}: that variable has no 64 hex digits")
+        raise click.UsageError(f"--seed-env {name}: the variable does not hold 64 hex digits")
     return raw

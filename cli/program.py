@@ -12,7 +12,7 @@ _COMMAND: Final = re.compile(r"(?<![\w/.-])pubsub(?= [a-z])")
 
 
 def program() -> str:
-    """`pubsub` if it is on PATH, else the script beside this interpreter, by its path from the current folder."""
+    """`pubsub` if it is on PATH, else the relative path of the script beside this interpreter."""
     script = Path(sys.executable).with_name(NAME)
     if shutil.which(NAME) is not None or not script.is_file():
         return NAME
@@ -22,5 +22,5 @@ def program() -> str:
 
 
 def callable_here(hint: str) -> str:
-    """A hint such as `pubsub serve, then pubsub prism --help` with the program as it can be called."""
+    """A hint such as `pubsub serve, then pubsub prism --help`, with `pubsub` replaced by `program()`."""
     return _COMMAND.sub(lambda _: program(), hint)

@@ -28,24 +28,23 @@ def write_snapshot(name: str, out: Path) -> None:
 
 
 def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> bool:
-    """Measure a scenario and show what grew by more than the tolerance. Returns whether anything did."""
+    """Measure a scenario and show what grew by more than the tolerance. Returns whether anything grew."""
     share = parse_tolerance(tolerance)
     kept = read_sizes(kept_in)
     scenario = find_scenario(name)
     if scenario_hash(scenario) != kept.scenario_hash:
-        click.echo(
-            f"{kept_in}: of another scenario than {scenario.name}, or of an earlier version of it; --out keeps this"
-        )
+        click.echo(f"{kept_in}: not a snapshot of this version of {scenario.name}; --out writes a new one")
         return True
     now = _measure(scenario)
     changes = compare(kept, now, share)
     shown = changes if diff else [change for change in changes if change.exceeds]
     if shown:
-        table(f"{scenario.name}: kept in {kept_in}, and now", ("", "kept", "now", "change", ""), map(_row, shown))
+        table(f"{scenario.name}: in {kept_in} and now", ("", "kept", "now", "change", ""), map(_row, shown))
     found = verdict(kept, now, share)
     if found:
         click.echo(
-            f"{len(found)} of {len(now.figures)} figures exceed the tolerance of {tolerance}; --out keeps what is now"
+            f"{len(found)} of {len(now.figures)} figures exceed the tolerance of {tolerance}; "
+            "--out writes the present ones"
         )
     else:
         click.echo(f"{kept_in}: within {tolerance}, {_total(now)}")

@@ -24,6 +24,6 @@ def import_bundled(out: Path) -> Imported:
 
 def show_import(imported: Imported) -> None:
     """One line."""
-    known = f", {imported.already_there} were there already" if imported.already_there else ""
+    known = f", {imported.already_there} were already present" if imported.already_there else ""
     networks = ", ".join(imported.networks)
     click.echo(f"{imported.proofs} relay proofs of {imported.nodes:,} nodes imported ({networks}){known}")

@@ -1,9 +1,9 @@
-"""The reference pages, made from what the program itself says.
+"""Generates the reference pages from the program.
 
-`python -m pubsub_emulator.cli.reference` brings docs/ up to date.
+`python -m pubsub_emulator.cli.reference` updates docs/.
 
-A page is prose with stretches between `<!-- made: NAME -->` and `<!-- end -->` that are made here; a test holds the
-pages to what would be made. Examples stand in lists: what they show is a command's business, not the page's.
+The parts of a page between `<!-- made: NAME -->` and `<!-- end -->` are generated. A test compares the pages with what
+would be generated. Examples are in lists, so that they are not executed as blocks of the page.
 """
 
 import re
@@ -42,7 +42,7 @@ def leaves() -> Iterator[tuple[str, click.Command, click.Context]]:
 
 
 def commands() -> Iterator[str]:
-    """Every command: what it does, its arguments and options, examples."""
+    """Every command with its help, arguments, options and examples."""
     for name, command, inner in leaves():
         yield f"### {name}\n"
         yield f"`{inner.command_path} {' '.join(command.collect_usage_pieces(inner))}`\n"
@@ -69,7 +69,7 @@ def _paragraphs(text: str) -> str:
 
 
 def _examples(epilog: str) -> list[str]:
-    """The lines under `Example:` or `Examples:`; what follows a wide gap is a remark."""
+    """The lines under `Example:` or `Examples:`. Text after a wide gap is a remark."""
     found = re.search(r"Examples?:\n(.*?)(?:\n\n|\n\b|\Z)", epilog, re.DOTALL)
     lines = _EXAMPLE.findall(found.group(1)) if found else []
     return [re.sub(r"\s{3,}", "`: `", line.strip()) for line in lines]
@@ -104,7 +104,7 @@ def fields(root: type[Model] = Scenario) -> Iterator[str]:
 
 
 def _holds(text: str) -> str:
-    """The values of a field in short. Large tables have tables of their own."""
+    """The values of a field in short. Large tables are documented separately."""
     text = re.sub(r" \{ [^}]{40,} \}", " as below", text)
     text = text.replace("a whole number from 0 to 4,294,967,295", "u32")
     return text.replace("a whole number from 1 to 4,294,967,295", "u32 > 0").replace(" of at least one, each", ", each")
@@ -161,7 +161,7 @@ MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
 
 
 def brought_up_to_date(page: str) -> str:
-    """A page with its stretches made anew. Raises `KeyError` for one that nothing here makes."""
+    """A page with its generated parts updated. Raises `KeyError` for an unknown part."""
     return _STRETCH.sub(lambda found: f"{found.group(1)}\n{_made(found.group(2))}\n{found.group(3)}", page)
 
 

@@ -1,4 +1,4 @@
-"""`pubsub replay`: surprises of a campaign, differences of two verifiers, and fixtures, known by what they hold."""
+"""`pubsub replay`: surprises of a campaign, differences of two verifiers, and fixtures, told apart by content."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -20,11 +20,11 @@ MOST_STEPS: Final = 12
 
 
 class UnknownFile(PubsubError):
-    """A file that is neither a case, nor a fixture, nor a difference of two verifiers."""
+    """The file is neither a case, nor a fixture, nor a difference of two verifiers."""
 
 
 def run_replay(paths: Sequence[Path]) -> Result:
-    """The command. Raises `UnknownFile` and what their readers raise."""
+    """Run the command. Raises `UnknownFile` and the errors of the readers."""
     surprising = 0
     told = []
     for path in paths:
@@ -40,7 +40,7 @@ def run_replay(paths: Sequence[Path]) -> Result:
 
 
 def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
-    """Every case and fixture at a path; in a folder, other JSON files are passed over."""
+    """Every case, difference and fixture at a path. Other JSON files of a folder are skipped."""
     if not path.is_dir():
         kind = _kind(path)
         if kind is None:
@@ -49,9 +49,7 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
         return
     found = [(file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None]
     if not found:
-        raise UnknownFile(
-            f"{path}: no case of a campaign, no fixture and no difference of two verifiers is in this folder"
-        )
+        raise UnknownFile(f"{path}: the folder has no case of a campaign, fixture or difference of two verifiers")
     yield from found
 
 
@@ -67,7 +65,7 @@ def _kind(path: Path) -> str | None:
 
 
 def _play_case(path: Path) -> list[str]:
-    """What of a case is not as it must be."""
+    """The differences between a case and its replay."""
     result = replay(path)
     _show_case(result)
     lines = []
@@ -83,7 +81,7 @@ def _play_fixture(path: Path) -> list[str]:
 
 
 def _play_difference(path: Path) -> list[str]:
-    """What our verifier finds now, where it is still not what the other one said."""
+    """Our verifier's present verdicts, if they still differ from the other's."""
     found = read_difference(path)
     say(f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by two verifiers")
     say(f"  recorded: ours {found.ours}, theirs {found.theirs}")

@@ -13,7 +13,7 @@ FOLDER = "report"
 
 
 def can_draw() -> bool:
-    """Whether the extra `plot` is there."""
+    """Whether the extra `plot` is installed."""
     return all(map(find_spec, ("altair", "jinja2", "vl_convert")))
 
 
@@ -25,15 +25,15 @@ def run_report(audit: str, out: Path | None) -> Result:
 
 
 def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Path, str]]:
-    """Write the report of an audit, beside its tables or elsewhere, and tell what was written.
+    """Write the report of an audit beside its tables or to another folder, replacing an older one. Returns the files.
 
-    An earlier report is replaced. Raises `ResultError`, `OutputError`, `OSError`.
+    Raises `ResultError`, `OutputError`, `OSError`.
     """
     from pubsub_emulator.spark_audit.history.address import is_remote
     from pubsub_emulator.spark_audit.report.page import write_report
 
     if out is None and is_remote(audit):
-        raise OutputError(f"{audit}: the report is drawn on this machine; name a folder with --out")
+        raise OutputError(f"{audit}: a report is written to a local folder; name one with --out")
     target = Path(audit) / FOLDER if out is None else out
     with stage("drawing the report"), new_folder(target, replace=True, marker=PAGE) as folder:
         write_report(audit, folder)
@@ -41,8 +41,8 @@ def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Pa
 
 
 def report_written(target: Path) -> Iterable[tuple[Path, str]]:
-    """What a report leaves behind."""
+    """The files of a report."""
     return (
-        (target / PAGE, "what was verified and found, where bytes go; opens in a browser, offline"),
+        (target / PAGE, "what was verified and found, what uses bytes; opens in a browser, offline"),
         (target / CHARTS, "its charts as SVG and PNG"),
     )

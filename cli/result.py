@@ -1,4 +1,4 @@
-"""What a command came to, for scripts: with `--json` one document on standard output, all prose on standard error."""
+"""A command's result for scripts: `--json` prints one document on standard output, and prose on standard error."""
 
 import json
 import sys
@@ -24,7 +24,12 @@ class Result:
 def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
     """Decorator: give a command the option `--json`, which prints its result as JSON, and exit with its code."""
 
-    @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output, all else on error.")
+    @click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print one JSON document on standard output, everything else on standard error.",
+    )
     @wraps(run)
     def command(*arguments: P.args, **options: P.kwargs) -> None:
         as_json = bool(options.pop("as_json", False))
@@ -41,7 +46,7 @@ def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
 
 
 def _plain(value: object) -> object:
-    """Values that JSON has no form for."""
+    """The JSON form of other values."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, bytes):

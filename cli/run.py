@@ -29,7 +29,7 @@ DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and d
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a finished run came to."""
+    """The result of a run."""
 
     scenario: Scenario
     summary: Summary
@@ -41,7 +41,7 @@ class Run:
 
 
 def find_scenario(name: str) -> Scenario:
-    """The scenario of that file, or of that name among those that come with the project. Raises `ScenarioError`."""
+    """The scenario in a file, or the bundled one of that name. Raises `ScenarioError`."""
     if not name.endswith(".toml") and (name in bundled_scenarios() or not Path(name).exists()):
         return load_bundled(name)
     return load_scenario(Path(name))
@@ -55,9 +55,9 @@ def simulate(
     history: bool = True,
     growing: str | Path | None = None,
 ) -> Run:
-    """Run a scenario and write its summary into `folder`, and its history and its page where they are wanted.
+    """Run a scenario and write its summary, and optionally its history and page, into `folder`.
 
-    `growing` is where the history goes, if not into `folder`.
+    `growing` is another place for the history.
     """
     from pubsub_emulator.explorer.run import page_of, record
 
@@ -82,7 +82,7 @@ def simulate(
 
 
 def run_scenario(name: str, out: Path, growing: str | Path | None = None, *, explorer: bool = False) -> Result:
-    """The command. Without Arrow there is no history, and it says so."""
+    """Run the command. Without Arrow it writes no history, and says so."""
     scenario = find_scenario(name)
     history = find_spec(ARROW) is not None
     with new_folder(out) as folder:
@@ -95,20 +95,20 @@ def run_scenario(name: str, out: Path, growing: str | Path | None = None, *, exp
         written.append((out / EXPLORER, "every block and its proof, for a browser"))
     files("written:", written)
     if not history:
-        say(f"no history is kept: it needs {ARROW}, {brings('audit')}")
+        say(f"no history was written: it needs {ARROW}, {brings('audit')}")
     show_digest(run.digest.hex(), DIGEST_MEANS)
     page = {"explorer": out / EXPLORER} if explorer else {}
     return Result({**run.document(), "history": place if history else None, "summary": out / MARKER, **page})
 
 
 def show_digest(digest: str, means: str) -> None:
-    """A digest, with what it is a digest of."""
+    """Print a digest and what it covers."""
     say(f"the digest is {means}")
     say(f"digest: 0x{digest}")
 
 
 def show_run(run: Run) -> None:
-    """Tables of what happened on the chains and of who was caught."""
+    """Print tables of chains, caught cheats and byte usage."""
     _show_subscribers(run)
     _show_publishers(run.summary)
     summary = run.summary
@@ -165,11 +165,11 @@ def _show_subscribers(run: Run) -> None:
         "own state read",
         "of it cache",
     )
-    table("where the bytes went", columns, shares)
+    table("what used the bytes", columns, shares)
 
 
 def _show_publishers(summary: Summary) -> None:
-    """The sums in a line; a table of those of whom something was refused."""
+    """Print the sums, and a table of publishers with refused publishes."""
     publishers = summary.publishers
     published = sum(each.published for each in publishers.values())
     expired = sum(each.expired for each in publishers.values())
@@ -182,13 +182,13 @@ def _show_publishers(summary: Summary) -> None:
         if each.failed or each.cut_short
     ]
     if rows:
-        header = ("publisher", "published", "failed", "messages cut short", "why")
+        header = ("publisher", "published", "failed", "truncated messages", "why")
         table("publishes that the relay chain refused", header, rows)
-        say("a message ends at the publish that is refused: what stands behind it in the message is lost\n")
+        say("a message ends at its first refused publish; the rest of the message is lost\n")
     if summary.failed_calls:
         say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}\n")
     if summary.lost_downward:
-        say(f"{summary.lost_downward:,} downward messages were lost: the queues that they were for were full\n")
+        say(f"{summary.lost_downward:,} downward messages were lost: their queues were full\n")
 
 
 def _counted(counts: dict[str, int]) -> str:

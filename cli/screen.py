@@ -1,4 +1,4 @@
-"""What a person sees: progress while a terminal is watching, and tables of figures at the end."""
+"""Output for people: progress on a terminal, and tables of figures."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ from rich.text import Text
 from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
 
 PLAIN_WIDTH: Final = 140
-"""Columns of a table that goes to a file or a pipe."""
+"""The width of a table in a file or pipe."""
 
 
 _aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=False)
@@ -34,7 +34,7 @@ _aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=Fa
 
 @contextmanager
 def prose_aside(*, wanted: bool) -> Iterator[None]:
-    """As long as this lasts, prose and tables go to standard error: standard output belongs to a document."""
+    """Within this context, prose and tables go to standard error, since standard output holds a document."""
     token = _aside.set(wanted)
     try:
         yield
@@ -48,20 +48,20 @@ def say(text: str = "") -> None:
 
 
 class Advance(Protocol):
-    """Told how far a stage is."""
+    """Receives the progress of a stage."""
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """`done` units of `total` are behind us, a unit under way counts in part; `what` is being done now."""
+        """Report that `done` of `total` units are done, a unit under way in part, and that `what` is under way."""
 
 
 SPEAK_EVERY: Final = 10.0
-"""Seconds from one line about how far something is to the next, where no terminal is watching."""
+"""Seconds between progress lines without a terminal."""
 
 
 class Spoken:
-    """How far something is, in a line on standard error every ten seconds, with the time left where it can be told.
+    """Prints a progress line on standard error every ten seconds, with the time left if it can be estimated.
 
-    Between `start` and `stop` it also speaks when nobody has called it for that long.
+    Between `start` and `stop` it also prints if it was not called for that long.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic, said: str = "so far", total: int | None = None) -> None:
@@ -76,7 +76,7 @@ class Spoken:
         self._beat = Thread(target=self._beats, daemon=True)
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """`done` units of `total` are behind us; `what` is being done now."""
+        """Report that `done` of `total` units are done, and that `what` is under way."""
         with self._lock:
             self._last = done, total, what
             self._speak()
@@ -131,7 +131,7 @@ def _figure(done: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    """A stretch of time in the two units that tell most."""
+    """A duration in its two largest units."""
     whole = round(seconds)
     if whole < 60:  # seconds of a minute
         return f"{whole} s"
@@ -150,7 +150,7 @@ def _columns() -> tuple[ProgressColumn, ...]:
 
 
 class Bar:
-    """A bar that appears with the first advance and leaves nothing behind; without a terminal a line at times."""
+    """A progress bar that appears with the first advance and is erased at the end; without a terminal, lines."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
@@ -163,7 +163,7 @@ class Bar:
         self._spoken = Spoken()
 
     def __call__(self, done: float, total: int | None = None, what: str | None = None) -> None:
-        """`done` units of `total` are behind us; `what` is being done now."""
+        """Report that `done` of `total` units are done, and that `what` is under way."""
         if self._progress is None or self._task is None:
             self._spoken.start()
             self._spoken(done, total, what)
@@ -173,7 +173,7 @@ class Bar:
             self._progress.start()
 
     def clear(self) -> None:
-        """Take the bar off the screen, so that something else can be written; the next advance shows it again."""
+        """Erase the bar so that other output can be written. The next advance shows it again."""
         if self._progress is not None and self._progress.live.is_started:
             self._progress.stop()
 
@@ -185,7 +185,7 @@ class Bar:
 
 @contextmanager
 def bar() -> Iterator[Bar]:
-    """A bar for as long as this lasts."""
+    """A progress bar within this context."""
     made = Bar()
     try:
         yield made
@@ -195,7 +195,7 @@ def bar() -> Iterator[Bar]:
 
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
-    """A stage with a bar on a terminal; elsewhere a line on standard error, and one every ten seconds that it takes."""
+    """A stage with a progress bar on a terminal, or with lines on standard error at its start and every 10 s."""
     console = Console(stderr=True)
     if not console.is_terminal:
         click.echo(said, err=True)
@@ -218,7 +218,7 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
 
 
 def show(page: Line | Grid) -> None:
-    """A page of a session."""
+    """Print a page of a session."""
     if isinstance(page, Line):
         say(page.text)
     elif not page.rows:
@@ -228,22 +228,22 @@ def show(page: Line | Grid) -> None:
 
 
 def show_all(pages: Iterable[Shown]) -> None:
-    """Pages one after the other; how far something is is not among them."""
+    """Print pages; progress is not printed."""
     for page in pages:
         if not isinstance(page, Doing):
             show(page)
 
 
 GAP: Final = 2
-"""Blanks between two columns."""
+"""Blanks between columns."""
 
 
 def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int = 1) -> None:
-    """A table: names on the left, figures on the right.
+    """Print a table: names on the left, figures on the right.
 
-    Prose in cells is broken between words. If that is not enough for the width of the screen, long hashes are shortened
-    in their middle. Then rows become columns, and if that is too wide, too, each row is written as a list below its
-    first `names_rows` cells. No word and no figure is ever broken, unless it alone is wider than the screen.
+    To fit the width of the screen, prose in cells is wrapped between words; then long hashes are shortened in their
+    middle; then rows become columns; then each row becomes a list below its first `names_rows` cells. A word or figure
+    is only broken if it alone is wider than the screen.
     """
     names = tuple(header)
     cells = [tuple(cell if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
@@ -269,7 +269,7 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], n
 
 
 def _print(console: Console, names: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
-    """The table itself, which fits if it can."""
+    """The table, fitted to the width if possible."""
     shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
     for at, width in enumerate(_widths(names, cells, console.width)):
         figures = at > 0 and all(_is_figure(row[at]) for row in cells)
@@ -282,17 +282,17 @@ def _print(console: Console, names: tuple[str, ...], cells: list[tuple[str, ...]
 
 
 def _is_figure(cell: str) -> bool:
-    """Whether a cell is a figure, perhaps with a unit, and not prose."""
+    """Whether a cell is a figure, possibly with a unit."""
     return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
 
 
 _HEX: Final = re.compile(r"0x([0-9a-f]{24,})")
 _KEPT_DIGITS: Final = (16, 8, 4)
-"""Hex digits that are kept at either end of a hash, tried one after the other."""
+"""Numbers of hex digits to keep at either end of a hash, in the order in which they are tried."""
 
 
 def _fitting(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]] | None:
-    """The cells with hashes shortened as far as the width of the screen wants it; `None` if that is not enough."""
+    """The cells with hashes shortened to fit the width; `None` if they cannot fit."""
     if _least(names, cells) <= width:
         return cells
     for kept in _KEPT_DIGITS:
@@ -308,7 +308,7 @@ def _shortened(found: re.Match[str], kept: int) -> str:
 
 
 def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
-    """The columns of the screen that a table cannot do without."""
+    """The least width of a table."""
     return sum(_least_widths(names, cells)) + GAP * (len(names) - 1)
 
 
@@ -320,12 +320,12 @@ def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[
 
 
 def _unbroken(cell: str) -> list[str]:
-    """The parts of a cell that stay whole: its words, or all of a figure with its unit."""
+    """The unbreakable parts of a cell: its words, or a figure with its unit."""
     return [cell] if _is_figure(cell) else cell.split()
 
 
 def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
-    """How wide each column is; what is free goes to the first columns that want it."""
+    """The width of each column. Free space goes to the first columns that need it."""
     least = _least_widths(names, cells)
     wanted = [max(map(cell_len, (name, *(row[at] for row in cells)))) for at, name in enumerate(names)]
     room = max(width - sum(least) - GAP * (len(names) - 1), 0)
@@ -338,7 +338,7 @@ def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) ->
 
 
 def files(title: str, entries: Iterable[tuple[object, str]]) -> None:
-    """Every file or folder that was written, with what it is."""
+    """Print every written file or folder with a description."""
     say(title)
     for path, what in entries:
         say(f"  {path}  {what}")

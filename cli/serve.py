@@ -31,7 +31,7 @@ _SLOT: Final = 6000
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """What the command was given."""
+    """The command's arguments."""
 
     port: int
     host: str
@@ -53,7 +53,7 @@ class Serve:
     fork_para: tuple[str, ...]
 
     def options(self) -> Options:
-        """As the server wants them. Raises `BadOption`."""
+        """The server's options. Raises `BadOption`."""
         mode, interval = parse_build(self.build)
         options = Options(
             self.host,
@@ -73,39 +73,39 @@ class Serve:
 
 
 class JournalFile:
-    """A journal that is written line by line; each line is on its way to the disk when its step is visible."""
+    """A journal that is written line by line. Each line is flushed before its step is visible."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
     def action(self, action: Action) -> None:
-        """Something that the next step has."""
+        """Write an action of the next step."""
         self._file.write(journal.action_line(action) + "\n")
 
     def step(self, moment: Moment) -> None:
-        """A step that was made."""
+        """Write a completed step."""
         self._file.write(journal.step_line(moment) + "\n")
         self._file.flush()
 
 
 def serve(name: str | None, given: Serve) -> None:
-    """The command. Raises `PubsubError` for what cannot be; ends with exit code 130."""
+    """Run the command until Ctrl-C, which gives exit code 130. Raises `PubsubError`."""
     from pubsub_emulator.explorer.live import LivePage
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     options = given.options()
     if (given.dome_events or given.prism) and (given.journal is not None or given.replay is not None):
         raise BadOption(
-            "a journal does not say which pallets there are: --dome-events and --prism go without --journal, --replay"
+            "a journal does not record pallets: --dome-events and --prism cannot be given with --journal or --replay"
         )
     if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
         raise BadOption(
-            "a journal and a history do not hold what is forked: --fork goes without --journal, --replay, --out"
+            "a journal or history cannot hold a forked state: --fork cannot be given with --journal, --replay or --out"
         )
     replayed = None if given.replay is None else _read(given.replay)
     if replayed is not None:
         if name is not None:
-            raise BadOption(f"{given.replay} names its scenario: give no other one")
+            raise BadOption(f"{given.replay} names its scenario; give no SCENARIO with --replay")
         scenario, slot = replayed.head.scenario, replayed.head.genesis_slot
     else:
         scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
@@ -131,7 +131,7 @@ def serve(name: str | None, given: Serve) -> None:
 
 @contextmanager
 def _journal(path: Path, scenario: Scenario, slot: int) -> Iterator[JournalFile]:
-    """A new journal, which is gone where the node could not be started or failed."""
+    """A new journal. It is removed if the node cannot start or fails."""
     with path.open("x", encoding="utf-8") as file:
         try:
             file.write(journal.Head(scenario, slot).line() + "\n")
@@ -147,7 +147,7 @@ async def _serve(server: Server, replayed: journal.Journal | None, name: str) ->
         await server.producer.replay(replayed, name)
         say(f"replayed {len(replayed.entries)} steps, hash by hash")
     if server.options.external:
-        say("others can reach this node, and the key of Alice, who may do anything on it, is public")
+        say("others can reach this node, and Alice, whose key is public, controls it")
     async with server.serving() as places:
         for place in places:
             chain = "relay chain" if place.chain is RELAY else f"parachain {place.chain}"
@@ -172,7 +172,7 @@ def _genesis_slot(text: str | None) -> int:
 
 
 def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
-    """A history for each line of blocks; one that is left ends where the next begins."""
+    """Writes one history per fork of the chain. An abandoned one ends where the next begins."""
     from pubsub_emulator.cli.output import new_folder
     from pubsub_emulator.spark_audit.history.store import HistoryWriter
 

@@ -1,4 +1,4 @@
-"""`pubsub ship`: the artefacts that an audit on a cluster is submitted with."""
+"""`pubsub ship`: the files for submitting an audit to a cluster."""
 
 import platform
 from pathlib import Path
@@ -12,7 +12,7 @@ PROGRAM = "pubsub.py"
 
 
 def run_ship(out: Path) -> None:
-    """The command. Raises `ShipError`, `OutputError`."""
+    """Run the command. Raises `ShipError`, `OutputError`."""
     with new_folder(out) as folder:
         build_environment(folder / ENVIRONMENT)
         (folder / PROGRAM).write_text(LAUNCHER, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`pubsub simulate` and `pubsub score`: large histories made, and audits of them held against the truth."""
+"""`pubsub simulate` and `pubsub score`: simulate large histories, and compare audits of them with the truth."""
 
 from statistics import median_low
 
@@ -47,7 +47,7 @@ def run_simulate(
 
 
 def show_simulated(simulated: Simulated) -> None:
-    """The sums, and the planted cheats by strategy."""
+    """Print the sums, and the planted cheats by strategy."""
     receipts, cheats = simulated.receipts, simulated.cheats
     table("planted cheats", ("strategy", "blocks"), sorted(cheats.items()))
     there = len(receipts) - simulated.made
@@ -71,7 +71,7 @@ def run_score(history: str, audit: str) -> Result:
     scored = score(history, audit)
     rows = ((name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items()))
     table("planted cheats and findings", ("strategy", "planted", "found"), rows)
-    for title, charges in (("planted and not found", scored.missed), ("found and not planted", scored.wrong)):
+    for title, charges in (("planted, not found", scored.missed), ("found, not planted", scored.wrong)):
         for network, chain, _segment, _position, number, block, collator, code in charges[:MOST_SHOWN]:
             who = "nobody" if collator is None else collator.hex()
             say(f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by {who}")

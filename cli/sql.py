@@ -1,4 +1,4 @@
-"""`pubsub sql`: a question to an audit's tables."""
+"""`pubsub sql`: a query on an audit's tables."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -19,7 +19,7 @@ def run_sql(audit: str, question: str) -> Result:
 
 
 def _plain(cell: Any) -> Any:
-    """A value as JSON and people have it: bytes in hex, times in ISO's form."""
+    """A value for JSON and people: bytes in hex, times in ISO format."""
     if isinstance(cell, bytes):
         return "0x" + cell.hex()
     if isinstance(cell, datetime | date):
@@ -34,5 +34,5 @@ def _plain(cell: Any) -> Any:
 
 
 def _shown(cell: Any) -> str:
-    """Numbers without separators: an id goes into the next question as it is."""
+    """Write numbers without separators, so that ids can be copied into the next query."""
     return "none" if cell is None else str(cell)

@@ -1,8 +1,8 @@
-"""`pubsub tour`: five acts on one network, each with the command to go on with.
+"""`pubsub tour`: five acts on one network, each with the command to try next.
 
-What the relay chain of act 1 does is what the acts after it work with: PRISM reads its events, canisters subscribe to
-them, what they miss is replayed, and the distributor spreads the last of them over three other networks. Everything
-follows from the scenario, so the digest is the same on every machine.
+All acts use the relay chain of act 1: PRISM reads its events, canisters subscribe to them, missed events are replayed,
+and the distributor publishes the last of them on three other networks. Everything is determined by the scenario, so the
+digest is the same on every machine.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,11 +46,11 @@ _NETWORKS: Final = ("alastria", "fabric", "hashnet")
 
 
 class TourFailed(PubsubError):
-    """An act did not come to what it must come to: a defect of this program."""
+    """An act had a wrong result: a defect of this program."""
 
 
 class Follower(App):
-    """A canister that writes down the row of each event that it is given."""
+    """A canister that records the row of each event that it receives."""
 
     def on_event(self, ctx: Context, event: EventNotification) -> None:
         """Keep the event's place in the log."""
@@ -79,7 +79,7 @@ class Tour:
         self.subnets.step(20)
 
     def build(self, until: int, after: Callable[[], None] = lambda: None) -> None:
-        """Build relay blocks, with `after` behind every one."""
+        """Build relay blocks and call `after` after each."""
         while self.network.number < until:
             step = self.simulation.step()
             self.delivered += sum(
@@ -91,11 +91,11 @@ class Tour:
             after()
 
     def published(self) -> list[Row]:
-        """What publishers have published so far, as the log has it."""
+        """The values published so far, from the log."""
         return [row for row in self.log.read(0, 1_000_000).rows if row.kind == PUBLISHED]
 
     def note(self, *what: object) -> None:
-        """Add what an act came to to the digest."""
+        """Add an act's result to the digest."""
         self.parts.append(blake2_256(repr(what).encode()))
 
     # The acts
@@ -213,7 +213,7 @@ def _event(row: Row) -> tuple[str, Event]:
 
 def _must(holds: bool, what: str) -> None:
     if not holds:
-        raise TourFailed(f"the tour did not come to what it must come to: {what}")
+        raise TourFailed(f"the tour failed: {what}")
 
 
 ACTS: Final = (
@@ -227,7 +227,7 @@ ACTS: Final = (
     ("ICRC-77: what a canister missed is replayed", Tour.replay, "pubsub icrc72 demo"),
     ("The distributor: the same event on three networks", Tour.distributor, "pubsub distributor demo"),
 )
-"""Each act with its title and the command to go on with."""
+"""Each act with its title and the command to try next."""
 
 
 def take_tour() -> Result:
@@ -242,7 +242,7 @@ def take_tour() -> Result:
             for line in act(tour):
                 say(f"   {line}")
                 lines.append(line)
-            say(f"   go on with: {callable_here(further)}")
+            say(f"   try next: {callable_here(further)}")
             say()
             told.append({"act": title, "told": lines, "next": further})
         digest = f"0x{tour.digest().hex()}"

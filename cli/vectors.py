@@ -28,12 +28,12 @@ _MALFORMED: Final = (KeyError, IndexError, TypeError, ValueError, AttributeError
 
 
 class VectorsError(PubsubError):
-    """A file that is no vector file of a known format."""
+    """The file is not a vector file of a known format."""
 
 
 @dataclass(slots=True)
 class Checked:
-    """What one file came to."""
+    """The result of one file."""
 
     path: Path
     format: Format
@@ -52,7 +52,7 @@ class Checked:
 
 
 def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
-    """The command; whether every case of every file holds. Raises `VectorsError` before anything is checked."""
+    """Check all files. Returns whether every case passes. Raises `VectorsError` before anything is checked."""
     formats = [each for module in MODULES for each in import_module(module).FORMATS]
     found = [(path, document, _format_of(path, document, formats)) for path, document in _documents(paths)]
     results = [check_document(path, document, fitting) for path, document, fitting in found]
@@ -65,7 +65,7 @@ def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
 
 
 def check_document(path: Path, document: Document, fitting: Format) -> Checked:
-    """Every case of a document; a case that cannot be read has failed."""
+    """Check every case of a document. An unreadable case fails."""
     checked = Checked(path, fitting)
     try:
         for name, check in fitting.cases(document):
@@ -85,7 +85,7 @@ def _documents(paths: Sequence[Path]) -> Iterator[tuple[Path, Document]]:
     for path in paths:
         listed = sorted(path.rglob("*.json")) if path.is_dir() else [path]
         if not listed:
-            raise VectorsError(f"{path}: no .json file in it")
+            raise VectorsError(f"{path}: the folder has no .json file")
         for each in listed:
             yield each, _read(each)
 
@@ -96,7 +96,7 @@ def _read(path: Path) -> Document:
     except (ValueError, RecursionError):
         raise VectorsError(f"{path}: not JSON") from None
     if not isinstance(document, dict):
-        raise VectorsError(f"{path}: a file of no known format")
+        raise VectorsError(f"{path}: unknown format")
     return document
 
 
@@ -104,7 +104,7 @@ def _format_of(path: Path, document: Document, formats: Sequence[Format]) -> For
     fitting = next((each for each in formats if each.fits(document)), None)
     if fitting is None:
         names = ", ".join(each.name for each in formats)
-        raise VectorsError(f"{path}: a file of no known format; known are {names}")
+        raise VectorsError(f"{path}: unknown format; known are {names}")
     return fitting
 
 

@@ -1,4 +1,4 @@
-"""`pubsub fuzz --verifier`: another verifier judges the same cases, and every difference is kept."""
+"""`pubsub fuzz --verifier`: another verifier judges the same cases. Differences are kept."""
 
 from collections.abc import Sequence
 from math import inf
@@ -22,7 +22,7 @@ def run_verifier(  # noqa: PLR0917  # as the command line has them
     minutes: float | None = None,
     kept: Path | None = None,
 ) -> Result:
-    """The command: exit code 1 if the two verifiers differ anywhere.
+    """Run the command. The exit code is 1 if the two verifiers differ on a case.
 
     Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`, `BadCase`.
     """

@@ -54,7 +54,7 @@ class Walk:
         """Count one more value. Raises `BadAnswer` if there are too many."""
         self.left -= 1
         if self.left < 0:
-            raise BadAnswer("the types stand for far more values than there are bytes")
+            raise BadAnswer("the types describe far more values than there are bytes")
 
 
 def decode(metadata: Metadata, kind: int, data: bytes) -> Any:

@@ -28,5 +28,5 @@ def open_fork(source: str | Path, at: str | int | None = None) -> Iterator[Fork]
             yield fork
     else:
         if at is not None:
-            raise BadFork(f"{source}: a file holds one state: `at` names blocks of a node")
+            raise BadFork(f"{source}: a file holds one state, so `at` is allowed for nodes only")
         yield read_state(Path(source))

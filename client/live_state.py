@@ -64,7 +64,7 @@ class _Header:
             raise BadAnswer(f"{url}: block {hexed(wanted)} has the number {number}")
         encoded = parent + encode_compact(number) + root + body + encode_compact(len(logs)) + b"".join(logs)
         if blake2_256(encoded) != wanted or len(root) != 32:
-            raise BadAnswer(f"{url}: the header told for block {hexed(wanted)} has another hash")
+            raise BadAnswer(f"{url}: the node's header of block {hexed(wanted)} has another hash")
         self.number = number
         self.root = Hash(root)
         self.hash = Hash(wanted)
@@ -120,7 +120,7 @@ class _Node:
         try:
             wanted = unhex(name)
         except (ValueError, AttributeError, TypeError):
-            raise BadAnswer(f"{self.url}: {str(name)[:80]!r} is no block's number or hash") from None
+            raise BadAnswer(f"{self.url}: {str(name)[:80]!r} is not a block's number or hash") from None
         return _Header(self.url, wanted, self.ask("chain_getHeader", hexed(wanted)))
 
     def _run(self, work: Any) -> Any:
@@ -156,8 +156,8 @@ class TrieSource:
                 self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
             except NodeRefused as error:
                 raise StateUnavailable(
-                    f"{error}: {self._source.node.url} does not tell the state of block {hexed(self._source.block)}; "
-                    "nodes keep the states of some hundred blocks, archive nodes all"
+                    f"{error}: {self._source.node.url} does not provide the state of block {hexed(self._source.block)}; "
+                    "nodes keep the states of a few hundred blocks, archive nodes all"
                 ) from error
             except ClientError as error:
                 raise StateUnavailable(str(error)) from error

@@ -129,7 +129,7 @@ def parse_metadata(data: bytes) -> Metadata:
     if data[:4] != b"meta" or len(data) < 5:
         raise BadAnswer("metadata does not begin with its magic number")
     if data[4] != 14:
-        raise BadAnswer(f"metadata version {data[4]} is not read here, only 14, which every node gives")
+        raise BadAnswer(f"metadata version {data[4]} is not supported, only 14, which every node provides")
     try:
         parsed = _read(data)
         types = {entry["id"]: _type(entry["type"]["def"]) for entry in parsed["types"]["types"]}

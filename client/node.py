@@ -194,4 +194,4 @@ def _hashed(hasher: str, key: bytes) -> bytes:
         case "Twox64":
             return twox_64(key)
         case _:
-            raise BadAnswer(f"keys hashed with {hasher} are not read here")
+            raise BadAnswer(f"keys hashed with {hasher} are not supported")

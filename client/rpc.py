@@ -170,7 +170,7 @@ class Rpc:
             if queue is None:  # a notification may overtake the answer that names its subscription
                 self._early.setdefault(name, []).append(params.get("result"))
                 if len(self._early) > MAX_WAITING or len(self._early[name]) > MAX_WAITING:
-                    raise BadAnswer("notifications of subscriptions that nobody made")
+                    raise BadAnswer("notifications of unknown subscriptions")
             elif queue.full():
                 _end(queue, NodeUnavailable(f"{self.url}: more than {MAX_WAITING} notifications wait"))
                 del self._queues[name]
@@ -200,7 +200,7 @@ class Rpc:
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            raise ClientError("a client is used inside of `async with`")
+            raise ClientError("use the client inside `async with`")
         return self._session
 
 

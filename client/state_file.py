@@ -32,14 +32,14 @@ def read_state(path: Path) -> Fork:
     for name in ("genesis", "raw"):
         raw = raw.get(name) if isinstance(raw, dict) else None
     if not isinstance(raw, dict):
-        raise BadFork(f"{path}: genesis.raw: missing, so no exported state")
+        raise BadFork(f"{path}: genesis.raw: missing, so this is not an exported state")
     top = _entries(f"{path}: genesis.raw.top", raw.get("top"))
     children = _children(f"{path}: genesis.raw.childrenDefault", raw.get("childrenDefault") or {})
     roots = {key: top.pop(key) for key in list(top) if key.startswith(CHILD_STORAGE_PREFIX)}
     state = State.from_entries(top.items(), {key: rows.items() for key, rows in children.items()})
     for key, root in roots.items():
         if state.top.get(key) != root:
-            raise BadFork(f"{path}: genesis.raw.top: {hexed(key)} is a child root, and not that of its entries")
+            raise BadFork(f"{path}: genesis.raw.top: {hexed(key)} is a child root that does not match its entries")
     return Fork(state, state_number(state, str(path)), Hash(bytes(32)), str(path))
 
 
@@ -92,7 +92,7 @@ def _entries(place: str, found: Any) -> dict[bytes, bytes]:
         if len(key) > LONGEST_KEY:
             raise BadFork(f"{place}: a key of {len(key)} bytes")
         if key in out:
-            raise BadFork(f"{place}: {name[:80]} is there twice")
+            raise BadFork(f"{place}: {name[:80]} occurs twice")
         out[key] = _bytes(f"{place}.{name[:80]}", value)
     return out
 

@@ -238,10 +238,10 @@ def opened(fixture: Fixture) -> Opened:
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
         raise FixtureError("pre_state: a parachain's state holds no child tries")
     if any(one >= other for (one, _), (other, _) in pairwise(entries)):
-        raise FixtureError("pre_state: keys do not ascend, each once")
+        raise FixtureError("pre_state: keys are not strictly ascending")
     claimed = candidate.inherent.relay_parent_number
     if fixture.relay.number != claimed:
-        raise FixtureError(f"relay.number: {fixture.relay.number}, and the candidate is built on relay block {claimed}")
+        raise FixtureError(f"relay.number: {fixture.relay.number}, but the candidate is built on relay block {claimed}")
     root = fixture.relay.storage_root
     context = RelayContext(claimed, None if root is None else Hash(unhex(root)), Slot(fixture.relay.slot_now))
     return Opened(ChainHead(parent, State.from_entries(entries)), candidate, context)

@@ -38,7 +38,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Un
     except OSError as failure:
         raise error(f"{path}: {failure.strerror or failure}") from failure
     if len(data) > most:
-        raise error(f"{path}: longer than the {most:,} bytes that such a file may have")
+        raise error(f"{path}: longer than {most:,} bytes, the limit for such a file")
     return data
 
 
@@ -94,4 +94,4 @@ def parse_toml_file(data: bytes, place: str, error: type[PubsubError] = Unreadab
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

@@ -222,7 +222,7 @@ class _Fields:
             tuple(self._text("verdicts", name) for name in self._list("verdicts")),
         )
         if (case.block is None) != (case.judging.budget is not None):
-            raise BadCase("budget: a proof alone has one, and a block has none")
+            raise BadCase("budget: a case of a proof needs one, and a case of a block has none")
         return case
 
     def context(self) -> JudgingContext:
@@ -277,7 +277,7 @@ class _Fields:
             raise BadCase(f"{name}: {fault}") from fault
         stuffed = sum(step.size for step in steps if isinstance(step, Stuff))
         if stuffed > MAX_CANDIDATE_BYTES:
-            raise BadCase(f"{name}: messages of {stuffed} bytes, more than any block holds")
+            raise BadCase(f"{name}: messages of {stuffed} bytes, more than a block can hold")
         return steps
 
     def _list(self, name: str) -> list[Any]:

@@ -54,7 +54,7 @@ def _read(document: Any) -> KeptDifference:
         raise BadCase("not a difference of two verifiers")
     case = document["case"]
     if not isinstance(case, dict) or case.get("format") != FORMAT:
-        raise BadCase(f"case: its format is not {FORMAT}")
+        raise BadCase(f"case.format: not {FORMAT!r}")
     raw = _field(case, "candidate", "0x and hexadecimal digits", _bytes)
     judging = _context(case)
     try:

@@ -1,4 +1,4 @@
-"""The commands, one a module: arguments, options and help of `pubsub NAME` as `command`; the work is done beside it.
+"""The commands, one per module: arguments, options and help of `pubsub NAME`. `cli/NAME.py` does the work.
 
-Modules here load nothing but click; a command imports what it needs when it runs.
+Modules here import only click, so that help is fast. A command imports what it needs when it runs.
 """

@@ -20,7 +20,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "--out",
     type=options.AUDIT_OUT,
     required=True,
-    help="Folder or URI for the audit's tables; a later audit adds to it.",
+    help="Folder or URI for the audit's tables. A later audit adds to it.",
 )
 @options.master
 @options.engine
@@ -29,7 +29,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     type=click.Choice(["info", "warning", "error", "never"]),
     default="warning",
     show_default=True,
-    help="The least severity of a finding that makes the exit code 1.",
+    help="Exit with code 1 if a finding has at least this severity.",
 )
 @click.option(
     "--trust",
@@ -41,10 +41,10 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.option(
     "--head",
     metavar="DIGEST",
-    help="The head that HISTORY must have, as an audit of it printed: nothing is left out then. Another one is exit 3.",
+    help="The head that HISTORY must have, as an earlier audit printed it; it proves completeness. Else exit code 3.",
 )
-@click.option("--follow", is_flag=True, help="Go on as segments are added to HISTORY, until interrupted.")
-@click.option("--report", is_flag=True, help="Draw the report as well, into OUT/report; see `pubsub report`.")
+@click.option("--follow", is_flag=True, help="Continue as segments are added to HISTORY, until interrupted.")
+@click.option("--report", is_flag=True, help="Also write the report to OUT/report; see `pubsub report`.")
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     history: str,
@@ -58,7 +58,7 @@ def command(  # noqa: PLR0917  # click passes each option by name
     follow: bool,
     report: bool,
 ) -> Result:
-    """Verify every block of HISTORY again and say what its proof cost, who cheated, and what could not be read.
+    """Verify every block of HISTORY again, and report what its proof cost, who cheated, and what could not be read.
 
     HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the environment. The
     digest printed last is one hash over the rows of all tables: equal histories have equal digests.

@@ -15,10 +15,10 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options, files, scenarios and strategies."""
+    """Print the completion script for SHELL: commands, options, files, scenarios and strategies."""
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"this click knows nothing of {shell}")
+        raise click.UsageError(f"the installed click does not support {shell}")
     script = kind(context.find_root().command, {}, "pubsub", "_PUBSUB_COMPLETE")
     # not source(): it starts the shell to ask for its version, and the script may be for another machine
     click.echo(script.source_template % script.source_vars())

@@ -17,7 +17,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.argument("b", type=options.FOLDER)
 @with_json_option
 def command(a: Path, b: Path) -> Result:
-    """Find the first block, storage key and trie node in which A and B differ: histories, or folders of fixtures."""
+    """Find the first block, storage key and trie node that differ between two histories or folders of fixtures."""
     from pubsub_emulator.cli.diff import run_diff
 
     return run_diff(a, b)

@@ -8,22 +8,22 @@ from pubsub_emulator.cli import options
 from pubsub_emulator.cli.result import Result, with_json_option
 
 _seed = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed has the same digest."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed gives the same digest."
 )
 
 
 @click.group("distributor")
 def command() -> None:
-    """The Interchain Event Distributor: each event of one network published on all others, once."""
+    """The Interchain Event Distributor: publish each event of a network once on every other network."""
 
 
 @command.command("serve", epilog="\b\nExamples:\n  pubsub distributor serve distributor.toml\n")
 @click.argument("config", type=options.FILE)
 def serve(config: Path) -> None:
-    """Serve the distributor that CONFIG describes until it is told to end; docs/distributor.md says what is in it.
+    """Serve the distributor that the file CONFIG describes; docs/distributor.md explains its fields.
 
-    It ends on SIGTERM and Ctrl-C: requests first, then what is under way, for as long as `grace` says. What is not done
-    then is done by the next start, or by a replica.
+    SIGTERM and Ctrl-C end it: it refuses new requests and finishes running work for up to `grace` seconds. The next
+    start or a replica does the rest.
     """
     from pubsub_emulator.cli.distributor_serve import serve_distributor
 
@@ -38,12 +38,14 @@ def serve(config: Path) -> None:
 )
 @click.argument("network")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 takes a free one.")
-@click.option("--store", default="memory:", show_default=True, help="Where subscriptions are kept.")
-@click.option("--node", metavar="URL", help="Node whose chain has pallet DomeEvents; without one, a chain in here.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 selects a free one.")
+@click.option("--store", default="memory:", show_default=True, help="Where to store subscriptions.")
+@click.option(
+    "--node", metavar="URL", help="Node of a chain with pallet DomeEvents; by default a chain in this process."
+)
 @click.option("--seed-env", metavar="NAME", help="Environment variable with the publisher's Ed25519 seed in hex.")
-@click.option("--not-unique", is_flag=True, help="The network takes an id more than once, like public contracts.")
-@click.option("--open", "everyone", is_flag=True, help="Serve everybody, on an address that others can reach, too.")
+@click.option("--not-unique", is_flag=True, help="Let the network accept an id repeatedly, as public contracts do.")
+@click.option("--open", "everyone", is_flag=True, help="Serve everyone, even on an address that others can reach.")
 def adapter(  # noqa: PLR0917  # click passes each option by name
     network: str,
     host: str,
@@ -55,10 +57,10 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
     not_unique: bool,
     everyone: bool,
 ) -> None:
-    """Serve an adapter of a chain with pallet DomeEvents, called NETWORK, until it is told to end.
+    """Serve an adapter named NETWORK for a chain with pallet DomeEvents, until SIGTERM or Ctrl-C.
 
-    The chain is in this process and ends with it, or behind the JSON-RPC of a node (`pubsub serve --dome-events`). Who
-    publishes there is the development account //Alice, unless a seed is named.
+    The chain runs in this process, or behind the JSON-RPC of a node (`pubsub serve --dome-events`). The development
+    account //Alice publishes, unless --seed-env names another seed.
     """
     from pubsub_emulator.cli.distributor_serve import AdapterWish, serve_adapter
 
@@ -74,15 +76,15 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
 )
 @click.argument("scenario")
 @_seed
-@click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="How many stories.")
+@click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Number of stories.")
 @with_json_option
 def simulate(scenario: str, seed: int, count: int) -> Result:
     """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.
 
-    A name that ends in `.toml` is a scenario of your own; docs/distributor-scenarios.md says what is in it.
+    A name that ends in `.toml` is a file with your own scenario; docs/distributor-scenarios.md explains its fields.
 
-    `stories` plays stories instead: networks, traffic and faults that follow from a seed. Story 7 is the same in every
-    campaign, so a campaign that was ended goes on with `--seed` where it was, and several may share one.
+    `stories` plays stories instead: networks, traffic and faults drawn from a seed. Story 7 is the same in every
+    campaign, so `--seed` continues an interrupted campaign, and several processes can share one.
     """
     from pubsub_emulator.cli.distributor import simulate as run
 
@@ -93,9 +95,9 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
 @_seed
 @with_json_option
 def demo(seed: int) -> Result:
-    """Run three networks and two distributors with different subsets of them through faults of every kind.
+    """Run three networks and two distributors, each serving some of them, through faults of every kind.
 
-    Then check every invariant over what the networks hold. The digest printed last is one hash over all that happened.
+    Then check every invariant on the content of the networks. The digest printed last is one hash over the whole run.
     """
     from pubsub_emulator.cli.distributor import demonstrate
 

@@ -18,29 +18,29 @@ def command() -> None:
     epilog="\b\nExamples:\n  pubsub events serve --log events.db\n"
     "  pubsub events serve --log postgresql://host/db --port 8080 --grpc-port 50051 --deliveries out/deliveries\n",
 )
-@click.option(
-    "--log", "place", required=True, metavar="PLACE", help="Where the log is: a file (SQLite) or a postgresql:// URL."
-)
+@click.option("--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For HTTP; 0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For HTTP; 0 selects a free one."
 )
-@click.option("--grpc-port", type=click.IntRange(0, 65535), help="For gRPC; 0 takes a free one. Without it, none.")
-@click.option("--streams", type=click.IntRange(1), default=1_000, show_default=True, help="Open streams in all.")
 @click.option(
-    "--streams-per-client", type=click.IntRange(1), default=16, show_default=True, help="Open streams of one address."
+    "--grpc-port", type=click.IntRange(0, 65535), help="For gRPC; 0 selects a free one. Without it, there is no gRPC."
+)
+@click.option("--streams", type=click.IntRange(1), default=1_000, show_default=True, help="Most open streams.")
+@click.option(
+    "--streams-per-client", type=click.IntRange(1), default=16, show_default=True, help="Most open streams per address."
 )
 @click.option(
     "--subscriptions-per-client",
     type=click.IntRange(1),
     default=100,
     show_default=True,
-    help="Subscriptions of one address.",
+    help="Most subscriptions per address.",
 )
 @click.option(
-    "--heartbeat", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds between two heartbeats."
+    "--heartbeat", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds between heartbeats."
 )
-@click.option("--deliveries", type=options.OUT, help="Folder for tables of every delivery, which can be audited.")
+@click.option("--deliveries", type=options.OUT, help="Folder for tables of all deliveries, for `pubsub events audit`.")
 def serve(  # noqa: PLR0917  # click passes each option by name
     place: str,
     host: str,
@@ -54,7 +54,7 @@ def serve(  # noqa: PLR0917  # click passes each option by name
 ) -> None:
     """Serve a log that `pubsub log follow` writes, over HTTP with server-sent events and over gRPC, until Ctrl-C.
 
-    The log is one that exists. Subscriptions are kept beside it. docs/events.md has the requests.
+    The log must exist. Subscriptions are stored beside it. docs/events.md documents the requests.
     """
     from pubsub_emulator.cli.event_serve import Serve, serve_events
 
@@ -68,15 +68,13 @@ def serve(  # noqa: PLR0917  # click passes each option by name
     "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
 )
 @click.argument("deliveries", type=options.FOLDER)
-@click.option(
-    "--log", "place", required=True, metavar="PLACE", help="The log that was served: a file or a postgresql:// URL."
-)
+@click.option("--log", "place", required=True, metavar="PLACE", help="The served log: a file or a postgresql:// URL.")
 @options.master
 @with_json_option
 def audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """Compare what `pubsub events serve --deliveries` wrote down with the log, by subscription and day.
+    """Compare the deliveries that `pubsub events serve --deliveries` recorded with the log, by subscription and day.
 
-    What is missing, doubled, out of order, not asked for, altered or invented is a finding. The tables are only read.
+    Missing, duplicate, reordered, unrequested, altered and invented events are findings. The tables are only read.
     """
     from pubsub_emulator.cli.event_audit import run_audit
 

@@ -13,20 +13,22 @@ from pubsub_emulator.cli.result import Result, with_json_option
     epilog="\b\nExamples:\n  pubsub evidence out/audit\n"
     "  pubsub evidence out/audit --finding 3f9c --out finding.json\n"
     "  pubsub evidence finding.json\n"
-    "\n\b\nExit codes:\n  0 the finding is borne out, or written; 2 it is not, or the file holds none;\n"
-    "  3 it rests on figures that one file cannot prove\n",
+    "\n\b\nExit codes:\n  0 the finding is confirmed, or written; 2 it is not, or the file holds none;\n"
+    "  3 it depends on figures that one file cannot prove\n",
 )
 @click.argument("path", type=options.AUDIT_OR_FILE)
-@click.option("--finding", metavar="ID", help="In an audit: the finding to write, by its id or the start of it.")
+@click.option(
+    "--finding", metavar="ID", help="For an audit's folder: the finding to write, by its id or the start of it."
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write it to.")
 @with_json_option
 def command(path: str, finding: str | None, out: Path | None) -> Result:
-    """Check a finding again, offline, from its file alone; or get that file out of an audit.
+    """Check a finding again, offline, from its file alone; or extract that file from an audit.
 
-    PATH is a finding's file, or the output of `pubsub audit`: its findings are listed, and with --finding one of them
-    is written. A file carries the block with its proof and seal, and the part of the parent's state that judging the
-    block needs as a storage proof against the root in the parent's header. Checking needs neither the history nor
-    Spark. What no file can prove, such as the relay chain's own word, is named.
+    PATH is a finding's file, or the output folder of `pubsub audit`. For a folder, the findings are listed, and
+    --finding writes one of them. A file contains the block with its proof and seal, and the state that judging it
+    needs, as a storage proof against the root in the parent's header. Checking needs neither the history nor Spark.
+    Facts that no file can prove, such as what the relay chain attested, are named.
     """
     from pubsub_emulator.cli.evidence import check, list_findings, write
 

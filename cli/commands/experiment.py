@@ -21,7 +21,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.option(
     "--preset",
     type=click.Choice(["cache-policies", "latency", "unused-budget", "attacker"]),
-    help="A fixed question instead of a sweep; docs/findings.md has the answers.",
+    help="A predefined question instead of a sweep; docs/findings.md has the answers.",
 )
 @options.new_out
 @with_json_option
@@ -30,8 +30,8 @@ def command(  # noqa: PLR0917  # click passes each option by name
 ) -> Result:
     """Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG, PNG).
 
-    Rates are shares from 0 to 1 of the keys in each relay block, sizes bytes. A wrong field name lists those there
-    are.
+    Rates are shares from 0 to 1 of the keys in each relay block, sizes are bytes. An unknown field name lists all
+    fields.
     """
     from pubsub_emulator.cli.experiment import parse_policies, run_question, run_sweep
 

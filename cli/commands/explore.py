@@ -21,23 +21,22 @@ from pubsub_emulator.cli import options
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="The page to write; an older one there is replaced.",
+    help="The page to write; an existing one is replaced.",
 )
-@click.option("--network", metavar="NAME", default=None, help="Of a history with several networks: which one.")
+@click.option("--network", metavar="NAME", default=None, help="The network, if a history has several.")
 @click.option(
     "--blocks",
     type=click.IntRange(min=1),
     default=500,
     show_default=True,
-    help="Relay blocks to draw: of a history from its first one on, of a node the newest.",
+    help="Relay blocks to draw: a history's first ones, a node's newest ones.",
 )
 def command(source: str | None, url: str | None, out: Path, network: str | None, blocks: int) -> None:
-    """Write the page of SOURCE: every block, its proof drawn as a trie, and where its bytes went.
+    """Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes.
 
-    SOURCE is a scenario (a TOML file, or the name of one that comes with the project), which is run; the folder of a
-    history or of a run; a file that `write` made in a session; or a single block: a fixture, a case of `pubsub fuzz`, a
-    finding of `pubsub evidence`. Blocks of files and of a node
-    are executed again. The page is one HTML file that opens offline.
+    SOURCE is a scenario to run (a TOML file or a bundled name), the folder of a history or of a run, a session file
+    that `write` made, or a single block: a fixture, a case of `pubsub fuzz`, a finding of `pubsub evidence`. Blocks
+    of files and of nodes are executed again. The page is one HTML file that opens offline.
     """
     if (source is None) == (url is None):
         raise click.UsageError("give a SOURCE or --connect URL")

@@ -16,11 +16,11 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path))
 @with_json_option
 def command(source: str, file: Path) -> Result:
-    """Write the whole state of the chain at URL to FILE, every entry proven by the block's state root.
+    """Write the full state of the chain at URL to FILE and check it against the block's state root.
 
-    URL is a node's, its newest final block unless @ and a block's number or hash follow. FILE becomes the raw genesis
-    of a chain specification, as `polkadot export-state` writes it; --fork takes it. The state of a large chain takes
-    hours: --fork takes the URL itself, too, and reads by need.
+    URL is a node's, optionally with @ and a block's number or hash; the default is the newest final block. FILE is the
+    raw genesis of a chain specification, as `polkadot export-state` writes it, and can be given to --fork. The state
+    of a large chain takes hours; --fork also accepts the URL and then reads on demand.
     """
     from pubsub_emulator.cli.screen import say
     from pubsub_emulator.client.fork import open_fork

@@ -21,7 +21,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "relay_nodes",
     multiple=True,
     metavar="URL",
-    help="Node of its relay chain, whose headers vouch for relay roots; may be given repeatedly.",
+    help="Node of its relay chain, whose headers prove relay roots; may be given repeatedly.",
 )
 @click.option(
     "--chunks", type=options.HISTORY, metavar="ADDRESS", help="Folder or URI of chunks, as SQD's substrate-dump writes."
@@ -36,23 +36,29 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.option("--network", required=True, help="Name of the relay chain, such as polkadot.")
 @click.option("--chain", type=click.IntRange(0, 2**32 - 1), required=True, help="ParaId.")
 @click.option("--from", "first", type=click.IntRange(min=1), required=True, help="First block.")
-@click.option("--to", "last", type=click.IntRange(min=1), default=None, help="Last block; else the newest final one.")
-@click.option("--out", type=options.AUDIT_OUT, required=True, help="History to add to; made when it is not there.")
+@click.option(
+    "--to", "last", type=click.IntRange(min=1), default=None, help="Last block; by default the newest final one."
+)
+@click.option("--out", type=options.AUDIT_OUT, required=True, help="History to add to; created if missing.")
 @click.option(
     "--unit",
     type=click.IntRange(1, 10_000),
     default=1000,
     show_default=True,
-    help="Blocks in a segment: what is kept when it is whole, and what a worker of the audit is given.",
+    help="Blocks per segment. A segment is stored when it is complete, and audited by one worker.",
 )
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), default=None, help="Most requests per second per node."
 )
 @click.option(
-    "--connections", type=click.IntRange(1, 256), default=8, show_default=True, help="Requests at once per node."
+    "--connections", type=click.IntRange(1, 256), default=8, show_default=True, help="Concurrent requests per node."
 )
 @click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Seconds for an answer."
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for an answer.",
 )
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
@@ -70,10 +76,10 @@ def command(  # noqa: PLR0917  # click passes each option by name
     connections: int,
     timeout: float,
 ) -> Result:
-    """Bring blocks of a real parachain into a history: headers, relay proofs, messages; to be audited like any other.
+    """Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs, messages.
 
-    Exactly one of --node, --chunks and --export says where from. Every block is held against its hash, its extrinsics
-    root and its neighbours. Whole units are kept as they come; the same command goes on where one ended.
+    Give exactly one of --node, --chunks and --export. Every block is checked against its hash, its extrinsics root and
+    its neighbours. Complete units are stored at once, so the same command continues an interrupted one.
     """
     from pubsub_emulator.cli.fetch import Asked, run_fetch
 

@@ -13,7 +13,7 @@ from pubsub_emulator.cli import options
 )
 @options.new_out
 def command(out: Path) -> None:
-    """Write executable vectors: blocks with their pre-state, proof, verdict and post-state, for any implementation."""
+    """Write test vectors for any implementation: blocks with their pre-state, proof, verdict and post-state."""
     from pubsub_emulator.cli.fixtures import run_fixtures
 
     run_fixtures(out)

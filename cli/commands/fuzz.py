@@ -21,12 +21,12 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "  pubsub fuzz --target icrc --cases 200 --out out/stories\n"
     "  pubsub fuzz --target icrc --replay out/stories/icrc-0123456789ab\n"
     "  pubsub fuzz --cases 2000 --verifier 'interop/rust/target/release/replay --verify-proofs'\n"
-    "\n\b\nExit codes:\n  0 every verdict was the one due, 1 surprises\n",
+    "\n\b\nExit codes:\n  0 every verdict was as expected, 1 surprises\n",
 )
 @click.option(
     "--cases",
     type=click.IntRange(min=0),
-    help="Cases to try: 5000 unless given, or all that --minutes give time for.",
+    help="Cases to try: 5000 by default, or as many as --minutes allow.",
 )
 @click.option("--seed", default="0", show_default=True, help="The same seed tries the same cheats.")
 @click.option(
@@ -42,22 +42,22 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.option(
     "--master",
     default=None,
-    help="Spark master that tries them, for instance local[*]; without one, this process does.",
+    help="Spark master to run on, for example local[*]; by default this process.",
 )
 @click.option(
     "--target",
     "targets",
     multiple=True,
     metavar="NAME",
-    help="Mutate what this reader of strangers' files takes, instead of trying cheats; `all` for each of them.",
+    help="Mutate the input of this reader of untrusted data, instead of trying cheats; `all` for every reader.",
 )
-@click.option("--minutes", type=click.FloatRange(min=0), default=None, help="End after so many minutes.")
+@click.option("--minutes", type=click.FloatRange(min=0), default=None, help="End after this many minutes.")
 @click.option(
     "--corpus",
     type=options.OUT,
     default=None,
-    help="Folder of cases that showed something new: they guide this campaign, which adds to them and goes on where "
-    "the last one ended. With --master or --verifier they are tried first, and nothing is added.",
+    help="Folder of cases that reached something new. The campaign starts from them, adds to them, and continues where "
+    "the last one ended. With --master or --verifier they are tried first, and none are added.",
 )
 @click.option(
     "--replay",
@@ -69,9 +69,9 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "--verifier",
     metavar="CMD",
     default=None,
-    help="Another verifier: a program that reads cases and answers verdicts, line by line; both judge every case.",
+    help="Another verifier: a program that reads cases and writes verdicts, line by line. Both judge every case.",
 )
-@click.option("--list", "listing", is_flag=True, help="Show every strategy, or with --target every target, and end.")
+@click.option("--list", "listing", is_flag=True, help="List the strategies, or with --target the targets, and end.")
 @with_json_option
 def command(  # noqa: PLR0917  # its options
     cases: int | None,
@@ -89,8 +89,8 @@ def command(  # noqa: PLR0917  # its options
 ) -> Result:
     """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
 
-    Every verdict is compared with the one that was due. What surprises is shrunk; the smallest case of each group is
-    written as a file for `pubsub replay`. The same seed tries the same cheats, wherever they are tried.
+    Every verdict is compared with the expected one. Surprises are shrunk; the smallest case of each group is written
+    as a file for `pubsub replay`. The same seed tries the same cheats on any machine.
     docs/howto/fuzz-for-weeks.md says what to do with a surprise.
 
     With --target, files that a stranger may have made are mutated: every reader must take one or refuse it in its own
@@ -104,7 +104,7 @@ def command(  # noqa: PLR0917  # its options
         from pubsub_emulator.cli.fuzz_targets import list_targets, run_targets
 
         if corpus is not None:
-            raise click.UsageError("--target keeps its corpus in --out: leave --corpus out")
+            raise click.UsageError("--target stores its corpus in --out and takes no --corpus")
         return list_targets() if listing else run_targets(targets, _most(cases, minutes), seed, minutes, out)
     from pubsub_emulator.cli.fuzz import list_strategies, run_fuzz
 
@@ -112,7 +112,7 @@ def command(  # noqa: PLR0917  # its options
         from pubsub_emulator.cli.verifier import run_verifier
 
         if master is not None:
-            raise click.UsageError("--verifier runs in this process: leave --master out")
+            raise click.UsageError("--verifier runs in this process and takes no --master")
         return run_verifier(verifier, _most(cases, minutes), seed, strategies, out, minutes, corpus)
     if listing:
         return list_strategies()
@@ -122,7 +122,7 @@ def command(  # noqa: PLR0917  # its options
 
 
 CASES: Final = 5000
-"""Cases that are tried unless told otherwise."""
+"""The default number of cases."""
 
 
 def _most(cases: int | None, minutes: float | None) -> int:

@@ -15,12 +15,12 @@ def command() -> None:
 @command.command(
     "run",
     epilog="\b\nExamples:\n  pubsub icrc72 run demo\n  pubsub icrc72 run my-subnets.toml --json\n"
-    "\n\b\nExit codes:\n  0 everything due was handled, 1 something is missing or somebody is accused\n",
+    "\n\b\nExit codes:\n  0 every event due was handled, 1 events are missing or someone is accused\n",
 )
 @click.argument("scenario")
 @with_json_option
 def run(scenario: str) -> Result:
-    """Run SCENARIO, a TOML file or a bundled name, and sum up who handled what."""
+    """Run SCENARIO, a TOML file or a bundled name, and summarize which subscriber handled which events."""
     from pubsub_emulator.cli.canisters import run_scenario
 
     return run_scenario(scenario)
@@ -29,7 +29,7 @@ def run(scenario: str) -> Result:
 @command.command("demo", epilog="\b\nExamples:\n  pubsub icrc72 demo\n")
 @with_json_option
 def demo() -> Result:
-    """Three subnets with faults, a broadcaster that dies, and replay; ends with one digest."""
+    """Run three subnets with faults, a broadcaster that dies, and replay. The last line is a digest."""
     from pubsub_emulator.cli.canisters import run_scenario
 
     return run_scenario("demo")
@@ -46,7 +46,7 @@ def demo() -> Result:
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Also draw it into this file.")
 @with_json_option
 def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Result:
-    """Show the way of one event of SCENARIO: published, relayed, notified, confirmed, round by round."""
+    """Show the path of one event of SCENARIO round by round: published, relayed, notified, confirmed."""
     from pubsub_emulator.cli.canisters import trace_event
 
     return trace_event(scenario, namespace, number, svg)
@@ -62,7 +62,7 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
 @click.option("--cases", type=click.IntRange(min=0), default=50, show_default=True, help="Stories to play.")
 @click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the first story.")
 @click.option("--seed", default="0", show_default=True, help="The same seed plays the same stories.")
-@click.option("--cheats/--no-cheats", default=True, show_default=True, help="Let every cheat act once, too.")
+@click.option("--cheats/--no-cheats", default=True, show_default=True, help="Also let every cheat act once.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -78,7 +78,7 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
 )
 @with_json_option
 def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool) -> Result:
-    """Play networks under drawn schedules, refusals, crashes and upgrades; compare what was handled with the logs."""
+    """Play networks under random schedules, refusals, crashes and upgrades; compare handled events with the logs."""
     from pubsub_emulator.cli.canisters import play_stories, replay_story
 
     return replay_story(again) if again is not None else play_stories(cases, first, seed, out, cheats=cheats)

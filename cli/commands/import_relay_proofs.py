@@ -13,9 +13,9 @@ from pubsub_emulator.cli import options
     "--out out/imported-audit\n",
 )
 @click.argument("files", type=options.ANY, nargs=-1, required=True)
-@click.option("--out", type=options.OUT, required=True, help="History to add them to; made when it is not there.")
+@click.option("--out", type=options.OUT, required=True, help="History to add them to; created if missing.")
 def command(files: tuple[Path, ...], out: Path) -> None:
-    """Bring real `parachainSystem.setValidationData` data into a history, to be audited like any other.
+    """Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`.
 
     FILES are JSON files, or folders of them.
     """

@@ -18,15 +18,15 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.option(
     "--block",
     metavar="CHAIN:NUMBER",
-    help="Of a history: this block, with ledger, proof nodes, verdict and deliveries; NETWORK/CHAIN:NUMBER where "
-    "several networks have such a chain.",
+    help="Show this block of a history: ledger, proof nodes, verdict and deliveries. Write NETWORK/CHAIN:NUMBER if "
+    "several networks have the chain.",
 )
 @with_json_option
 def command(path: Path, block: str | None) -> Result:
-    """Say what is at PATH: a scenario, history, audit, fixture, case of a campaign, session, relay proof or finding.
+    """Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay proof or finding.
 
-    Of a Parquet file of a history or an audit: its columns with their meaning, and its first rows. A block of a history
-    is executed anew, from the checkpoint before it.
+    For a Parquet file of a history or an audit, show its columns with their meaning and its first rows. A block of a
+    history is executed again from the checkpoint before it.
     """
     from pubsub_emulator.cli.inspect import look
     from pubsub_emulator.cli.screen import show_all

@@ -5,13 +5,13 @@ import click
 from pubsub_emulator.cli import options
 
 place = click.option(
-    "--log", "place", required=True, metavar="PLACE", help="Where the log is: a file (SQLite) or a postgresql:// URL."
+    "--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL."
 )
 
 
 @click.group("log")
 def command() -> None:
-    """Keep the ordered, gap-free log of what a chain or network did, and read it."""
+    """Write and read an ordered, gap-free log of a chain's or network's events."""
 
 
 @command.command(
@@ -23,17 +23,17 @@ def command() -> None:
 )
 @click.argument("source", shell_complete=options.complete_scenario)
 @place
-@click.option("--network", default="network", show_default=True, help="Name of the network: one log holds one.")
+@click.option("--network", default="network", show_default=True, help="Name of the network; a log holds one network.")
 @click.option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; may be given repeatedly.")
-@click.option("--from", "first", type=click.IntRange(0), help="Leading block to begin at; else the newest final one.")
-@click.option("--until", type=click.IntRange(0), help="Leading block to end with; else go on until Ctrl-C.")
+@click.option("--from", "first", type=click.IntRange(0), help="First leading block; by default the newest final one.")
+@click.option("--until", type=click.IntRange(0), help="Last leading block; by default continue until Ctrl-C.")
 def follow(  # noqa: PLR0917  # click passes each option by name
     source: str, place: str, network: str, paras: tuple[str, ...], first: int | None, until: int | None
 ) -> None:
-    """Append what SOURCE did, and go on where the log ends.
+    """Append the events of SOURCE to the log, starting where the log ends.
 
-    SOURCE is a node's ws:// or http:// URL, the folder of a written history, or a scenario to run. Of a node only
-    finalised blocks are taken. Blocks that a node took back are taken back in the log, too.
+    SOURCE is a node's ws:// or http:// URL, the folder of a history, or a scenario to run. Only finalised blocks of a
+    node are read. If a node reverted blocks, the log reverts them too.
     """
     from pubsub_emulator.cli.event_log import follow_source
 
@@ -47,12 +47,12 @@ def follow(  # noqa: PLR0917  # click passes each option by name
     """  pubsub log read --log events.db --filter '{"kind": "Balances.*"}'\n""",
 )
 @place
-@click.option("--after", type=click.IntRange(0), default=0, show_default=True, help="Begin behind this seq.")
-@click.option("--limit", type=click.IntRange(1), help="Rows to print at most.")
+@click.option("--after", type=click.IntRange(0), default=0, show_default=True, help="Start after this seq.")
+@click.option("--limit", type=click.IntRange(1), help="Most rows to print.")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Pallet.Event or Pallet.*; any of those given.")
 @click.option("--chain", metavar="ID", help="A para id, or `leading` for the leading chain.")
 @click.option("--filter", "text", metavar="JSON", help="A filter, see docs/events.md.")
-@click.option("--wait", is_flag=True, help="Go on printing what comes, until Ctrl-C.")
+@click.option("--wait", is_flag=True, help="Keep printing new rows until Ctrl-C.")
 def read(  # noqa: PLR0917  # as above
     place: str,
     after: int,
@@ -63,7 +63,7 @@ def read(  # noqa: PLR0917  # as above
     *,
     wait: bool,
 ) -> None:
-    """Print rows of a log, one JSON object a line."""
+    """Print rows of a log, one JSON object per line."""
     from pubsub_emulator.cli.event_log import read_log
 
     read_log(place, after, limit, kinds, chain, text, wait=wait)
@@ -73,9 +73,9 @@ def read(  # noqa: PLR0917  # as above
 @click.argument("block", type=click.IntRange(0))
 @place
 def rewind(block: int, place: str) -> None:
-    """Take back every leading block after BLOCK.
+    """Remove every leading block after BLOCK from the log.
 
-    Clients that have seen more are told so: their cursors are refused with the last event that is left.
+    The cursors of clients that have read further are refused; the refusal names the last event that remains.
     """
     from pubsub_emulator.cli.event_log import rewind_log
 

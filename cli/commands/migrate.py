@@ -10,11 +10,11 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.argument("history", type=options.HISTORY)
 @with_json_option
 def command(history: str) -> Result:
-    """Bring a HISTORY of an older format up to the present one, in its place.
+    """Convert a HISTORY of an older format to the present one, in place.
 
-    Every file is checked against its manifest first; data stays as it is, manifests are written anew, each naming the
-    one before it. A migration that was interrupted goes on with the same command. Outputs of audits are not migrated:
-    an audit makes them again.
+    First, every file is checked against its manifest. Data files do not change. Manifests are written again, each
+    naming the previous one. The same command continues an interrupted migration. Outputs of audits are not migrated;
+    audit again instead.
     """
     from pubsub_emulator.cli.migrate import run_migrate
 

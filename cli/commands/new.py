@@ -17,14 +17,14 @@ from pubsub_emulator.cli import options
     "--like",
     metavar="NAME",
     shell_complete=options.complete_scenario,
-    help="Copy a scenario that comes with the project.",
+    help="Copy a bundled scenario.",
 )
 @click.option("--schema", is_flag=True, help="Also write the JSON Schema for editors; without FILE, print it.")
-@click.option("--list", "listing", is_flag=True, help="Show the scenarios that come with the project, and end.")
+@click.option("--list", "listing", is_flag=True, help="List the bundled scenarios and end.")
 def command(file: Path | None, like: str | None, *, schema: bool, listing: bool) -> None:
-    """Write a commented scenario into FILE, ready to run and to change.
+    """Write a commented scenario to FILE, ready to run and to edit.
 
-    A scenario says who publishes what how often, who subscribes to it, and who cheats.
+    A scenario defines who publishes what and how often, who subscribes, and who cheats.
     """
     from pubsub_emulator.cli.new import list_scenarios, print_schema, write_scenario
 
@@ -35,4 +35,4 @@ def command(file: Path | None, like: str | None, *, schema: bool, listing: bool)
     elif schema and like is None:
         print_schema()
     else:
-        raise click.UsageError("FILE is missing: pubsub new mine.toml")
+        raise click.UsageError("FILE is missing, for example: pubsub new mine.toml")

@@ -14,14 +14,14 @@ from pubsub_emulator.cli.exits import FINDINGS
     epilog="\b\nExamples:\n  pubsub open-proof proof.json --header header.json\n"
     "  pubsub open-proof proof.json --root 0x1f46… --child 1000 --json\n"
     "  pubsub open-proof session.jsonl --draw proof.svg\n"
-    "\n\b\nExit codes:\n  0 opened, every byte needed, 1 nodes that nothing needs\n",
+    "\n\b\nExit codes:\n  0 opened, every node is needed, 1 some nodes are not needed\n",
 )
 @click.argument("files", type=options.FILE, nargs=-1, required=True)
-@click.option("--header", type=options.FILE, help="The header of the block that the proof is of.")
-@click.option("--root", metavar="0x…", help="The state root itself, in place of a header.")
-@click.option("--child", metavar="PARA", help="The child trie that was read: a publisher's id, or its storage key.")
-@click.option("--key", "keys", metavar="0x…", multiple=True, help="A key that was asked for; may be given repeatedly.")
-@click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output.")
+@click.option("--header", type=options.FILE, help="The header of the proven block.")
+@click.option("--root", metavar="0x…", help="The state root, instead of a header.")
+@click.option("--child", metavar="PARA", help="The proven child trie: a publisher's id, or a storage key.")
+@click.option("--key", "keys", metavar="0x…", multiple=True, help="A requested key; may be given repeatedly.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 @click.option("--draw", type=click.Path(dir_okay=False, path_type=Path), help="File to draw the proof to, as SVG.")
 def command(  # noqa: PLR0917  # click passes each option by name
     files: tuple[Path, ...],
@@ -33,10 +33,10 @@ def command(  # noqa: PLR0917  # click passes each option by name
     *,
     as_json: bool,
 ) -> None:
-    """Open what a node answered to `state_getReadProof` or `state_getChildReadProof`, and say where its bytes went.
+    """Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what uses its bytes.
 
-    FILES hold JSON-RPC answers, headers among them, in any order; docs/node-data.md shows how to get them. Without
-    --key, and without the request in a file, what was asked for is told from the proof.
+    FILES hold JSON-RPC answers, including headers, in any order; docs/node-data.md shows how to get them. Without
+    --key, and without the request in a file, the requested keys are inferred from the proof.
     """
     from pubsub_emulator.cli.open_proof import open_files
 

@@ -14,7 +14,7 @@ _NODE = click.option(
 
 @click.group("prism")
 def command() -> None:
-    """DIDs and credentials on a chain: a PRISM node, and what its clients do."""
+    """DIDs and credentials on a chain: a PRISM node and its clients."""
 
 
 @command.command(
@@ -22,41 +22,57 @@ def command() -> None:
     epilog="\b\nExamples:\n  pubsub serve --prism --build interval:6000\n"
     "  pubsub prism serve --chain ws://127.0.0.1:9944 --db prism.db\n",
 )
-@click.option("--chain", "url", required=True, metavar="URL", help="Node of the chain, whose RPC this follows.")
+@click.option("--chain", "url", required=True, metavar="URL", help="Node of the chain to follow.")
 @click.option(
-    "--db", "place", required=True, metavar="PLACE", help="Log and tables: a file (SQLite) or a postgresql:// URL."
+    "--db",
+    "place",
+    required=True,
+    metavar="PLACE",
+    help="Database for log and tables: a file (SQLite) or a postgresql:// URL.",
 )
-@click.option("--network", default="prism", show_default=True, help="Name of the log, if it is made now.")
+@click.option("--network", default="prism", show_default=True, help="Name of a new log.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=50052, show_default=True, help="For gRPC; 0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), default=50052, show_default=True, help="For gRPC; 0 selects a free one."
 )
 @click.option(
-    "--depth", type=click.IntRange(0), default=2, show_default=True, help="Blocks above one that is processed."
+    "--depth",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="Confirmations: blocks above a processed block.",
 )
 @click.option("--from", "first", type=click.IntRange(0), default=1, show_default=True, help="First block of a new log.")
-@click.option("--event", default="Prism.ObjectAnchored", show_default=True, help="The events that carry objects.")
 @click.option(
-    "--path", default="object", show_default=True, help="Where in the event the bytes are: names and indices."
+    "--event", default="Prism.ObjectAnchored", show_default=True, help="The kind of event that contains PRISM objects."
 )
+@click.option("--path", default="object", show_default=True, help="Path of the bytes in the event: names and indices.")
 @click.option("--seed-env", metavar="NAME", help="Environment variable with the anchoring account's Ed25519 seed.")
 @click.option(
-    "--pending-blocks", type=click.IntRange(1), default=64, show_default=True, help="Best blocks an operation waits."
+    "--pending-blocks",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="Best blocks after which a waiting operation is cancelled.",
 )
 @click.option(
-    "--streams-per-client", type=click.IntRange(1), default=8, show_default=True, help="Open streams of one address."
+    "--streams-per-client", type=click.IntRange(1), default=8, show_default=True, help="Most open streams per address."
 )
 @click.option(
-    "--subscriptions-per-client", type=click.IntRange(1), default=100, show_default=True, help="Of one address."
+    "--subscriptions-per-client",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Most subscriptions per address.",
 )
 @click.option(
-    "--heartbeat", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds to a heartbeat."
+    "--heartbeat", type=click.FloatRange(0.1), default=15.0, show_default=True, help="Seconds between heartbeats."
 )
-@click.option("--deliveries", type=options.OUT, help="Folder for tables of every delivery, which can be audited.")
+@click.option("--deliveries", type=options.OUT, help="Folder for tables of all deliveries, for `pubsub prism audit`.")
 def serve(**given: object) -> None:
     """Follow a chain that anchors PRISM objects, and serve subscriptions over gRPC, until Ctrl-C.
 
-    Who anchors is the development account //Alice, unless a seed is named. docs/prism.md says what clients can do.
+    The development account //Alice anchors, unless --seed-env names another seed. docs/prism.md documents the methods.
     """
     from pubsub_emulator.cli.prism import Serve, serve_node
 
@@ -67,7 +83,7 @@ def serve(**given: object) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
 @_NODE
 def submit(files: tuple[Path, ...], node: str) -> None:
-    """Have signed operations anchored together; prints their ids, and a token to cancel them, as JSON.
+    """Anchor signed operations together. Prints their ids, and a token to cancel them, as JSON.
 
     Each line of FILES is one SignedAtalaOperation in hex; `-` is standard input.
     """
@@ -83,16 +99,18 @@ def submit(files: tuple[Path, ...], node: str) -> None:
     "\n\b\nExamples:\n  pubsub prism subscribe --filter create-did --state wallet.json\n"
     "  pubsub prism subscribe --filter did=9b51… --status APPLIED --everything --until-live\n",
 )
-@click.option("--filter", "filters", multiple=True, metavar="FILTER", help="What to get; may be repeated.")
-@click.option("--status", type=click.Choice(["APPLIED", "REJECTED"]), help="Only operations that came to this.")
-@click.option("--batches", is_flag=True, help="Take up to 100 events in a message.")
-@click.option("--everything", is_flag=True, help="From the first operation on, not from now on.")
+@click.option(
+    "--filter", "filters", multiple=True, metavar="FILTER", help="Which operations to receive; may be given repeatedly."
+)
+@click.option("--status", type=click.Choice(["APPLIED", "REJECTED"]), help="Only operations with this status.")
+@click.option("--batches", is_flag=True, help="Receive up to 100 events per message.")
+@click.option("--everything", is_flag=True, help="Start at the first operation instead of now.")
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File with token and cursor: made now, or gone on from.",
+    help="File for token and cursor. If it exists, the subscription continues from it.",
 )
-@click.option("--until-live", is_flag=True, help="End once everything there is was printed.")
+@click.option("--until-live", is_flag=True, help="End when all present operations are printed.")
 @_NODE
 def subscribe(
     filters: tuple[str, ...],
@@ -104,9 +122,9 @@ def subscribe(
     everything: bool,
     until_live: bool,
 ) -> None:
-    """Print operations as they are processed, one JSON object each, in order, each once.
+    """Print operations as they are processed, in order, each once, one JSON object per line.
 
-    With --state a later call goes on where this one ended, and needs no filters.
+    With --state, a later call continues where this one ended and needs no filters.
     """
     from pubsub_emulator.cli.prism import Subscribe, subscribe_to
 
@@ -117,7 +135,7 @@ def subscribe(
 @click.argument("operation_id", metavar="OPERATION")
 @_NODE
 def status(operation_id: str, node: str) -> None:
-    """Print the status of an operation and its changes, one JSON object each, until a final one."""
+    """Print an operation's status and its changes until it is final, one JSON object per line."""
     from pubsub_emulator.cli.prism import watch_status
 
     watch_status(operation_id, node)
@@ -129,13 +147,13 @@ def status(operation_id: str, node: str) -> None:
     "\n\b\nExit codes:\n  0 nothing wrong, 1 findings, 2 no such tables, 4 Spark or the database failed\n",
 )
 @click.argument("deliveries", type=options.FOLDER)
-@click.option("--db", "place", required=True, metavar="PLACE", help="The node's log and tables.")
+@click.option("--db", "place", required=True, metavar="PLACE", help="The node's database.")
 @options.master
 @with_json_option
 def audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """Compare what `pubsub prism serve --deliveries` wrote down with the operations, by subscription and day.
+    """Compare the deliveries that `pubsub prism serve --deliveries` recorded with the operations, by day.
 
-    What is missing, doubled, out of order, not asked for, altered or invented is a finding. The tables are only read.
+    Missing, duplicate, reordered, unrequested, altered and invented events are findings. The tables are only read.
     """
     from pubsub_emulator.cli.event_audit import run_prism_audit
 

@@ -17,15 +17,17 @@ from pubsub_emulator.cli.exits import FINDINGS
     "\n\b\nExit codes:\n  0 written, or within the tolerance, 1 exceeded\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write what proofs weigh to.")
-@click.option("--check", "kept", type=options.FILE, help="File to hold what proofs weigh against.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write proof sizes to.")
+@click.option("--check", "kept", type=options.FILE, help="File to compare proof sizes with.")
 @click.option("--tolerance", default="0%", show_default=True, help="The share by which a size may grow.")
-@click.option("--diff", is_flag=True, help="With --check: show every figure that changed, within the tolerance too.")
+@click.option(
+    "--diff", is_flag=True, help="With --check: show every changed figure, including those within the tolerance."
+)
 def command(scenario: str, out: Path | None, kept: Path | None, tolerance: str, *, diff: bool) -> None:
-    """Keep what the proofs of SCENARIO weigh in a small text file, or see whether they have become bigger.
+    """Write the proof sizes of SCENARIO to a small text file, or check whether they have grown.
 
-    SCENARIO is a TOML file or the name of one that comes with the project. A count that changed, such as of deliveries,
-    is always an excess: other work was done.
+    SCENARIO is a TOML file or a bundled name. A changed count, for example of deliveries, always exceeds the tolerance,
+    since other work was done.
     """
     from pubsub_emulator.cli.proof_snapshot import check_snapshot, write_snapshot
 

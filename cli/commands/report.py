@@ -17,11 +17,11 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "--out",
     type=options.OUT,
     default=None,
-    help="Folder for the report, AUDIT/report by default; an older one is replaced.",
+    help="Folder for the report, AUDIT/report by default; an existing one is replaced.",
 )
 @with_json_option
 def command(audit: str, out: Path | None) -> Result:
-    """Draw what an AUDIT found: report.html, one page that opens offline, and its charts as SVG and PNG.
+    """Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG and PNG.
 
     AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.
     """

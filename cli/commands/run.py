@@ -19,20 +19,20 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.own_cheats
 @options.new_out
-@click.option("--explorer", is_flag=True, help="Write the page of `pubsub explore` too, OUT/explorer.html.")
+@click.option("--explorer", is_flag=True, help="Also write the page of `pubsub explore`, OUT/explorer.html.")
 @click.option(
     "--history",
     type=options.AUDIT_OUT,
     metavar="HISTORY",
-    help="Write the history there, a folder or URI, segment by segment, where `pubsub audit HISTORY --follow` sees it "
-    "grow; without it, it is OUT/history once all is done.",
+    help="Folder or URI to write the history to, segment by segment, for `pubsub audit HISTORY --follow`. By default "
+    "it is written to OUT/history when the run ends.",
 )
 @with_json_option
 def command(scenario: str, out: Path, history: str | None, *, explorer: bool) -> Result:
-    """Run a network from SCENARIO, a TOML file or the name of one that comes with the project, and keep its history.
+    """Run a network from SCENARIO, a TOML file or a bundled name, and write its history.
 
-    docs/scenarios.md has every field of a scenario; `pubsub step SCENARIO` runs one by hand. The digest printed last is
-    one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
+    docs/scenarios.md has every field; `pubsub step SCENARIO` runs one step by step. The digest printed last is one
+    hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
     """
     from pubsub_emulator.cli.run import run_scenario
 

@@ -15,7 +15,7 @@ from pubsub_emulator.cli import options
 )
 @options.new_out
 def command(out: Path) -> None:
-    """Pack this program and all that it imports for the machines of a Spark cluster, which need nothing but Python.
+    """Pack this program and its dependencies for the machines of a Spark cluster, which need only Python.
 
     The archive fits workers with this Python version and platform. `docs/audit.md` has recipes for standalone clusters,
     Kubernetes and YARN.

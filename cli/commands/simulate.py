@@ -13,18 +13,18 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "  pubsub audit out/large --out out/large-audit --master local[2]\n"
     "  pubsub score out/large out/large-audit\n",
 )
-@click.option("--networks", type=click.IntRange(min=1), required=True, help="Networks, each a relay chain of its own.")
+@click.option(
+    "--networks", type=click.IntRange(min=1), required=True, help="Number of networks, each with its own relay chain."
+)
 @click.option(
     "--blocks",
     type=click.IntRange(min=1),
     required=True,
-    help="Parachain candidate blocks of each network, refused ones included; a network ends with the relay block in "
-    "which the last of them is judged, and so has a few more.",
+    help="Parachain candidates per network, including refused ones. A network ends with the relay block that judges "
+    "the last of them, so it has a few more.",
 )
 @click.option("--seed", default="0", show_default=True, help="The same seed makes the same networks.")
-@click.option(
-    "--out", type=options.AUDIT_OUT, required=True, help="History to make; a run that was ended early is taken up."
-)
+@click.option("--out", type=options.AUDIT_OUT, required=True, help="History to write; an interrupted run is continued.")
 @click.option(
     "--cheat-rate",
     type=click.FloatRange(0, 0.5),
@@ -38,12 +38,11 @@ from pubsub_emulator.cli.result import Result, with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     networks: int, blocks: int, seed: str, out: str, cheat_rate: float, master: str | None, engine: str
 ) -> Result:
-    """Make large histories: many networks, one a task, with cheats of every strategy and the truth written beside them.
+    """Simulate large histories: many networks, one per task, with cheats of every strategy.
 
-    The table `truth` says for each cheat its network, chain, block, collator, strategy and the verdict due; the audit
-    never reads it, and `pubsub score` holds an audit against it. Each network has twelve parachains, each of which
-    reads five publishers or more. What is made depends on the seed and on nothing else; networks that are there whole
-    are not made again.
+    The table `truth` lists each cheat with its network, chain, block, collator, strategy and expected verdict. The
+    audit never reads it; `pubsub score` compares an audit with it. Each network has twelve parachains, each of which
+    reads at least five publishers. The output depends only on the seed. Complete networks are not simulated again.
     """
     from pubsub_emulator.cli.simulate import run_simulate
 

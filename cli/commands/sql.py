@@ -16,10 +16,10 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.argument("question")
 @with_json_option
 def command(audit: str, question: str) -> Result:
-    """Ask the tables of an AUDIT a QUESTION in SQL, and print the answer as a table.
+    """Run the SQL query QUESTION on the tables of an AUDIT, and print the result as a table.
 
-    AUDIT is the output of `pubsub audit`; docs/tables.md has its tables, and docs/questions.md ten questions to begin
-    with. DuckDB answers, in this process. Needs the extra `sql`.
+    AUDIT is the output of `pubsub audit`. docs/tables.md documents its tables, docs/questions.md has ten queries.
+    DuckDB runs the query in this process. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.sql import run_sql
 

@@ -27,15 +27,15 @@ def command(
 ) -> None:
     """Step through the network of SCENARIO in a terminal session.
 
-    Build blocks one by one or until something happens; publish, subscribe, cheat; look into storage, tries, caches and
-    ledgers; keep snapshots, branch, compare. SCENARIO is a TOML file, the name of a scenario that comes with the
-    project, or a file that `write` made in a session. Without a terminal, commands are read from standard input, one a
-    line; the first that cannot be done ends the script with exit code 2.
+    Build blocks one by one or until something happens; publish, subscribe, cheat; inspect storage, tries, caches and
+    ledgers; take snapshots, branch, compare. SCENARIO is a TOML file, a bundled name, or a session file that `write`
+    made. Without a terminal, commands are read from standard input, one per line; the first that fails ends the script
+    with exit code 2.
 
-    With --connect, the network is that of a running node, and the commands are those that a node can do; what reads
-    events and storage works with any Substrate node.
+    With --connect, the network is that of a running node, with the commands that a node supports. Commands that read
+    events and storage work with any Substrate node.
 
-    With --fork, the scenario's network continues from a real state, by need from a node: docs/howto/fork-live-state.md.
+    With --fork, the scenario's network continues from a real state: docs/howto/fork-live-state.md.
     """
     if (scenario is None) == (url is None):
         raise click.UsageError("give a SCENARIO or --connect URL")
@@ -46,9 +46,11 @@ def command(
 
     if scenario is None:
         if accounts:
-            raise click.UsageError("--accounts: a node says by itself whether its chains have accounts")
+            raise click.UsageError(
+                "--accounts cannot be given with --connect: the node determines whether its chains have accounts"
+            )
         if fork or fork_para:
-            raise click.UsageError("--fork: the network of a node is there already; give a SCENARIO")
+            raise click.UsageError("--fork cannot be given with --connect; give a SCENARIO")
         from pubsub_emulator.cli.session.remote import Remote
 
         with Remote(str(url)) as remote:
@@ -57,7 +59,9 @@ def command(
     with opened(fork, fork_para) as forks:
         if path.suffix == ".json":
             if accounts:
-                raise click.UsageError("--accounts: a saved session says by itself whether its chains have accounts")
+                raise click.UsageError(
+                    "--accounts cannot be given with a saved session: its file determines whether chains have accounts"
+                )
             session = resume(path, forks)
         else:
             session = Session(find_scenario(scenario), accounts=accounts, forks=forks)

@@ -8,10 +8,10 @@ from pubsub_emulator.cli.result import Result, with_json_option
 @click.command("tour", epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n")
 @with_json_option
 def command() -> Result:
-    """Take the five systems for a walk in one minute: five short acts on one network, and one digest.
+    """Show the five systems in a minute: five short acts on one network, and one digest.
 
-    Relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each act says what happened and which command
-    goes on from there.
+    The acts are relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each prints what happened and
+    which command to try next.
     """
     from pubsub_emulator.cli.tour import take_tour
 

@@ -11,20 +11,20 @@ from pubsub_emulator.cli.exits import FINDINGS
 
 @click.group("vectors")
 def command() -> None:
-    """Golden vectors: for people who implement these systems elsewhere."""
+    """Check golden vectors, for those who implement these systems elsewhere."""
 
 
 @command.command(
     "check",
     epilog="\b\nExamples:\n  pubsub vectors check tests/vectors/tries\n  pubsub vectors check my-vectors.json --json\n"
-    "\n\b\nExit codes:\n  0 every case holds, 1 one does not, 2 a file is of no known format\n",
+    "\n\b\nExit codes:\n  0 every case passes, 1 some fail, 2 a file has an unknown format\n",
 )
 @click.argument("paths", type=options.ANY, nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Everything as JSON on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 def check(paths: tuple[Path, ...], *, as_json: bool) -> None:
-    """Compute every case of the vector files at PATHS again, and say how many hold.
+    """Compute every case of the vector files at PATHS again, and print how many pass.
 
-    A folder stands for the .json files in it. What a format states and nothing here computes is named.
+    A folder means its .json files. Fields of a format that are not computed here are named.
     """
     from pubsub_emulator.cli.vectors import check_paths
 

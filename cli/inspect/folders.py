@@ -123,7 +123,7 @@ def history_block(path: Path, block: str) -> View:
         return imported_proof(path, *chains[0], imported[number], record)
     if not found:
         known = sorted({*seen, *imported})
-        raise InspectError(f"{path}: --block {block}: that chain has {_numbers(known)}")
+        raise InspectError(f"{path}: --block {block}: the chain has {_numbers(known)}")
     views = [judged_block(each, path) for each in found]
     pages = tuple(page for each in views for page in each.pages)
     return View({"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages)

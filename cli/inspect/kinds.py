@@ -20,7 +20,7 @@ def look(path: Path, block: str | None = None) -> View:
     if path.is_dir():
         return _folder(path, block)
     if block is not None:
-        raise InspectError(f"{path}: --block is for histories")
+        raise InspectError(f"{path}: --block needs a history")
     from pubsub_emulator.cli.inspect import files
     from pubsub_emulator.laboratory.differences import is_difference
 
@@ -65,7 +65,7 @@ def _folder(path: Path, block: str | None) -> View:
     if found is not None:
         return folders.history(found) if block is None else folders.history_block(found, block)
     if block is not None:
-        raise InspectError(f"{path}: --block is for histories, and this is none")
+        raise InspectError(f"{path}: --block needs a history")
     if (path / "run_report.json").is_file():
         return folders.audit(path)
     if any(path.glob("*.json")):

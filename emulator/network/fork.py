@@ -125,7 +125,7 @@ def state_number(state: State, source: str) -> int:
     """The number of the block that a state is of, as the state itself says. Raises `BadFork`, `StateUnavailable`."""
     raw = state.top.get(NUMBER.key)
     if raw is None or not 4 <= len(raw) <= 8 or int.from_bytes(raw, "little") >= U32_MAX:
-        raise BadFork(f"{source}: System.Number, which tells the block that the state is of, is missing or no number")
+        raise BadFork(f"{source}: the state's block is unknown: System.Number is missing or not a number")
     return int.from_bytes(raw, "little")
 
 

@@ -122,7 +122,7 @@ class Parachain:
         waiting = encoded(Publish(key, value, ttl))
         size = len(message_of(waiting[:1]))
         if size > MESSAGE_BYTES:
-            raise Unsendable(f"a message of {size} bytes with one publish; at most {MESSAGE_BYTES} can be sent")
+            raise Unsendable(f"a message with this publish alone has {size} bytes; at most {MESSAGE_BYTES} can be sent")
         self.publishes.append(waiting)
 
     def send_upward(self, message: bytes) -> None:

@@ -240,7 +240,7 @@ class RelayRuntime:
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
             raise BadFork(
-                f"{source}: {self.broadcaster.NAME} keeps other items than the pallet here: {error}"
+                f"{source}: {self.broadcaster.NAME} does not have the storage items of this program's pallet: {error}"
             ) from error
 
     def genesis(

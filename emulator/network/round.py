@@ -177,7 +177,7 @@ class Round:
         wanted = max(self._relay.number - chain.pace.lag, self._relay.first, last or 0)
         relay = self._relay.access(wanted)
         if relay is None:
-            raise CannotAuthor(f"relay block {wanted}, on which parachain {chain.para} would build, is not kept")
+            raise CannotAuthor(f"parachain {chain.para} would build on relay block {wanted}, which is no longer kept")
         return relay, last
 
     def _inbound(self, chain: Parachain, relay: RelayBlock, last: RelayBlockNumber | None) -> InboundMessages:

@@ -52,7 +52,7 @@ def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[ob
         at = reader.pos
         version = reader.u8()
         if version != VERSION:
-            raise ScaleError(f"only {name}::V5 is known, not V{version}, at offset {at}")
+            raise ScaleError(f"{name}::V{version} at offset {at} is not supported, only V5")
         bounded = XcmReader(reader.data, reader.pos)
         value = codec.read(bounded)
         reader.pos = bounded.pos

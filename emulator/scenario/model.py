@@ -168,7 +168,7 @@ class CollatorSettings(Model):
         for name in names:
             if name not in STRATEGIES:
                 near = get_close_matches(name, STRATEGIES, n=3, cutoff=0)
-                raise ValueError(f"no strategy is called {name!r}; near to it are {', '.join(near)}")
+                raise ValueError(f"no strategy is called {name!r}; did you mean {', '.join(near)}?")
         return names
 
 

@@ -167,7 +167,7 @@ def size(part: Filter, depth: int = 1) -> int:
         case Any() | Chain() | Kind() | Field():
             return 1
         case _:
-            raise BadFilter(f"{part!r} is no filter")
+            raise BadFilter(f"{part!r} is not a filter")
 
 
 def _check_path(steps: tuple[object, ...]) -> None:
@@ -209,7 +209,7 @@ def _scalar(value: object) -> Scalar:
             if len(value) > MAX_TEXT:
                 raise BadFilter(f"a text of {len(value)} exceeds MAX_TEXT, {MAX_TEXT}")
             if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
-                raise BadFilter("a text holds U+0000 or a lone surrogate, which no field does")
+                raise BadFilter("a text contains U+0000 or a lone surrogate")
             return value
         case _:
             raise BadFilter(f"a value is a text, an integer, true, false or null, not {type(value).__name__}")

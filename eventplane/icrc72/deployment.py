@@ -45,13 +45,13 @@ class PubSub:
             for core in canister.cores:
                 if isinstance(core, Broadcaster):
                     return core
-        raise Icrc72Error(f"{identity.text} is no broadcaster")
+        raise Icrc72Error(f"{identity.text} is not a broadcaster")
 
     def app(self, identity: Principal) -> App:
         """An app."""
         canister = self.network.canister(identity)
         if not isinstance(canister, App):
-            raise Icrc72Error(f"{identity.text} is no app")
+            raise Icrc72Error(f"{identity.text} is not an app")
         return canister
 
     def install(self, subnet: int, app: type[App]) -> Principal:

@@ -162,7 +162,7 @@ class Run:
             self.network.start(who)
         elif fault.what == "retire":
             if not self.system.registry.retire(who):
-                raise ScenarioError(f"{fault.who} cannot be retired: nobody else serves its subnet")
+                raise ScenarioError(f"{fault.who} cannot be retired: no other broadcaster serves its subnet")
         else:
             self.network.stop(who)
             if fault.what == "upgrade":

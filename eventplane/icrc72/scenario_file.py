@@ -110,7 +110,7 @@ def load(place: str) -> ScenarioModel:
     folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
     known = sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
     if place not in known:
-        raise ScenarioError(f"{place}: no such scenario; there is {', '.join(known)}, or name a TOML file")
+        raise ScenarioError(f"{place}: no such scenario; name one of {', '.join(known)}, or a TOML file")
     return parse((folder / f"{place}.toml").read_bytes(), place)
 
 

@@ -11,7 +11,7 @@ def open_database(place: str) -> Database:
 
         return PostgresDatabase(place)
     if "://" in place:
-        raise StoreError(f"{place.partition('://')[0]}:// is no database here; give a path or a postgresql:// URL")
+        raise StoreError(f"{place.partition('://')[0]}:// is not supported; give a path or a postgresql:// URL")
     from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase  # noqa: PLC0415  # each loads when it is used
 
     return SqliteDatabase(place)

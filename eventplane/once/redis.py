@@ -133,7 +133,7 @@ class RedisStore:
         """Refuse a server that throws data away, and data of a newer version."""
         policy = self._ask("INFO", "memory").get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
-            raise StoreError(f"Redis: maxmemory-policy is {policy}, which throws ids away; it must be noeviction")
+            raise StoreError(f"Redis: maxmemory-policy is {policy}, which drops ids; set it to noeviction")
         self._ask("SET", f"{self._prefix}version", VERSION, "NX")
         version = int(self._ask("GET", f"{self._prefix}version") or 0)
         if version > VERSION:

@@ -42,7 +42,7 @@ class SqliteStore:
         run = self._connection.execute
         found = (run("PRAGMA application_id").fetchone()[0], run("PRAGMA user_version").fetchone()[0])
         if found[0] not in {0, APPLICATION}:
-            raise StoreError(f"{self._path}: a database of another program")
+            raise StoreError(f"{self._path}: not a database of this program")
         if found[1] > VERSION:
             raise StoreError(f"{self._path}: made by a newer version (schema {found[1]}, this one knows {VERSION})")
         self._set_journal()
@@ -50,7 +50,7 @@ class SqliteStore:
         version = run("PRAGMA user_version").fetchone()[0]
         if version == 0 and run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             run("ROLLBACK")
-            raise StoreError(f"{self._path}: a database of another program")
+            raise StoreError(f"{self._path}: not a database of this program")
         for number in range(version + 1, VERSION + 1):
             for statement in _MIGRATIONS[number]:
                 run(statement)

@@ -26,4 +26,4 @@ def open_store(address: str) -> Store:
         from pubsub_emulator.eventplane.once.redis import RedisStore  # noqa: PLC0415  # the same
 
         return RedisStore("redis:" + rest if scheme == "valkey" else address)
-    raise StoreError(f"store {scheme!r} is none of sqlite:PATH, postgresql://…, redis://…, memory:")
+    raise StoreError(f"store {scheme!r} is not one of sqlite:PATH, postgresql://…, redis://…, memory:")

@@ -188,7 +188,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
     spec = decode_spec(state.top.get(CODE) or b"")
     keys = AUTHORITIES.get(Storage(state))
     if not keys or spec.handler not in HANDLERS:
-        raise EvidenceError("the state in the storage proof is that of no parachain known here")
+        raise EvidenceError("the state in the storage proof is not that of a parachain of this program")
     slot = candidate.header.aura_slot()
     collator = None if slot is None else turn_of(slot, keys)
     outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
@@ -231,7 +231,7 @@ def _judge_block(reader: Reader) -> Judgement:
     callbacks = _callbacks.read(reader)
     reader.end()
     if any(a >= b for a, b in pairwise(proof)):
-        raise EvidenceError("the nodes of the storage proof do not stand strictly ascending")
+        raise EvidenceError("the nodes of the storage proof are not strictly ascending")
     nodes = {blake2_256(node): node for node in proof}
     asked: dict[bytes, None] = {}
 
@@ -247,9 +247,9 @@ def _judge_block(reader: Reader) -> Judgement:
                 "the storage proof does not have the root that the parent's header commits to, "
                 f"{parent.state_root.hex()}"
             ) from None
-        raise EvidenceError(f"the storage proof lacks node {missing.hash.hex()}, which judging asks for") from None
+        raise EvidenceError(f"the storage proof lacks node {missing.hash.hex()}, which judging needs") from None
     except BadNode as bad:
-        raise EvidenceError(f"node {bad.hash.hex()} of the storage proof is none: {bad.reason}") from None
+        raise EvidenceError(f"node {bad.hash.hex()} of the storage proof is malformed: {bad.reason}") from None
     except (ScaleError, ImpossibleConfig) as error:
         raise EvidenceError(f"the state in the storage proof does not decode: {error}") from None
     except EvidenceError:
@@ -258,7 +258,7 @@ def _judge_block(reader: Reader) -> Judgement:
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
     unused = [node_hash for node_hash in nodes if node_hash not in asked]
     if unused:
-        raise EvidenceError(f"{len(unused)} nodes of the storage proof have no part in it, first {unused[0].hex()}")
+        raise EvidenceError(f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}")
     return _weigh(
         done, parent, candidate, relay, Recorded(_text(verdict), None if callbacks is None else (*callbacks,))
     )

@@ -60,13 +60,13 @@ def read_finding(path: Path) -> dict[str, Any]:
     """The finding in a file, well-formed and unaltered since it was written. Raises `FindingError`."""
     body = read_json(path, error=FindingError)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise FindingError(f"{path}: no finding: `format` is not {FORMAT!r}")
+        raise FindingError(f"{path}: not a finding: `format` is not {FORMAT!r}")
     odd = sorted(body.keys() ^ {"format", "digest", *_COLUMNS})
     if odd:
-        raise FindingError(f"{path}: {odd[0]} is missing or not known")
+        raise FindingError(f"{path}: {odd[0]} is missing or unknown")
     row = {name: _value(path, name, body[name]) for name in _COLUMNS}
     if body["digest"] != _digest(body):
-        raise FindingError(f"{path}: the file was altered: it does not have the digest that it states")
+        raise FindingError(f"{path}: the file was altered: its digest does not match")
     return row
 
 
@@ -122,7 +122,7 @@ def _value(path: Path, name: str, value: object) -> Any:
             raise FindingError(f"{path}: {name} is not hex") from None
         if _BYTES[name] in {None, len(data)}:
             return data
-    raise FindingError(f"{path}: {name} is not what belongs there")
+    raise FindingError(f"{path}: {name} has the wrong type")
 
 
 def _digest(body: Mapping[str, Any]) -> str:

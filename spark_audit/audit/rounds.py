@@ -333,8 +333,8 @@ class Rounds:
                 stamp = self.out.stamp(path)
                 if stamp is None or stamp.size != size:
                     raise ResultError(
-                        f"{self.out}/{path} is not there, though a worker wrote it: "
-                        "the output must be a place that driver and workers share, such as an s3:// address"
+                        f"{self.out}/{path} is missing although a worker wrote it: "
+                        "driver and workers must share the output, for example an s3:// address"
                     )
                 self._there[path] = stamp
         return done

@@ -74,7 +74,7 @@ class ChunkSource:
             before, self._before = self._before, (height, name)
             if height >= first:
                 if height != first + len(proofs):
-                    raise WrongBlock(f"{place}: block {first + len(proofs)} should be next, and it is block {height}")
+                    raise WrongBlock(f"{place}: block {height} follows where block {first + len(proofs)} was expected")
                 made_with = before[1] if before[0] == height - 1 else name
                 proofs.append(self._proof(height, place, line, made_with))
                 advance(len(proofs))
@@ -93,7 +93,9 @@ class ChunkSource:
                 runtimes.setdefault(f"{found[3]}/{int(found[4])}", path)
         chunks.sort(key=lambda chunk: chunk.first)
         if not chunks:
-            raise FetchError(f"{self._store}: there are no chunks, folders like 0000001000/0000001000-0000001999-ab12c")
+            raise FetchError(
+                f"{self._store}: no chunks found, which are folders like 0000001000/0000001000-0000001999-ab12c"
+            )
         for before, chunk in itertools.pairwise(chunks):
             if chunk.first <= before.last:
                 raise FetchError(f"{self._store}: {before.path} and {chunk.path} overlap")
@@ -122,7 +124,7 @@ class ChunkSource:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise WrongBlock(f"{place}: no block in JSON with a height") from None
         if not in_chunk:
-            raise WrongBlock(f"{place}: block {height} stands in a chunk of blocks {chunk.first} to {chunk.last}")
+            raise WrongBlock(f"{place}: block {height} is in a chunk of blocks {chunk.first} to {chunk.last}")
         return height, place, data
 
     def _proof(self, height: int, place: str, line: dict[str, Any], name: str) -> RelayProof:
@@ -138,7 +140,7 @@ class ChunkSource:
         if name not in self._metadata:
             path = self._runtimes.get(name)
             if path is None:
-                raise FetchError(f"{place}: the folder metadata has nothing of runtime {name}")
+                raise FetchError(f"{place}: the folder metadata has no file of runtime {name}")
             try:
                 with self._store.open(path) as file, gzip.GzipFile(fileobj=file) as content:
                     self._metadata[name] = parse_metadata(content.read(_MOST_METADATA))

@@ -91,7 +91,7 @@ class Endpoints:
 
     def __init__(self, urls: Sequence[str], limits: Limits) -> None:
         if not urls:
-            raise FetchError("there is no node to ask")
+            raise FetchError("no node is given")
         self.limits = limits
         self._stack = contextlib.AsyncExitStack()
         self._nodes = [

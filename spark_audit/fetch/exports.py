@@ -134,10 +134,10 @@ class ExportSource:
         if all(each is not None and each != "" for each in stated):
             told = _number(place, "relay_block_number", stated[0]), read_hex(f"{place}: relay_state_root", stated[1])
             if told != (relay_parent, root):
-                raise WrongBlock(f"{place}: relay block and root of block {number} are not those of its inherent")
+                raise WrongBlock(f"{place}: relay block and root of block {number} differ from its inherent")
         nodes = _inside(data, "trieNodes")
         if not isinstance(nodes, list):
-            raise WrongBlock(f"{where}: params of block {number} leave out the trie nodes: the export has no proofs")
+            raise WrongBlock(f"{where}: params of block {number} have no trie nodes: the export has no proofs")
         max_pov = _inside(validation, "maxPovSize")
         return RelayProof(
             network=self.network,
@@ -177,7 +177,7 @@ def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]
                 if line.strip():
                     row = json.loads(line)
                     if not isinstance(row, dict):
-                        raise FetchError(f"{place}: a line is no object")
+                        raise FetchError(f"{place}: a line is not an object")
                     yield row
     except (pa.ArrowException, csv.Error, ValueError, RecursionError) as error:
         raise FetchError(f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
@@ -231,7 +231,7 @@ def _message(place: str, value: Any, body: str) -> tuple[RelayBlockNumber, bytes
 
 def _horizontal(place: str, value: Any) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
     if not isinstance(value, dict):
-        raise WrongBlock(f"{place}: horizontalMessages is no object")
+        raise WrongBlock(f"{place}: horizontalMessages is not an object")
     out = {
         _number(place, "a sender", sender): tuple(
             InboundHrmpMessage(*_message(place, each, "data")) for each in _list(place, "messages", messages)

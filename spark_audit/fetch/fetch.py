@@ -75,7 +75,7 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
     if wanted.last is not None and _gaps(known, wanted.first, last):
         final = await source.newest()
         if final < last:
-            raise FetchError(f"block {last} is not final yet: the last one that is is {final}")
+            raise FetchError(f"block {last} is not final yet; the newest final block is {final}")
     missing = list(_units(_gaps(known, wanted.first, last), wanted.unit))
     total = sum(end - begin + 1 for begin, end in missing)
     done = nodes = proof_bytes = differing = 0

@@ -78,7 +78,7 @@ def _calls(metadata: Metadata, extrinsics: Sequence[bytes]) -> Iterator[tuple[st
         if (found := _call(metadata, pallet, call)) is not None
     }
     if not any(name.startswith("ParachainSystem") for name, _ in wanted.values()):
-        raise ScaleError("the runtime has no call ParachainSystem.set_validation_data: it is no parachain's")
+        raise ScaleError("the runtime is not a parachain's: it has no call ParachainSystem.set_validation_data")
     for extrinsic in extrinsics:
         outer = Reader(extrinsic)
         body = outer.bytes_()

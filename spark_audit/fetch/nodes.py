@@ -123,7 +123,9 @@ class NodeSource:
         def check(url: str, answer: Any) -> RawBlock:
             place = f"{url}: block {number}"
             if answer is None:
-                raise WrongBlock(f"{place}, 0x{wanted.hex()}, is not there: the node pruned it, or is on another fork")
+                raise WrongBlock(
+                    f"{place}, 0x{wanted.hex()}, is unknown to the node: it pruned the block or is on another fork"
+                )
             block = read_block(place, answer, wanted)
             if block.header.number != number:
                 raise WrongBlock(f"{place} has the number {block.header.number}")

@@ -36,13 +36,15 @@ def canonical_uri(uri: str) -> str:
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
     if scheme not in SCHEMES:
-        raise StorageError(f"{uri}: no storage is known by {scheme}:; known are {', '.join(SCHEMES)} and paths")
+        raise StorageError(f"{uri}: unknown storage {scheme}:; known are {', '.join(SCHEMES)} and paths")
     if "@" in parts.netloc or parts.query or parts.fragment:
         shown = f"{scheme}://{parts.netloc.rsplit('@', 1)[-1]}{parts.path}"
-        raise StorageError(f"{shown}: an address holds no credentials or options; they come from the environment")
+        raise StorageError(
+            f"{shown}: an address must not contain credentials or options; they come from the environment"
+        )
     path = parts.path.strip("/")
     if not parts.netloc or (scheme != "hdfs" and not path):
-        raise StorageError(f"{uri}: an address names a bucket or host, and a place in it")
+        raise StorageError(f"{uri}: an address needs a bucket or host, and a path in it")
     if any(part in {"", ".", ".."} for part in path.split("/")) and path:
         raise StorageError(f"{uri}: an address has no empty parts, '.' or '..'")
     return f"{scheme}://{parts.netloc}/{path}".rstrip("/")

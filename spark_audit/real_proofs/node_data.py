@@ -78,10 +78,10 @@ def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
     """
     known = list(headers)
     if not known:
-        raise NodeDataError(f"{proof.place}: there is no header to say which state root the proof is of")
+        raise NodeDataError(f"{proof.place}: no header names the state root of the proof")
     if proof.at is None:
         if len({header.hash for header in known}) > 1:
-            raise NodeDataError(f"{proof.place}: names no block, and there are {len(known)} headers")
+            raise NodeDataError(f"{proof.place}: the proof names no block, and there are {len(known)} headers")
         return known[0].state_root
     for header in known:
         if header.hash == proof.at:
@@ -129,7 +129,7 @@ def _request(place: str, document: Any) -> Iterable[tuple[str, dict[bytes, tuple
     if child:
         storage_key = _hex(f"{place}: params[0]", params[0])
         if not storage_key.startswith(CHILD_STORAGE_PREFIX):
-            raise NodeDataError(f"{place}: params[0] is no storage key of a default child trie")
+            raise NodeDataError(f"{place}: params[0] is not the storage key of a default child trie")
         trie = storage_key[len(CHILD_STORAGE_PREFIX) :]
     yield json.dumps(document["id"]), {trie: keys}
 
@@ -142,7 +142,7 @@ def _add(place: str, document: Any, asked: dict[str, dict[bytes, tuple[bytes, ..
             said = f"{error.get('code')}: {error.get('message')}" if isinstance(error, dict) else str(error)
             raise NodeDataError(f"{place}: the node answered with error {said}")
         if document.get("result") is None:
-            raise NodeDataError(f"{place}: the node answered nothing: it does not know the block, or pruned its state")
+            raise NodeDataError(f"{place}: the node's answer is empty: it does not know the block or pruned its state")
         answer, identity, place = document["result"], json.dumps(document.get("id")), f"{place}: result"
     keys = asked.get(identity) if identity is not None else None
     if isinstance(answer, list):
@@ -173,7 +173,7 @@ def _header(place: str, answer: dict[str, Any]) -> NodeHeader:
     digest = answer.get("digest")
     logs = digest.get("logs") if isinstance(digest, dict) else None
     if not isinstance(logs, list):
-        raise NodeDataError(f"{place}.digest.logs is missing or not a list: without it the hash is not known")
+        raise NodeDataError(f"{place}.digest.logs is missing or not a list: the hash needs it")
     state_root = _hash(f"{place}.stateRoot", answer.get("stateRoot"))
     encoded = b"".join(
         (

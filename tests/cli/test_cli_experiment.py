@@ -80,7 +80,7 @@ def test_without_the_plot_extra_the_tables_are_there_and_a_line_says_what_is_mis
         (("--sweep", "keys=1", "--cache", "best"), "no list of cache policies"),
         (("--sweep", "keys=1", "--y", "pow"), "no 'pow'"),
         (("--sweep", "keys=1", "--set", "keys=2"), "keys stands in --sweep and in --set"),
-        (("--sweep", "keys=1", "--set", "spread=2", "--set", "spread=3"), "spread stands in --set 2 times"),
+        (("--sweep", "keys=1", "--set", "spread=2", "--set", "spread=3"), "spread is given 2 times in --set"),
         (("--sweep", "update_rate=100000"), "update_rate is a share from 0 to 1"),
         (("--sweep", "update_rate=-0.1"), "update_rate is a share from 0 to 1"),
         (("--sweep", "keys=1", "--set", "active_rate=often"), "active_rate is a share from 0 to 1"),

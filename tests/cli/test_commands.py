@@ -177,7 +177,7 @@ def test_an_output_folder_in_use_is_refused_before_any_work(
     (tmp_path / "out" / "mine").write_text("keep")
     assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
     captured = capsys.readouterr()
-    assert "already there and not empty" in captured.err
+    assert "the folder exists and is not empty" in captured.err
     assert captured.out == ""
     assert (tmp_path / "out" / "mine").read_text() == "keep"
 
@@ -206,7 +206,7 @@ def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one
 
     done = pubsub("run", scenario, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "no history is kept: it needs pyarrow" in done.stdout
+    assert "no history was written: it needs pyarrow" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["summary.json"]
     done = pubsub("audit", tmp_path / "out", "--out", tmp_path / "audit")
     assert done.returncode == 4

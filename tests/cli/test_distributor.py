@@ -43,7 +43,7 @@ def test_every_scenario_is_listed_and_unknown_ones_are_refused() -> None:
     for wrong in ("0", "34", "nothing", "-"):
         code, text = run("simulate", wrong)
         assert code == 2
-        assert "is none of list, all, stories" in text
+        assert "is not one of list, all, stories" in text
 
 
 def test_stories_and_the_demonstration_end_without_a_surprise() -> None:
@@ -139,7 +139,7 @@ def wait_for(holds: Any, seconds: float = 60) -> None:
         ('public_url = "http://h"\n[adapters.A]\nurl = "http://h"', "adapters.A"),
         ('public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"', "can be reached by others"),
         ('public_url = "http://h"\n[adapters.a]\nurl = "http://h"\ntoken_env = "NO_SUCH"', "no NO_SUCH"),
-        ('public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"', "store 'mysql' is none of"),
+        ('public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"', "store 'mysql' is not one of"),
         ("public_url = ", "Invalid value"),
     ],
 )

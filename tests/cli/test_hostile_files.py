@@ -84,7 +84,7 @@ def test_a_relay_proof_that_is_nested_too_deeply_is_refused(tmp_path: Path, refu
         ("a = " + "{a=" * 20_000 + "1" + "}" * 20_000, "nest deeper than 64"),
         ("seed = " + "9" * 10_000, "not TOML"),
         ("a = \x00", "theirs.toml"),
-        ("#" * 2_000_000, "longer than the 1,048,576 bytes"),
+        ("#" * 2_000_000, "longer than 1,048,576 bytes"),
     ],
 )
 def test_no_toml_however_odd_is_a_traceback(
@@ -287,9 +287,9 @@ def test_a_file_is_bounded_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(bytes(1001))
     assert len(read_bytes(path, 1001)) == 1001
-    with pytest.raises(Unreadable, match="longer than the 1,000 bytes"):
+    with pytest.raises(Unreadable, match="longer than 1,000 bytes"):
         read_bytes(path, 1000)
-    with pytest.raises(Unreadable, match="longer than the 1,000 bytes"):
+    with pytest.raises(Unreadable, match="longer than 1,000 bytes"):
         read_bytes(Path("/dev/zero"), 1000)
     with pytest.raises(Unreadable, match="Is a directory"):
         read_bytes(tmp_path)

@@ -110,7 +110,7 @@ def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliv
         ("3000:x", "--block is CHAIN:NUMBER"),
         ("9:1", "no such chain; there are tiny/1000, tiny/3000"),
         ("other/3000:1", "no such chain"),
-        ("3000:900", "that chain has blocks 1 to"),
+        ("3000:900", "the chain has blocks 1 to"),
     ],
 )
 def test_a_block_that_is_not_there_is_refused_with_what_is(folder: Path, block: str, complaint: str) -> None:
@@ -150,7 +150,7 @@ def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_
     shown = _inspect(tmp_path / "imported", "--block", "0:115")
     assert (shown["kind"], shown["number"], shown["proof_nodes"]) == ("imported relay proof", 115, 3)
     wrong = _run("inspect", tmp_path / "imported", "--block", "0:1")
-    assert "that chain has block 115" in str(wrong.exception)
+    assert "the chain has block 115" in str(wrong.exception)
 
 
 def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(folder: Path, tmp_path: Path) -> None:
@@ -232,4 +232,4 @@ def test_what_nobody_wrote_is_refused(tmp_path: Path) -> None:
         assert isinstance(result.exception, PubsubError)
         assert str(result.exception).startswith(f"{tmp_path / name}: ")
     result = _run("inspect", tmp_path / "a.json", "--block", "1:1")
-    assert "--block is for histories" in str(result.exception)
+    assert "--block needs a history" in str(result.exception)

@@ -29,7 +29,7 @@ def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:
     assert f"pubsub step {path}" in done.stdout
     again = _run("new", path, "--like", "oracle")
     assert isinstance(again.exception, OutputError)
-    assert "already there" in str(again.exception)
+    assert "the file exists" in str(again.exception)
     assert load_scenario(path) == found
 
 

@@ -83,7 +83,7 @@ def test_the_drawing_is_svg_with_every_node(tmp_path: Path) -> None:
         ),
         ([PROOF, HEADER, "--child", "1000"], "child trie 1000 is not proven: node .* is missing"),
         ([CHILD, HEADER, "--child", "alice"], "--child alice: neither a parachain's id nor a storage key"),
-        ([SESSION, "--child", "2000"], "the request was not for child trie 2000"),
+        ([SESSION, "--child", "2000"], "the request did not ask for child trie 2000"),
     ],
 )
 def test_what_cannot_be_opened_is_one_line_that_names_the_place(args: list[str], said: str) -> None:

@@ -95,7 +95,7 @@ def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path
 def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
     refused = _pubsub(folder, "fuzz", "--cases", "1", "--cheats", "mine.py", "--master", "local[1]")
     assert refused.returncode == 2
-    assert "'silence': strategies of one's own are for one process" in refused.stderr
+    assert "Spark workers cannot load your strategy 'silence'" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -51,4 +51,4 @@ def test_a_score_of_an_audit_that_missed_something_is_a_finding(
     told = json.loads(capsys.readouterr().out)
     assert (told["recall"], told["precision"], told["missed"]) == (0.0, 1.0, sum(told["planted"].values()))
     assert _pubsub(monkeypatch, "score", history, judged) == 1
-    assert "planted and not found: " in capsys.readouterr().out
+    assert "planted, not found: " in capsys.readouterr().out

@@ -313,7 +313,7 @@ async def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_agai
         ('{"genesis": {"raw": {"top": {"aa": "0x00"}}}}', "'aa' is not a 0x string"),
         ('{"genesis": {"raw": {"top": {"0xaa": 3}}}}', "genesis.raw.top.0xaa: '3' is not a 0x string"),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x0"}}}}', "is not hex"),
-        ('{"genesis": {"raw": {"top": {"0xaa": "0x00", "0xAA": "0x01"}}}}', "is there twice"),
+        ('{"genesis": {"raw": {"top": {"0xaa": "0x00", "0xAA": "0x01"}}}}', "occurs twice"),
         ('{"genesis": {"raw": {"top": {"0x' + "00" * 5000 + '": "0x00"}}}}', "a key of 5000 bytes"),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": []}}}', "System.Number"),
         ('{"genesis": {"raw": {"top": {"0xaa": "0x00"}, "childrenDefault": [1]}}}', "childrenDefault: not a table"),
@@ -333,7 +333,7 @@ def test_a_child_root_that_is_not_that_of_its_entries_is_refused(tmp_path: Path)
     document = {"genesis": {"raw": {"top": {root_key: "0x" + "11" * 32}, "childrenDefault": {}}}}
     path = tmp_path / "state.json"
     path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(BadFork, match="is a child root, and not that of its entries"):
+    with pytest.raises(BadFork, match="is a child root that does not match its entries"):
         read_state(path)
 
 

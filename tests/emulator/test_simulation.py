@@ -120,7 +120,7 @@ def test_ps50_a_scenario_that_cannot_work_says_why() -> None:
 
 
 def test_an_unknown_strategy_is_named_with_those_near_to_it() -> None:
-    with pytest.raises(ScenarioError, match="no strategy is called 'omit-nod'; near to it are omit-node"):
+    with pytest.raises(ScenarioError, match="no strategy is called 'omit-nod'; did you mean omit-node"):
         parse_scenario(SMALL.replace('"omit-node"', '"omit-nod"'), "small.toml")
 
 

@@ -165,7 +165,7 @@ def test_a_surprise_is_shrunk_and_read_again(
     written.write_bytes(b"[1]")
     assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--replay", written) == 0
     assert pubsub(monkeypatch, "fuzz", "--replay", written) == USAGE
-    assert "--replay plays a file on one target" in capsys.readouterr().err
+    assert "--replay needs exactly one --target" in capsys.readouterr().err
 
 
 def test_a_story_that_surprises_is_shrunk_and_a_cheat_stays(monkeypatch: pytest.MonkeyPatch) -> None:

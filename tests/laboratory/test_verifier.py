@@ -137,7 +137,7 @@ def test_a_kept_difference_is_played_again_and_looked_into(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        ("case", 7, "case: its format is not"),
+        ("case", 7, "case.format: not"),
         ("case.pre_state", [["0x00"]], "pre_state: not a list of keys and values"),
         ("case.pre_state", [["0x0", "0x00"]], "state: not 0x and hexadecimal digits"),
         ("case.relay", {}, "case: relay.number: missing"),

@@ -170,7 +170,7 @@ async def test_what_cannot_be_published_is_code_1_and_leaves_nothing_behind() ->
         await client.call("pubsub_publish", 1000, "fine", "0x01")
         with pytest.raises(Refusal, match="1: there is no parachain 7"):
             await client.call("pubsub_publish", 7, "k", "0x")
-        with pytest.raises(Refusal, match="1: a message of"):
+        with pytest.raises(Refusal, match="1: a message with this publish alone has"):
             await client.call("pubsub_publish", 1000, "k", "0x" + "00" * 70_000)
         await node.step(3)
         assert (await client.call("pubsub_entry", 1000, "fine"))["value"] == "0x01"

@@ -98,7 +98,7 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
             asked = nodes.requests
             again = await fetch(source, Range(1, newest, 4), tmp_path / "history", _ignore)
             assert nodes.requests == asked
-            with pytest.raises(FetchError, match="block 99 is not final yet: the last one that is is"):
+            with pytest.raises(FetchError, match="block 99 is not final yet; the newest final block is"):
                 await fetch(source, Range(1, 99, 4), tmp_path / "history", _ignore)
     assert (first.fetched, first.there) == (newest, 0)
     assert (again.fetched, again.there) == (0, newest)
@@ -281,7 +281,9 @@ async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(tmp_path:
             return {"result": None}
         return None
 
-    with pytest.raises(WrongBlock, match=r"block 9, 0x.*, is not there: the node pruned it, or is on another fork"):
+    with pytest.raises(
+        WrongBlock, match=r"block 9, 0x.*, is unknown to the node: it pruned the block or is on another fork"
+    ):
         await _from_nodes(tmp_path / "out", [(chain, until)], relay=chain)
     assert [row["number"] for row in _rows(tmp_path / "out")] == list(range(1, 8))
     done = await _from_nodes(tmp_path / "out", [(chain, None)], relay=chain)
@@ -405,9 +407,9 @@ def _alter(base: Path, old: str, new: str) -> None:
     ("damage", "said"),
     [
         (_cut_off, r"blocks\.jsonl\.gz: Compressed file ended"),
-        (_forget_metadata, "the folder metadata has nothing of runtime recorded/2"),
+        (_forget_metadata, "the folder metadata has no file of runtime recorded/2"),
         (lambda base: _alter(base, '"height": 7', '"height": 8'), "block 7 is in no chunk"),
-        (lambda base: _alter(base, '"height": 7', '"height": 77'), r":3: block 77 stands in a chunk of blocks 5 to 11"),
+        (lambda base: _alter(base, '"height": 7', '"height": 77'), r":3: block 77 is in a chunk of blocks 5 to 11"),
         (lambda base: _alter(base, '"stateRoot": "0x', '"stateRoot": "0xff'), r":1: stateRoot has 33 bytes"),
         (lambda base: _alter(base, "runtimeVersion", "x"), r":1: no runtimeVersion"),
         (lambda base: _alter(base, '{"height"', '["height"'), r":1: no block in JSON"),
@@ -423,7 +425,7 @@ def test_au18_a_damaged_chunk_is_named_with_its_line(damage: Callable[[Path], No
 
 def test_au18_chunks_with_a_gap_or_none_at_all_are_refused(tmp_path: Path) -> None:
     _write_chunks(tmp_path / "gap", real_chain(), ((1, 4), (7, 11)))
-    with pytest.raises(WrongBlock, match="block 5 should be next, and it is block 7"):
+    with pytest.raises(WrongBlock, match="block 7 follows where block 5 was expected"):
         _fetched(ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "gap"), tmp_path / "out", Range(1, 11, 11))
     _write_chunks(tmp_path / "twice", real_chain(), ((1, 7), (7, 11)))
     with pytest.raises(FetchError, match="overlap"):
@@ -502,8 +504,8 @@ def test_au18_exported_tables_give_the_proofs_that_nodes_give(ending: str, tmp_p
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("trieNodes", "nodes", "params of block .* leave out the trie nodes: the export has no proofs"),
-        ('"relay_state_root": "0x', '"relay_state_root": "0xff', "are not those of its inherent"),
+        ("trieNodes", "nodes", "params of block .* have no trie nodes: the export has no proofs"),
+        ('"relay_state_root": "0x', '"relay_state_root": "0xff', "differ from its inherent"),
         ('"parent_hash"', '"other_hash"', "has no parent_hash"),
         ('"number": 5,', '"number": 50,', "block 5 is not in the export"),
         ('"setValidationData"', '"set"', "the export has no set_validation_data of block"),

@@ -177,7 +177,7 @@ def test_what_a_worker_wrote_elsewhere_is_an_infrastructure_failure(tmp_path: Pa
             pass
 
     history = write_history(tmp_path / "history", 4)
-    with pytest.raises(AuditFailed, match="is not there, though a worker wrote it") as failure:
+    with pytest.raises(AuditFailed, match="is missing although a worker wrote it") as failure:
         audit(history, tmp_path / "out", opener=lambda _engine, _master: Elsewhere())
     assert failure.value.exit_code == 4
 

@@ -130,7 +130,7 @@ def test_a_proof_belongs_to_the_header_with_its_block_s_hash(tmp_path: Path) -> 
         root_of(data.proofs[0], [])
     [nameless] = read_node_data([write(tmp_path / "bare.json", proof_answer(None, PROOF))]).proofs
     assert root_of(nameless, data.headers[1:]) == HEADER.state_root
-    with pytest.raises(NodeDataError, match="names no block, and there are 2 headers"):
+    with pytest.raises(NodeDataError, match="the proof names no block, and there are 2 headers"):
         root_of(nameless, data.headers)
 
 

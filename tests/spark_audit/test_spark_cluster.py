@@ -212,7 +212,7 @@ def test_au11_an_output_that_workers_do_not_share_is_an_infrastructure_failure_a
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("4 ")
-    assert "is not there, though a worker wrote it" in run.stdout
+    assert "is missing although a worker wrote it" in run.stdout
     assert not list(out.rglob("*.*")), "nothing is kept"
     repaired = audit(history, out, engine="python")
     assert (repaired.digest, repaired.codes, repaired.exit_code) == (plain.digest, plain.codes, plain.exit_code)

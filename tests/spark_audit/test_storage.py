@@ -123,8 +123,8 @@ def test_a_server_that_is_away_is_an_infrastructure_failure(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("ftp://host/history", "no storage is known by ftp:"),
-        ("abc:/history", "no storage is known by abc:"),
+        ("ftp://host/history", "unknown storage ftp:"),
+        ("abc:/history", "unknown storage abc:"),
         ("s3://key:secret@bucket/history", "holds no credentials"),
         ("s3://bucket/history?access_key=k", "holds no credentials or options"),
         ("s3://bucket", "names a bucket or host, and a place in it"),

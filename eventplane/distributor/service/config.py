@@ -67,7 +67,7 @@ class TokenConfig(_Model):
     def _known(cls, rights: list[str]) -> list[str]:
         unknown = [right for right in rights if right not in RIGHTS]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is none of {', '.join(RIGHTS)}")
+            raise ValueError(f"{unknown[0]!r} is not one of {', '.join(RIGHTS)}")
         return rights
 
 
@@ -82,7 +82,7 @@ class JwtConfig(_Model):
     @model_validator(mode="after")
     def _has_keys(self) -> "JwtConfig":
         if self.check and not self.jwks:
-            raise ValueError("jwks: a file or URL of keys is needed, or check = false")
+            raise ValueError("jwks: give a file or URL of keys, or set check = false")
         return self
 
 
@@ -170,7 +170,7 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
         verifier = None if config.jwt is None else make_verifier(config.jwt, "access.jwt", folder)
         return Access(everyone=config.open, tokens=tokens, verifier=verifier)
     if not config.open and not is_loopback(host):
-        raise ConfigError(f"access: {host} can be reached by others; name tokens or keys, or say open = true")
+        raise ConfigError(f"access: others can reach {host}; configure tokens or keys, or set open = true")
     return Access(everyone=True)
 
 
