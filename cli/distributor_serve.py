@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 from pubsub_emulator.eventplane.distributor.event import NETWORK
 from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, make_access, read_config
 from pubsub_emulator.eventplane.distributor.service.logs import log_to
-from pubsub_emulator.eventplane.distributor.service.serve import running, served, tune_collector, until_told
+from pubsub_emulator.eventplane.distributor.service.serve import running, served, tune_collector
 from pubsub_emulator.eventplane.once import open_store
 
 
@@ -24,7 +25,7 @@ def serve_distributor(path: Path) -> None:
     async def run() -> None:
         async with running(config, path.parent) as found:
             click.echo(f"distributor of {', '.join(config.adapters)} on {found.url}")
-            await until_told()
+            await asked_to_end().wait()
             click.echo("ending: what is under way is finished first")
 
     tune_collector()
@@ -59,7 +60,7 @@ def serve_adapter(wish: AdapterWish) -> None:
         http = AdapterHttp(wish.network, ledger, open_store(wish.store), access, node=wish.node or "")
         async with served(http.application(), wish.host, wish.port) as url:
             click.echo(f"adapter of {wish.network} on {url}")
-            await until_told()
+            await asked_to_end().wait()
 
     tune_collector()
     asyncio.run(run())

@@ -156,8 +156,8 @@ class TrieSource:
                 self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
             except NodeRefused as error:
                 raise StateUnavailable(
-                    f"{error}: {self._source.node.url} does not provide the state of block {hexed(self._source.block)}; "
-                    "nodes keep the states of a few hundred blocks, archive nodes all"
+                    f"{error}: {self._source.node.url} does not provide the state of block "
+                    f"{hexed(self._source.block)}; nodes keep the states of a few hundred blocks, archive nodes all"
                 ) from error
             except ClientError as error:
                 raise StateUnavailable(str(error)) from error

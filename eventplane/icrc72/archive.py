@@ -18,7 +18,7 @@ from pubsub_emulator.eventplane.ic.network import Network
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72.messages import Event
 from pubsub_emulator.eventplane.icrc72.publisher.core import Publisher
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, RoleCanister, reply
 from pubsub_emulator.eventplane.icrc72.services import MAP, VALUE, type_codec
 from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
 from pubsub_emulator.eventplane.log.rows import Block, Entry, Row, event_id
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     events: tuple[Event, ...]
 
 
-class Archive:
+class Archive(Core):
     """The role of an archive; only `writer` may append."""
 
     name = "archive"
@@ -58,9 +58,6 @@ class Archive:
             if page.is_last:
                 break
 
-    def attach(self, role: RoleCanister) -> None:
-        """Nothing to learn."""
-
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""
         return {"archive_append": self._append}
@@ -68,16 +65,6 @@ class Archive:
     def queries(self) -> Mapping[str, Query]:
         """Queries by name."""
         return {"archive_page": self._page}
-
-    def begin(self, ctx: Context) -> None:
-        """Nothing."""
-
-    def wake(self, ctx: Context) -> None:
-        """Nothing."""
-
-    def due(self, _now: int) -> int | None:
-        """Never."""
-        return None
 
     def saved(self) -> Any:
         """The events of a block that is not whole."""

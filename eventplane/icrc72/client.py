@@ -31,7 +31,7 @@ from pubsub_emulator.eventplane.icrc72.inbox import Inbox
 from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification
 from pubsub_emulator.eventplane.icrc72.publisher.core import Publisher
-from pubsub_emulator.eventplane.icrc72.role import ROLE_METHODS, Core, Handler, Query, RoleCanister
+from pubsub_emulator.eventplane.icrc72.role import ROLE_METHODS, Core, RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.subscriber.core import HANDLE, Subscriber
 from pubsub_emulator.eventplane.icrc72.values import Pairs, of, plain
@@ -162,31 +162,13 @@ class App(RoleCanister):
         self._emitted.clear()
 
 
-class _Own:
+class _Own(Core):
     """The author's state as a part of the canister, and the author's handler as the subscriber calls it."""
 
     name = "data"
 
     def __init__(self, app: App) -> None:
         self._app = app
-
-    def attach(self, role: RoleCanister) -> None:
-        pass
-
-    def updates(self) -> Mapping[str, Handler]:
-        return {}
-
-    def queries(self) -> Mapping[str, Query]:
-        return {}
-
-    def begin(self, ctx: Context) -> None:
-        pass
-
-    def wake(self, ctx: Context) -> None:
-        pass
-
-    def due(self, _now: int) -> int | None:
-        return None
 
     def handle(self, ctx: Context, notification: EventNotification) -> None:
         self._app.handle(ctx, notification)

@@ -12,7 +12,7 @@ from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
 from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, reply
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.values import Pairs, nat
 
@@ -57,7 +57,7 @@ class InboxState:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-class Inbox:
+class Inbox(Core):
     """Receives notifications for the roles of a canister."""
 
     name = "inbox"
@@ -70,10 +70,6 @@ class Inbox:
         self.taker: Taker | None = None
         self._registering: dict[str, None] = {}
         self._waiting = False
-
-    def attach(self, role: RoleCanister) -> None:
-        """Learn of the canister it is part of."""
-        self.role = role
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""

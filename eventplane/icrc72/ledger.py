@@ -8,14 +8,14 @@ from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.stable import stable
 from pubsub_emulator.eventplane.icrc72.messages import Account, ApproveArgs, TransferArg, TransferFromArgs
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, reply
 
 SUBACCOUNT_BYTES: Final = 32
 
 stable(Account)
 
 
-class Ledger:
+class Ledger(Core):
     """The role of a ledger."""
 
     name = "ledger"
@@ -28,9 +28,6 @@ class Ledger:
         self.allowances: dict[tuple[Account, Account], tuple[int, int | None]] = {}
         """Of each account and spender: the amount, and the time (ns) until which it holds."""
         self.blocks = 0
-
-    def attach(self, role: RoleCanister) -> None:
-        """Nothing to learn."""
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""
@@ -47,16 +44,6 @@ class Ledger:
             "icrc1_balance_of": lambda _caller, _time, account: self.balance(account),
             "icrc2_allowance": self._allowance,
         }
-
-    def begin(self, ctx: Context) -> None:
-        """Nothing."""
-
-    def wake(self, ctx: Context) -> None:
-        """Nothing."""
-
-    def due(self, _now: int) -> int | None:
-        """Never."""
-        return None
 
     def saved(self) -> Any:
         """Balances and allowances."""

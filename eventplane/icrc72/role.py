@@ -5,7 +5,7 @@ woken come out. A role writes only after every check, so nothing traps half-way 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import BOUNDED, ONE_WAY, SECOND, Answer, Canister, Context
@@ -22,35 +22,45 @@ Got = Callable[[Context, tuple[Any, ...] | None, Answer], None]
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
 
 
-class Core(Protocol):
-    """One role of a canister."""
+class Core:
+    """One role of a canister. By default it has no methods and is never woken."""
 
     name: str
-    """Under which its state is kept."""
+    """The key of its state in an upgrade."""
+
+    role: "RoleCanister"
+    """The canister that it is part of."""
 
     def attach(self, role: "RoleCanister") -> None:
-        """Learn of the canister it is part of."""
+        """Called once, by the canister that it is part of."""
+        self.role = role
 
     def updates(self) -> Mapping[str, Handler]:
-        """Methods by name: called with the context and the arguments; they reply."""
+        """Update methods by name. They are called with the context and the arguments, and reply."""
+        return {}
 
     def queries(self) -> Mapping[str, Query]:
-        """Queries by name: called with caller, time and the arguments; they return the results."""
+        """Queries by name. They are called with caller, time and the arguments, and return the results."""
+        return {}
 
     def begin(self, ctx: Context) -> None:
         """Called when the canister is installed."""
 
     def wake(self, ctx: Context) -> None:
-        """Called when the round of `due` has come, and perhaps earlier."""
+        """Called in the round that `due` returned, and possibly earlier."""
 
     def due(self, now: int) -> int | None:
-        """The round in which the core wants to be woken; `None` when nothing is to be done."""
+        """The next round in which the core wants to be woken, or `None`."""
+        del now
+        return None
 
     def saved(self) -> Any:
-        """The state, as it is kept over an upgrade."""
+        """The state that is kept over an upgrade."""
+        raise NotImplementedError
 
     def resume(self, state: Any) -> None:
-        """Go on with a state that was saved."""
+        """Continue with a saved state."""
+        raise NotImplementedError
 
 
 class RoleCanister(Canister):

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.command import pubsub
 
 from pubsub_emulator.cli import run
-from pubsub_emulator.cli.main import main
 from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history import storage
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
@@ -36,16 +36,6 @@ strategies = ["omit-node"]
 """
 
 
-def _pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """The exit code of a command run in this process."""
-    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
-
-
 def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -61,7 +51,7 @@ def test_run_writes_a_history_a_summary_and_a_digest_and_names_them(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert _pubsub(monkeypatch, "run", scenario, "--out", out) == 0
+    assert pubsub(monkeypatch, "run", scenario, "--out", out) == 0
     shown = capsys.readouterr().out
     digest = re.search(r"^digest: (0x[0-9a-f]{64})$", shown, re.MULTILINE)
     assert digest is not None
@@ -87,18 +77,18 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
 
     monkeypatch.setattr(HistoryWriter, "_commit", counted)
     history = tmp_path / "growing"
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out", "--history", history) == 0
+    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out", "--history", history) == 0
     assert seen == list(range(1, len(seen) + 1))
     assert str(history) in capsys.readouterr().out
     assert not (tmp_path / "out" / "history").exists()
-    assert _pubsub(monkeypatch, "audit", history, "--out", tmp_path / "audit", "--engine", "python") == 1
+    assert pubsub(monkeypatch, "audit", history, "--out", tmp_path / "audit", "--engine", "python") == 1
 
 
 def test_audit_finds_the_cheats_and_exits_with_one(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
-    code = _pubsub(monkeypatch, "audit", tmp_path / "out/history", "--out", tmp_path / "audit", "--engine", "python")
+    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
+    code = pubsub(monkeypatch, "audit", tmp_path / "out/history", "--out", tmp_path / "audit", "--engine", "python")
     assert code == 1
     shown = capsys.readouterr().out
     assert "OmittedBelowBudget" in shown
@@ -108,7 +98,7 @@ def test_audit_finds_the_cheats_and_exits_with_one(
 def test_an_audit_of_no_history_is_wrong_usage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _pubsub(monkeypatch, "audit", tmp_path, "--out", tmp_path / "a", "--engine", "python") == 2
+    assert pubsub(monkeypatch, "audit", tmp_path, "--out", tmp_path / "a", "--engine", "python") == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("pubsub: there is no history at ")
 
 
@@ -117,9 +107,9 @@ def test_real_relay_proofs_are_imported_and_audited(
 ) -> None:
     proofs = sorted((ROOT / "spark_audit" / "mainnet").glob("moonbeam-*.json"))
     out = tmp_path / "real"
-    assert _pubsub(monkeypatch, "import-relay-proofs", *proofs, "--out", out) == 0
+    assert pubsub(monkeypatch, "import-relay-proofs", *proofs, "--out", out) == 0
     assert "2 relay proofs" in capsys.readouterr().out
-    assert _pubsub(monkeypatch, "audit", out, "--out", tmp_path / "audit", "--engine", "python") == 0
+    assert pubsub(monkeypatch, "audit", out, "--out", tmp_path / "audit", "--engine", "python") == 0
 
 
 def test_a_proof_file_that_is_none_is_one_line_that_names_it_and_nothing_is_written(
@@ -127,7 +117,7 @@ def test_a_proof_file_that_is_none_is_one_line_that_names_it_and_nothing_is_writ
 ) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
-    assert _pubsub(monkeypatch, "import-relay-proofs", bad, "--out", tmp_path / "real") == 2
+    assert pubsub(monkeypatch, "import-relay-proofs", bad, "--out", tmp_path / "real") == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "bad.json" in error
@@ -154,7 +144,7 @@ def test_wrong_usage_is_one_line_and_exit_code_two(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _pubsub(monkeypatch, *arguments) == 2
+    assert pubsub(monkeypatch, *arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith(complaint)
     assert error.count("\n") == 1
@@ -165,7 +155,7 @@ def test_a_broken_scenario_names_file_line_and_field(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scenario.write_text(SCENARIO.replace("keys = 4", "keys = -4"))
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
+    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
     assert f"{scenario}:9: publishers.1.keys: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -175,7 +165,7 @@ def test_an_output_folder_in_use_is_refused_before_any_work(
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("keep")
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
+    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
     captured = capsys.readouterr()
     assert "the folder exists and is not empty" in captured.err
     assert captured.out == ""
@@ -189,7 +179,7 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
 
     monkeypatch.setattr(storage.LocalStore, "_written", full)
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
+    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 4
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("pubsub: ")
     assert "No space left on device" in error
@@ -237,7 +227,7 @@ def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
 def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
+    assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 0
     history = str(tmp_path / "out/history")
     arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", "audit", history, "--engine", "python", "--out"]
     running = subprocess.Popen(
@@ -252,7 +242,7 @@ def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
     capsys.readouterr()
     digests = []
     for name in ("one", "two"):
-        assert _pubsub(monkeypatch, "audit", history, "--engine", "python", "--out", tmp_path / name) == 1
+        assert pubsub(monkeypatch, "audit", history, "--engine", "python", "--out", tmp_path / name) == 1
         digests.append(capsys.readouterr().out.splitlines()[-1])
     assert digests[0] == digests[1]
 
@@ -275,12 +265,12 @@ def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> Non
 def test_every_command_has_an_example(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _pubsub(monkeypatch, command, "--help") == 0
+    assert pubsub(monkeypatch, command, "--help") == 0
     assert re.search(rf"Examples?:\n\s+pubsub {command}", capsys.readouterr().out)
 
 
 def test_the_version_is_the_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _pubsub(monkeypatch, "--version") == 0
+    assert pubsub(monkeypatch, "--version") == 0
     assert VERSION in capsys.readouterr().out
 
 
@@ -291,7 +281,7 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     monkeypatch.setattr("pubsub_emulator.cli.demo.find_scenario", lambda _name: tiny)
     digests = set()
     for _ in range(2):
-        assert _pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0
+        assert pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0
         shown = capsys.readouterr().out
         assert "and no others" in shown
         digests.add(shown.splitlines()[-1])
@@ -299,13 +289,13 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     assert next(iter(digests)).startswith("digest: 0x")
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").touch()
-    assert _pubsub(monkeypatch, "demo", "--out", tmp_path / "theirs", "--engine", "python") == 2
+    assert pubsub(monkeypatch, "demo", "--out", tmp_path / "theirs", "--engine", "python") == 2
 
 
 def test_without_a_command_help_is_shown_as_it_stands_and_the_usage_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _pubsub(monkeypatch) == 2
+    assert pubsub(monkeypatch) == 2
     shown = capsys.readouterr().err
     assert shown.startswith("Usage: pubsub [OPTIONS] COMMAND [ARGS]...\n\n")
     assert "..." not in shown.partition("Commands:")[2].partition("Examples:")[0]
@@ -314,5 +304,5 @@ def test_without_a_command_help_is_shown_as_it_stands_and_the_usage_is_wrong(
 def test_a_folder_in_the_place_of_a_scenario_is_told_what_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _pubsub(monkeypatch, "run", tmp_path, "--out", tmp_path / "out") == 2
+    assert pubsub(monkeypatch, "run", tmp_path, "--out", tmp_path / "out") == 2
     assert f"pubsub: {tmp_path}: a folder, and no scenario" in capsys.readouterr().err

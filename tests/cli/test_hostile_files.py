@@ -1,13 +1,13 @@
 """Files that a stranger made: one line and exit code 2, never a traceback, a written file or the code of a finding."""
 
 import json
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command import pubsub
 
 from pubsub_emulator.cli import main as program
 from pubsub_emulator.cli.exits import DEFECT, USAGE
@@ -34,16 +34,6 @@ keys = 4
 para = 3000
 subscribe = [{ publishers = "all" }]
 """
-
-
-def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """The exit code of a command run in this process."""
-    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
-    try:
-        program.main()
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.command import pubsub
 
 from pubsub_emulator.cli.exits import FINDINGS, USAGE
 from pubsub_emulator.cli.fuzz_targets import ALL
-from pubsub_emulator.cli.main import main
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.eventplane.icrc72 import campaign
 from pubsub_emulator.eventplane.icrc72.stories import Plan
@@ -118,15 +118,6 @@ def test_the_page_names_every_target_with_its_reader() -> None:
         found: object = importlib.import_module(f"pubsub_emulator.{module.replace('/', '.')}")
         for part in symbol.split("."):
             found = getattr(found, part)
-
-
-def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
 
 
 def test_the_command_mutates_lists_and_refuses(

@@ -12,8 +12,8 @@ import pytest
 from audit_support import add_junk, drop_a_node, include_invalid, refuse_for_another_reason, refuse_valid, write_history
 from hypothesis import given
 from hypothesis import strategies as st
+from support.command import pubsub
 
-from pubsub_emulator.cli.main import main
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
@@ -277,15 +277,6 @@ def test_a_field_of_another_kind_is_named(omitted: Finding, tmp_path: Path, colu
         check_finding(path)
 
 
-def _pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["pubsub", *map(str, arguments)])
-    try:
-        main()
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
-
-
 def test_the_command_lists_writes_and_checks(
     audited: Path,
     omitted: Finding,
@@ -293,18 +284,18 @@ def test_the_command_lists_writes_and_checks(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _pubsub(monkeypatch, "evidence", audited) == 0
+    assert pubsub(monkeypatch, "evidence", audited) == 0
     assert f"{omitted['id'].hex()[:16]}  warning  OmittedBelowBudget" in capsys.readouterr().out
     out = tmp_path / "new" / "finding.json"
-    assert _pubsub(monkeypatch, "evidence", audited, "--finding", omitted["id"].hex()[:12], "--out", out) == 0
+    assert pubsub(monkeypatch, "evidence", audited, "--finding", omitted["id"].hex()[:12], "--out", out) == 0
     capsys.readouterr()
-    assert _pubsub(monkeypatch, "evidence", out) == 0
+    assert pubsub(monkeypatch, "evidence", out) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(f"OmittedBelowBudget (warning) in dev, chain {omitted['chain']}\n")
     assert "rests on" in shown
     body = json.loads(out.read_bytes())
     out.write_text(json.dumps({**body, "code": "UnusedNodes"}), encoding="utf-8")
-    assert _pubsub(monkeypatch, "evidence", out) == 2
+    assert pubsub(monkeypatch, "evidence", out) == 2
     assert "the file was altered" in capsys.readouterr().err
 
 
@@ -324,6 +315,6 @@ def test_the_command_names_what_it_cannot_do(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _pubsub(monkeypatch, "evidence", audited, *arguments) == 2
+    assert pubsub(monkeypatch, "evidence", audited, *arguments) == 2
     assert reason in capsys.readouterr().err
     assert not Path("finding.json").exists()

@@ -1,10 +1,8 @@
 """A distributor or an adapter as a process: built from its settings, served until it is told to stop."""
 
-import asyncio
 import contextlib
 import gc
 import secrets
-import signal
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -93,12 +91,3 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         )
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)
-
-
-async def until_told() -> None:
-    """Return on SIGINT or SIGTERM."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()

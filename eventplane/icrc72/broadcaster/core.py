@@ -28,7 +28,7 @@ from pubsub_emulator.eventplane.icrc72.messages import (
     SubscriptionRegistration,
 )
 from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.eventplane.icrc72.role import Got, Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.role import Core, Got, Handler, Query, RoleCanister, reply
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.skip import Skip, skip_of
 from pubsub_emulator.eventplane.icrc72.values import (
@@ -63,7 +63,7 @@ class _Pulling:
         self.again: list[Callable[[Context], None]] = []
 
 
-class Broadcaster:
+class Broadcaster(Core):
     """The role of a broadcaster."""
 
     name = "broadcaster"
@@ -76,8 +76,8 @@ class Broadcaster:
         self._registering = False
 
     def attach(self, role: RoleCanister) -> None:
-        """Learn of the canister it is part of."""
-        self.role = role
+        """Confirm the canister's notifications, too."""
+        super().attach(role)
         role.confirmer(self._confirmed, self.settings.batch_items)
         self._wire()
 

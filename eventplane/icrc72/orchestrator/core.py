@@ -42,7 +42,7 @@ from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.eventplane.icrc72.orchestrator.queries import Queries
 from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.eventplane.icrc72.orchestrator.state import Broker, Member, Publication, Registry, Subscription
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, RoleCanister, reply
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 
 Result = Variant
@@ -67,7 +67,7 @@ def generic(code: int, detail: str = "") -> Result:
     return err("GenericError", GenericError(code, detail or keys.CODES[code]))
 
 
-class Orchestrator:
+class Orchestrator(Core):
     """The role of the orchestrator."""
 
     name = "orchestrator"
@@ -89,8 +89,8 @@ class Orchestrator:
         self._everywhere = everywhere
 
     def attach(self, role: RoleCanister) -> None:
-        """Learn of the canister it is part of."""
-        self.role = role
+        """Confirm the canister's notifications, too."""
+        super().attach(role)
         role.confirmer(self._confirmed, self.settings.batch_items)
         self._wire()
 

@@ -16,7 +16,7 @@ from pubsub_emulator.eventplane.icrc72.publisher.archiving import Archiving
 from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
 from pubsub_emulator.eventplane.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
 from pubsub_emulator.eventplane.icrc72.registering import Registering, renew
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
+from pubsub_emulator.eventplane.icrc72.role import Core
 from pubsub_emulator.eventplane.icrc72.services import type_codec
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
@@ -28,7 +28,7 @@ class TooLarge(Icrc72Error):
     """An event that is refused before it is logged."""
 
 
-class Publisher:
+class Publisher(Core):
     """The role of a publisher."""
 
     name = "publisher"
@@ -54,21 +54,6 @@ class Publisher:
         self.archive = archive
         self.archiving = None if archive is None else Archiving(archive, keep, settings, self)
         self.replays = Replays(orchestrator, settings, self)
-
-    def attach(self, role: RoleCanister) -> None:
-        """Learn of the canister it is part of."""
-        self.role = role
-
-    def updates(self) -> Mapping[str, Handler]:
-        """None."""
-        return {}
-
-    def queries(self) -> Mapping[str, Query]:
-        """None."""
-        return {}
-
-    def begin(self, ctx: Context) -> None:
-        """Nothing, until the system namespace is registered."""
 
     def saved(self) -> Any:
         """Everything remembered."""

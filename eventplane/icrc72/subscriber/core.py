@@ -13,7 +13,7 @@ from pubsub_emulator.eventplane.icrc72.identifiers import OWN
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
 from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
 from pubsub_emulator.eventplane.icrc72.registering import Registering, renew
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister
+from pubsub_emulator.eventplane.icrc72.role import Core, RoleCanister
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.subscriber.repairs import Repairs
 from pubsub_emulator.eventplane.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
@@ -36,7 +36,7 @@ class EventHandler(Protocol):
         """Undo what was done since `snapshot`."""
 
 
-class Subscriber:
+class Subscriber(Core):
     """The role of a subscriber."""
 
     name = "subscriber"
@@ -62,20 +62,9 @@ class Subscriber:
         self._asking = Registering()
 
     def attach(self, role: RoleCanister) -> None:
-        """Learn of the canister it is part of."""
-        self.role = role
+        """Give the canister the call that runs a handler."""
+        super().attach(role)
         role.private(HANDLE, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
-
-    def updates(self) -> Mapping[str, Handler]:
-        """None of the standards: its call to itself has a form of its own."""
-        return {}
-
-    def queries(self) -> Mapping[str, Query]:
-        """None: the inbox has the statistics."""
-        return {}
-
-    def begin(self, ctx: Context) -> None:
-        """Nothing, until the system namespace is registered."""
 
     def saved(self) -> Any:
         """Everything remembered."""
