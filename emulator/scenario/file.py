@@ -58,7 +58,7 @@ def load_scenario(path: Path) -> Scenario:
     except UnicodeDecodeError as error:
         raise ScenarioError(str(path), (Problem(None, "", f"not UTF-8 at byte {error.start}"),)) from error
     if len(data) > MOST_TEXT:
-        reason = f"longer than the {MOST_TEXT:,} bytes that a scenario may have"
+        reason = f"longer than {MOST_TEXT:,} bytes, the limit for a scenario"
         raise ScenarioError(str(path), (Problem(None, "", reason),))
     return parse_scenario(text, str(path))
 

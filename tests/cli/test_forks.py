@@ -95,7 +95,7 @@ def test_a_node_continues_from_a_node(node: Served) -> None:
         (("step", "node", "--fork", "no-such.json"), "no-such.json"),
         (("step", "node", "--fork-para", "2000"), "--fork-para is PARA=SOURCE"),
         (("step", "node", "--fork-para", "x=state.json"), "--fork-para is PARA=SOURCE"),
-        (("step", "--connect", "ws://127.0.0.1:1", "--fork", "state.json"), "--fork: the network of a node is there"),
+        (("step", "--connect", "ws://127.0.0.1:1", "--fork", "state.json"), "--fork cannot be given with --connect"),
         (("serve", "--fork", "state.json", "--journal", "journal.jsonl"), "--fork cannot be given with --journal"),
         (("step", "node", "--fork", "http://127.0.0.1:1"), "http://127.0.0.1:1"),
     ],

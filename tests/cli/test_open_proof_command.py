@@ -71,7 +71,7 @@ def test_the_drawing_is_svg_with_every_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([PROOF], "read-proof.json: result: there is no header"),
+        ([PROOF], "read-proof.json: result: no header names the state root"),
         ([HEADER], "no read proof, only 1 headers"),
         ([PROOF, "--root", "0x" + "00" * 32], "the node of the storage root 0000"),
         ([PROOF, "--root", "0x00"], "--root has 1 bytes, not 32"),

@@ -338,7 +338,7 @@ def test_a_child_root_that_is_not_that_of_its_entries_is_refused(tmp_path: Path)
 
 
 def test_a_file_has_one_state_and_no_blocks(tmp_path: Path) -> None:
-    with pytest.raises(BadFork, match="names blocks of a node"), open_fork(tmp_path / "state.json", 3):
+    with pytest.raises(BadFork, match="is allowed for nodes only"), open_fork(tmp_path / "state.json", 3):
         pass
 
 
@@ -347,5 +347,5 @@ def test_another_pallet_called_broadcaster_is_no_ground_to_go_on_from() -> None:
     number = item_prefix("System", "Number")
     state = State.from_entries([(key, b"\x01"), (number, (7).to_bytes(4, "little"))])
     fork = Fork(state, 7, state.root(), "a chain of others")
-    with pytest.raises(BadFork, match="a chain of others: Broadcaster keeps other items"):
+    with pytest.raises(BadFork, match="a chain of others: Broadcaster does not have the storage items"):
         Network.of([1000], {2000: {1000: [PRICE]}}, fork=fork)

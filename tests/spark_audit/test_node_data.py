@@ -126,7 +126,7 @@ def test_a_proof_belongs_to_the_header_with_its_block_s_hash(tmp_path: Path) -> 
         NodeDataError, match=f"the proof is of block {hexed(AT)}, but the header is that of .* .block 1,"
     ):
         root_of(data.proofs[0], data.headers[:1])
-    with pytest.raises(NodeDataError, match="there is no header"):
+    with pytest.raises(NodeDataError, match="no header names the state root"):
         root_of(data.proofs[0], [])
     [nameless] = read_node_data([write(tmp_path / "bare.json", proof_answer(None, PROOF))]).proofs
     assert root_of(nameless, data.headers[1:]) == HEADER.state_root
@@ -145,7 +145,7 @@ GOOD = header_answer(HEADER)["result"]
             "error -32000: UnknownBlock",
         ),
         ({"jsonrpc": "2.0", "id": 1, "error": "busy"}, "error busy"),
-        ({"jsonrpc": "2.0", "id": 1, "result": None}, "the node answered nothing"),
+        ({"jsonrpc": "2.0", "id": 1, "result": None}, "the node's answer is empty"),
         ({"jsonrpc": "2.0", "id": 1, "result": "0x00"}, "neither a header nor a read proof"),
         ({"jsonrpc": "2.0", "id": 1, "result": {"peers": 3}}, r"neither a header .* has peers"),
         ({"proof": []}, r"x.json.proof: not a list of trie nodes"),

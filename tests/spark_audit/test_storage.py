@@ -125,9 +125,9 @@ def test_a_server_that_is_away_is_an_infrastructure_failure(monkeypatch: pytest.
     [
         ("ftp://host/history", "unknown storage ftp:"),
         ("abc:/history", "unknown storage abc:"),
-        ("s3://key:secret@bucket/history", "holds no credentials"),
-        ("s3://bucket/history?access_key=k", "holds no credentials or options"),
-        ("s3://bucket", "names a bucket or host, and a place in it"),
+        ("s3://key:secret@bucket/history", "must not contain credentials"),
+        ("s3://bucket/history?access_key=k", "must not contain credentials or options"),
+        ("s3://bucket", "needs a bucket or host, and a path in it"),
         ("s3://bucket/a/../b", "no empty parts"),
     ],
 )
