@@ -1,4 +1,4 @@
-"""docs/protocol.md, events.md and prism.md say the truth: every rule once, with symbols and tests that are about it."""
+"""docs/protocol.md, events-rules.md and prism-rules.md: every rule once, with symbols and tests that are about it."""
 
 import ast
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("protocol", "events", "prism"))
+PAGES = ("protocol", "events-rules", "prism-rules")
+PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 
 # Every number of the rules: those of publishing, proving and subscribing have gaps between their groups.
 GROUPS = ((1, 23), (30, 33), (40, 45), (50, 55), (60, 71), (79, 81), (90, 90))
