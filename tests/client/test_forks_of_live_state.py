@@ -193,7 +193,7 @@ async def test_an_older_block_is_forked_by_number_or_hash() -> None:
             for at, words in (
                 (99, "no block 99"),
                 ("0x" + "00" * 32, "no block 0x00"),
-                ("newest", "no block's number"),
+                ("newest", "not a block's number"),
             ):
                 with pytest.raises(PubsubError, match=words), open_fork(running.urls[None], at):
                     pass

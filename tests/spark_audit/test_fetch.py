@@ -431,7 +431,7 @@ def test_au18_chunks_with_a_gap_or_none_at_all_are_refused(tmp_path: Path) -> No
     with pytest.raises(FetchError, match="overlap"):
         ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "twice")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FetchError, match="there are no chunks"):
+    with pytest.raises(FetchError, match="no chunks found"):
         ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "empty")
 
 
