@@ -156,6 +156,6 @@ def test_the_command_line_takes_addresses(bucket: str, tmp_path: Path) -> None:
     assert f"{bucket}/four/audit/run_report.json" in ran.output
     listed = CliRunner().invoke(pubsub, ["evidence", f"{bucket}/four/audit"])
     assert "OmittedBelowBudget" in listed.output
-    with pytest.raises(OutputError, match="name a folder with --out"):
+    with pytest.raises(OutputError, match="name one with --out"):
         make_report(f"{bucket}/four/audit")
     assert tmp_path.is_dir()

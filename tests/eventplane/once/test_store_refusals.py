@@ -62,7 +62,7 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as file:
         file.execute("CREATE TABLE bookmarks (url TEXT)")
     file.close()
-    with pytest.raises(StoreError, match="another program"):
+    with pytest.raises(StoreError, match="not a database of this program"):
         open_store(f"sqlite:{path}")
     path.write_bytes(b"no database at all, and longer than a header" * 100)
     with pytest.raises(StoreError):
