@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from pubsub_emulator.cli.program import program
+from pubsub_emulator.cli.program import be_small, program
 from pubsub_emulator.cli.report import make_report
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.run import show_digest
@@ -22,6 +22,7 @@ from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.results import TABLES
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.engine.choice import may_be_spark
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.report.words import counted, size
 
@@ -84,6 +85,8 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
     """Run the command. Its exit code is the audit's (AU-7)."""
     if report:
         import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
+    if not may_be_spark(asked.engine, asked.master):
+        be_small()
     try:
         result = _follow(asked) if growing else judge(asked)
     except KeyboardInterrupt:

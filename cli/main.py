@@ -15,6 +15,7 @@ import click
 
 from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, USAGE, explained
 from pubsub_emulator.cli.extras import EXTRAS, brings
+from pubsub_emulator.cli.program import OwnProcess
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 
@@ -127,7 +128,7 @@ def main() -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        pubsub.main(standalone_mode=False)
+        pubsub.main(standalone_mode=False, obj=OwnProcess())
     except click.exceptions.Abort:
         _fail("interrupted", INTERRUPTED)
     except KeyboardInterrupt:

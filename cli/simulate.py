@@ -3,10 +3,11 @@
 from statistics import median_low
 
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
+from pubsub_emulator.cli.program import be_small
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.scenario.seeded import MILLION
-from pubsub_emulator.spark_audit.engine.choice import choose_engine, open_mapper
+from pubsub_emulator.spark_audit.engine.choice import choose_engine, may_be_spark, open_mapper
 from pubsub_emulator.spark_audit.report.words import size
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
 from pubsub_emulator.spark_audit.simulate.score import score
@@ -18,6 +19,8 @@ def run_simulate(
     networks: int, blocks: int, seed: str, out: str, *, cheat_rate: float, master: str | None, engine: str
 ) -> Result:
     """The command."""
+    if not may_be_spark(engine, master):
+        be_small()
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
     with stage(f"simulating {networks} networks of {blocks:,} blocks ", networks) as advance:
 

@@ -29,6 +29,7 @@ from pubsub_emulator.spark_audit.audit.results import (
     read_rows,
 )
 from pubsub_emulator.spark_audit.engine.engine import Mapper, Unit
+from pubsub_emulator.spark_audit.engine.memory import give_back
 from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, make_tasks
 from pubsub_emulator.spark_audit.engine.units import Fold, fold_fingerprint, fold_network, judge_segment
 from pubsub_emulator.spark_audit.history import schema
@@ -85,6 +86,8 @@ class Rounds:
     tables: Tables = field(init=False)
     listing: Listing = field(init=False)
     opened: Mapper | None = None
+    engine: str | None = None
+    """Which engine ran, once it has."""
     networks: dict[str, NetworkLedger] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     """Those of manifests."""
@@ -144,6 +147,7 @@ class Rounds:
                 self._keep(whole=False)
         if not rounds:
             self.watch(Progress("verify", 0, 0))
+        self.close()  # what is left is done here, and takes memory itself
 
     def keep(self, replaced: Mapping[str, Iterable[tuple[str, Rows | pa.Table]]]) -> None:
         """Have everything in tables and ledger, with these rows by table and result in the place of the last run's.
@@ -174,6 +178,7 @@ class Rounds:
 
     def _keep(self, *, whole: bool) -> None:
         self.tables.flush()
+        give_back()
         if whole:
             self.tables.log()
         sums = self.listing.sums({name: kept.account.last for name, kept in self.networks.items()})
@@ -193,7 +198,9 @@ class Rounds:
     def close(self) -> None:
         """Stop what was started."""
         if self.opened is not None:
+            self.engine = self.opened.name
             self.opened.close()
+            self.opened = None
 
     def quarantine(self) -> list[Row]:
         """What could not be read or judged; the same may be told more than once."""

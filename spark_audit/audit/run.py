@@ -207,7 +207,7 @@ def _finish(rounds: Rounds, trusted: frozenset[str], fail_on: Severity | None, s
         "quarantined": len(summary.quarantine),
         "exit_code": (BOTH if lost else FINDINGS) if bad else CLEAN if whole else INCOMPLETE,
         "digest": _digest(rounds.networks, digests),
-        "engine": None if rounds.opened is None else rounds.opened.name,
+        "engine": rounds.engine,
         "findings": severities,
         "codes": dict(sorted(codes.items())),
         "head": None if rounds.faults or not heads else head_of(heads),

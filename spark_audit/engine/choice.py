@@ -14,6 +14,11 @@ def choose_engine(name: str, master: str | None, units: int) -> str:
     return "pool" if units > 1 and usable_cores() > 1 else "python"
 
 
+def may_be_spark(name: str, master: str | None) -> bool:
+    """Whether Spark may run in this process, for an engine's name as it was asked for."""
+    return name == "spark" or (name == "auto" and choose_engine(name, master, 0) == "spark")
+
+
 def open_mapper(name: str, master: str | None = None) -> Mapper:
     """The mapper of a name. Raises `EngineLost` when Spark cannot be started."""
     if name == "python":

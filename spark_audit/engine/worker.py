@@ -14,11 +14,13 @@ import sys
 from importlib import import_module
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.engine.memory import give_back, spare
 from pubsub_emulator.spark_audit.engine.pace import heard_by
 
 
 def main() -> None:
     """Answer until the input ends."""
+    spare()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it decides when it ends
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -39,6 +41,7 @@ def main() -> None:
             say({"error": str(error)})
         else:
             say({"receipt": receipt})
+        give_back()
 
 
 if __name__ == "__main__":

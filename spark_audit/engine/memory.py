@@ -1,0 +1,41 @@
+"""What keeps a process of an audit small.
+
+Arrow imports pandas at the first list that it makes an array of, 26 MiB for each process, only to see whether the list
+is one of its own; nothing here hands it pandas. Arrow's usual allocator keeps what was freed; the system's returns it.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from types import ModuleType
+
+import pyarrow as pa
+
+
+def spare() -> None:
+    """Have Arrow go without pandas in this process, and use the system's memory.
+
+    For processes that are this program's own: a host whose tables become data frames has to be left alone.
+    """
+    without = _Without()
+    sys.meta_path.insert(0, without)
+    try:
+        pa.array([0])  # Arrow looks for pandas once
+    finally:
+        sys.meta_path.remove(without)
+    pa.set_memory_pool(pa.system_memory_pool())
+
+
+def give_back() -> None:
+    """Return to the system what Arrow has freed."""
+    pa.default_memory_pool().release_unused()
+
+
+class _Without(MetaPathFinder):
+    """Says that there is no pandas."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
+        """Find nothing. Raises `ModuleNotFoundError` for pandas."""
+        del path, target
+        if fullname == "pandas":
+            raise ModuleNotFoundError(name=fullname)
