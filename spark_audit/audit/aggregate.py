@@ -59,17 +59,6 @@ DIGITS: Final = 8
 _MILLION: Final = 1_000_000
 
 
-def summarize(network: str, chain: int, blocks: pa.Table, publishers: pa.Table) -> list[Row]:
-    """Rows of `summaries` of one chain, over its valid included blocks and imported proofs.
-
-    `blocks` and `publishers` have at least `BLOCK_COLUMNS` of `block_measures` and `PUBLISHER_COLUMNS` of
-    `publisher_measures`; the order of rows does not matter.
-    """
-    sizes = Sizes()
-    sizes.add(blocks, publishers)
-    return list(sizes.rows(network, chain))
-
-
 class Sizes:
     """The sizes of one chain so far."""
 

@@ -27,6 +27,9 @@ _MASTER: Final = re.compile(
 )
 
 
+_LAST_PORT: Final = 65_535
+
+
 class WrongMaster(PubsubError):
     """A text that is no Spark master."""
 
@@ -37,7 +40,8 @@ class EngineLost(PubsubError):
 
 def check_form(master: str) -> None:
     """Raises `WrongMaster` for what is no master's URL."""
-    if _MASTER.fullmatch(master) is None:
+    ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
+    if _MASTER.fullmatch(master) is None or any(int(port) > _LAST_PORT for port in ports):
         raise WrongMaster(
             f"{master} is no Spark master; one is local, local[2], local[*], spark://HOST:PORT, yarn or k8s://URL"
         )

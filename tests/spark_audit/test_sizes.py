@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_FIGURES, PUBLISHER_FIGURES, nearest_rank, summarize
+from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_FIGURES, PUBLISHER_FIGURES, Sizes, nearest_rank
 from pubsub_emulator.spark_audit.history import schema
 
 Row = dict[str, Any]
@@ -37,7 +37,9 @@ def _publisher(at: int, publisher: int, size: int) -> Row:
 
 def _sizes(blocks: list[Row], publishers: list[Row]) -> dict[tuple[str, str, str], Row]:
     tables = schema.BLOCK_MEASURES.arrow(blocks), schema.PUBLISHER_MEASURES.arrow(publishers)
-    rows = summarize("dev", 2000, *tables)
+    sizes = Sizes()
+    sizes.add(*tables)
+    rows = list(sizes.rows("dev", 2000))
     schema.SUMMARIES.arrow(rows)
     return {(row["scope"], row["subject"], row["measure"]): row for row in rows}
 

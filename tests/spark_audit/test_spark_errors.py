@@ -2,12 +2,14 @@
 
 import socket
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from audit_support import write_history
 
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.engine.engine import WrongMaster, check_form
+from pubsub_emulator.spark_audit.spark import context
 from pubsub_emulator.spark_audit.spark.context import SparkUnavailable, _one_line, check_master
 
 
@@ -29,7 +31,9 @@ def test_au15_masters_that_spark_knows_are_taken(master: str) -> None:
     check_form(master)
 
 
-@pytest.mark.parametrize("master", ["", "foo", "spark://h", "spark://", "local[x]", "http://h:1", "mesos://h:1"])
+@pytest.mark.parametrize(
+    "master", ["", "foo", "spark://h", "spark://", "local[x]", "http://h:1", "mesos://h:1", "spark://h:99999"]
+)
 def test_au15_a_wrong_master_is_wrong_usage_before_anything_is_started(master: str, tmp_path: Path) -> None:
     with pytest.raises(WrongMaster, match="is no Spark master; one is local"):
         check_form(master)
@@ -53,7 +57,42 @@ def test_au15_a_master_that_does_not_answer_is_told_in_one_line() -> None:
 
 def test_au15_one_of_several_masters_is_enough() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
+        _answering(server, b"\0\0\0\0\0\0\0\x0d\x08")
         check_master(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0\0\0\0\0\0\x0d\x05"])
+def test_au15_a_server_that_is_no_master_is_told_before_spark_tries_for_a_minute(answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        _answering(server, answer)
+        with pytest.raises(SparkUnavailable, match="what answers there is no Spark master"):
+            check_master(f"spark://127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_au15_a_server_that_says_nothing_is_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "_CONNECT_SECONDS", 0.2)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(SparkUnavailable, match=r"no answer in 0\.2 seconds"),
+    ):
+        check_master(f"spark://127.0.0.1:{server.getsockname()[1]}")
+
+
+def test_au15_yarn_without_its_configuration_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    with pytest.raises(SparkUnavailable, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
+        check_master("yarn")
+
+
+def _answering(server: socket.socket, answer: bytes) -> None:
+    def serve() -> None:
+        found, _ = server.accept()
+        with found:
+            found.recv(100)
+            found.sendall(answer)
+
+    Thread(target=serve, daemon=True).start()
 
 
 def test_au15_a_page_of_java_becomes_its_cause() -> None:
