@@ -6,20 +6,18 @@
 import json
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from support.postgres import start_server
+from support.postgres import MortalServer, mortal_server
 from support.story_client import seen as seen_by
 
 from pubsub_emulator.eventplane.errors import StoreUnavailable
@@ -150,47 +148,13 @@ def test_ev_21_on_sqlite(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def mortal_postgres() -> Iterator[Any]:
+def mortal_postgres() -> Iterator[MortalServer]:
     """A server of its own, which is killed."""
-    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
-    server = start_server(folder / "data")
-    yield server
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _revive(server: Any) -> None:
-    """Start a server that was killed and wait until it answers; a busy machine takes its time to recover."""
-    import psycopg  # noqa: PLC0415  # beside its server
-
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            server.ensure_postgres_running()
-            psycopg.connect(server.get_uri(), connect_timeout=5).close()
-        except (subprocess.SubprocessError, psycopg.OperationalError, AssertionError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
-        else:
-            return
+    with mortal_server() as server:
+        yield server
 
 
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize("seed", range(STORIES))
-def test_ev_21_on_postgresql(seed: int, mortal_postgres: Any, tmp_path: Path) -> None:
-    import psutil  # noqa: PLC0415  # beside their server
-    import psycopg  # noqa: PLC0415
-
-    _revive(mortal_postgres)
-    with psycopg.connect(mortal_postgres.get_uri(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE story_{seed}")
-
-    def kill() -> None:
-        found = psutil.Process(mortal_postgres.get_pid())
-        children = found.children(recursive=True)
-        found.kill()
-        psutil.wait_procs([found, *children], PATIENCE)  # they notice that it is gone
-        _revive(mortal_postgres)
-
-    play(seed, mortal_postgres.get_uri(f"story_{seed}"), tmp_path, kill)
+def test_ev_21_on_postgresql(seed: int, mortal_postgres: MortalServer, tmp_path: Path) -> None:
+    play(seed, mortal_postgres.database(), tmp_path, mortal_postgres.kill)

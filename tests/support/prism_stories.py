@@ -9,7 +9,7 @@ import asyncio
 import random
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 from support.mortal import Crash, Mortal
 from support.prism import Wallet
@@ -22,7 +22,7 @@ from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, UnknownOperation
 from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType, matches
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
+from pubsub_emulator.eventplane.prism.core.messages import AddService, Service, SignedAtalaOperation
 from pubsub_emulator.eventplane.prism.core.process import Outcome, process, read_object
 from pubsub_emulator.eventplane.prism.core.state import MemoryLedger
 from pubsub_emulator.eventplane.prism.core.status import FINAL, OperationStatus, Place, Update
@@ -84,6 +84,12 @@ def _pool() -> list[bytes]:
         steps += [wallet.revoke(batch, _HASH), wallet.revoke(batch), wallet.deactivate()]
         found += [wallet.created.raw, wallet.created.raw, *(each.raw for each in steps), steps[0].raw + b"\x58\0"]
     return found
+
+
+@lru_cache(maxsize=1 << 12)
+def _operations(raw: bytes) -> tuple[tuple[bytes, SignedAtalaOperation], ...]:
+    """The operations of an object, with their ids: stories anchor the same few again and again."""
+    return tuple((sha256(each.raw), each) for each in read_object(raw) or ())
 
 
 @cache
@@ -205,7 +211,7 @@ class PrismStory:
 
     def _in_block(self, number: int) -> list[bytes]:
         _, objects = self.chain.blocks[number - 1]
-        return [sha256(each.raw) for raw in objects for each in read_object(raw) or ()]
+        return [name for raw in objects for name, _ in _operations(raw)]
 
     async def pause(self) -> None:
         """Nothing for longer than a heartbeat."""
@@ -264,9 +270,7 @@ class PrismStory:
     async def watch(self) -> None:
         """Somebody wants to know the status of an operation."""
         if len(self.watches) < 4:
-            signed = read_object(atala_object([self.draw.choice(_pool())]))
-            assert signed is not None
-            watch = Watch(sha256(signed[0].raw))
+            watch = Watch(sha256(self.draw.choice(_pool())))
             self.watches.append(watch)
             watch.task = asyncio.create_task(self._watch(watch))
 
@@ -347,8 +351,8 @@ class PrismStory:
         for number in range(max(self._service.processor.processed, 0) + 1, len(self.chain.blocks) + 1):
             block, objects = self.chain.blocks[number - 1]
             for index, raw in enumerate(objects):
-                for place, signed in enumerate(read_object(raw) or ()):
-                    if sha256(signed.raw) == operation_id:
+                for place, (name, _) in enumerate(_operations(raw)):
+                    if name == operation_id:
                         return Place(number, block.hash, index, place, number * 6_000)
         return None
 
@@ -356,7 +360,7 @@ class PrismStory:
         final = len(self.chain.blocks) - self.chain.lag - self.depth
         ledger, due = MemoryLedger(), list[tuple[int, Outcome]]()
         for block, objects in self.chain.blocks[:final]:
-            for signed in (each for raw in objects for each in read_object(raw) or ()):
+            for signed in (each for raw in objects for _, each in _operations(raw)):
                 outcome = process(ledger, signed)
                 if outcome is not None:
                     due.append((block.number, outcome))

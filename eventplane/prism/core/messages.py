@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from pubsub_emulator.eventplane.prism.core.errors import Undecodable
-from pubsub_emulator.eventplane.prism.core.wire import BYTES, VARINT, Step, bytes_field, read_into, varint_field
+from pubsub_emulator.eventplane.prism.core.wire import BYTES, VARINT, bytes_field, reader, varint, varint_field
 
 M = TypeVar("M")
 
@@ -258,24 +258,15 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
     CompressedECKeyData: {1: _Field("curve", "text"), 2: _Field("data", "bytes")},
     Service: {1: _Field("id", "text"), 2: _Field("type", "text"), 3: _Field("service_endpoint", "text")},
 }
-_HASHED: Final = frozenset(each for each in _SCHEMA if "raw" in each._fields)  # type: ignore[attr-defined]  # NamedTuple
 
 
 def decode(message: type[M], raw: bytes) -> M:
     """A message of its bytes. Raises `Undecodable`."""
-    steps, values, lists = _PLANS[message]
-    values = [*values]
-    if message in _HASHED:
-        values[0] = raw
-    for place in lists:
-        values[place] = []
     try:
-        read_into(values, steps, raw)
+        found: M = _READERS[message](raw)
     except UnicodeDecodeError:
         raise Undecodable("text that is not UTF-8") from None
-    for place in lists:
-        values[place] = tuple(values[place])
-    return tuple.__new__(message, values)  # type: ignore[type-var]  # the messages are named tuples
+    return found
 
 
 def encode(message: Any) -> bytes:
@@ -287,14 +278,15 @@ def encode(message: Any) -> bytes:
 
 def is_canonical(signed: SignedAtalaOperation) -> bool:
     """Whether a SignedAtalaOperation is fields 1, 2, 3 in order, minimal, and nothing more (PR-21, check 1)."""
-    made = b""
-    if signed.signed_with:
-        made += bytes_field(1, signed.signed_with.encode())
-    if signed.signature:
-        made += bytes_field(2, signed.signature)
-    if signed.operation is not None:
-        made += bytes_field(3, signed.operation.raw)
-    return made == signed.raw
+    raw, name, signature, operation = signed
+    # 0x0a, 0x12 and 0x1a begin fields 1, 2 and 3 of bytes.
+    made = b"" if operation is None else b"\x1a" + varint(len(operation.raw)) + operation.raw
+    if signature:
+        made = b"\x12" + varint(len(signature)) + signature + made
+    if name:
+        encoded = name.encode()
+        made = b"\x0a" + varint(len(encoded)) + encoded + made
+    return made == raw
 
 
 def _encoded_field(number: int, field: _Field, value: Any) -> bytes:
@@ -313,21 +305,25 @@ def _encoded(value: Any) -> bytes:
     return value if isinstance(value, bytes) else encode(value)
 
 
-_Plan: TypeAlias = tuple[dict[int, Step], list[Any], list[int]]
-"""How a message is read: the step of each tag; what a message without fields has; the places of repeated fields."""
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {"text": bytes.decode, "bytes": bytes, "enum": int}
+_CONVERTERS: Final[dict[str, Callable[[bytes], Any] | None]] = {"text": bytes.decode, "bytes": None, "enum": None}
+_READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
 
 
-def _plan(message: Any, fields: dict[int, _Field]) -> _Plan:
-    steps = {
-        number << 3 | (VARINT if field.kind == "enum" else BYTES): (
-            message._fields.index(field.name),
-            field.repeated,
-            _READERS[field.kind] if isinstance(field.kind, str) else partial(decode, field.kind),
-        )
-        for number, field in fields.items()
-    }
-    return steps, list(message()), sorted({place for place, is_repeated, _ in steps.values() if is_repeated})
+def _reader(message: Any) -> Callable[[bytes], Any]:
+    """What reads a message, made once, after what reads the messages within it."""
+    if message not in _READERS:
+        steps = {
+            number << 3 | (VARINT if field.kind == "enum" else BYTES): (
+                message._fields.index(field.name),
+                field.repeated,
+                _CONVERTERS[field.kind] if isinstance(field.kind, str) else _reader(field.kind),
+            )
+            for number, field in _SCHEMA[message].items()
+        }
+        make = partial(tuple.__new__, message)
+        _READERS[message] = reader(steps, message(), make, is_hashed="raw" in message._fields)
+    return _READERS[message]
 
 
-_PLANS: Final = {message: _plan(message, fields) for message, fields in _SCHEMA.items()}
+for _message in _SCHEMA:
+    _reader(_message)

@@ -59,6 +59,12 @@ class Status(StrEnum):
     REJECTED = "REJECTED"
 
 
+_UNKNOWN: Final = OperationType.UNKNOWN
+_CREATE: Final = OperationType.CREATE_DID
+_REVOKE: Final = OperationType.REVOKE_CREDENTIALS
+_MASTER, _LAST_USAGE = int(Usage.MASTER_KEY), int(Usage.VDR_KEY)
+"""Members by names of their own: an enumeration looks its members up each time."""
+
 _TYPES: Final[dict[type, OperationType]] = {
     CreateDID: OperationType.CREATE_DID,
     UpdateDID: OperationType.UPDATE_DID,
@@ -121,9 +127,8 @@ def read_object(raw: bytes) -> tuple[SignedAtalaOperation, ...] | None:
 def examine(signed: SignedAtalaOperation) -> Examined:
     """What the bytes of an operation say."""
     operation = signed.operation
-    if operation is None or operation.operation is None or not is_canonical(signed):
-        kind, batch_id = OperationType.UNKNOWN, None
-    else:
+    kind, batch_id = _UNKNOWN, None
+    if operation is not None and operation.operation is not None and is_canonical(signed):
         kind, batch_id = _TYPES[type(operation.operation)], _named_batch(operation.operation)
     return Examined(signed, sha256(signed.raw), None if operation is None else sha256(operation.raw), kind, batch_id)
 
@@ -151,7 +156,7 @@ def judge(ledger: Ledger, examined: Examined) -> Outcome | None:
 def check_shape(examined: Examined) -> Operation:
     """The checks that need no state: 1 to 3. Raises `Rejected`."""
     signed = examined.signed
-    if examined.type is OperationType.UNKNOWN and not is_canonical(signed):
+    if examined.type is _UNKNOWN and not is_canonical(signed):
         _reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
     if signed.operation is None or signed.operation.operation is None:
         _reject(Reason.UNSUPPORTED_OPERATION)
@@ -203,7 +208,7 @@ class _Judged:
 
     def outcome(self) -> Outcome:
         signed, operation_id, operation_hash, kind, batch_id = self._examined
-        is_create = kind is OperationType.CREATE_DID
+        is_create = kind is _CREATE
         return Outcome(
             operation_id,
             operation_hash,
@@ -212,7 +217,7 @@ class _Judged:
             None if is_create else self._attributed,
             self._attributed if is_create else None,
             batch_id,
-            _listed(signed) if kind is OperationType.REVOKE_CREDENTIALS else (),
+            _listed(signed) if kind is _REVOKE else (),
             signed.raw,
         )
 
@@ -224,7 +229,7 @@ class _Judged:
             _reject(Reason.UNSUPPORTED_OPERATION)
         owner, did, batch = self._subject(ledger, operation)  # 4
         key = self._key(operation, did)  # 5
-        if not signatures.verify(key.point, signed.operation.raw, signed.signature):
+        if not signatures.verify(key.point, operation_hash, signed.signature):
             _reject(Reason.INVALID_SIGNATURE)  # 6
         self._attributed = operation_hash.hex() if isinstance(operation, CreateDID) else owner
         if ledger.is_applied_hash(operation_hash):
@@ -265,7 +270,7 @@ class _Judged:
             first = next((each for each in keys if each.id == name), None)
             point = None if first is None else key_point(first)
             if first is not None and point is not None:
-                is_usage = Usage.MASTER_KEY <= first.usage <= Usage.VDR_KEY
+                is_usage = _MASTER <= first.usage <= _LAST_USAGE
                 found = Key(Usage(first.usage) if is_usage else Usage.VDR_KEY, *point)  # PR-24 refuses it if not
         elif did is not None:
             found = did.keys.get(name)

@@ -15,8 +15,8 @@ _HALF: Final = ORDER // 2
 _COORDINATE: Final = 32
 
 
-def verify(point: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether `signature` is that of the key with this compressed point over `message`."""
+def verify(point: bytes, digest: bytes, signature: bytes) -> bool:
+    """Whether `signature` is that of the key with this compressed point over what has this SHA-256."""
     parts = read_der(signature)
     if parts is None:
         return False
@@ -25,7 +25,7 @@ def verify(point: bytes, message: bytes, signature: bytes) -> bool:
         return False
     low = signature if s <= _HALF else write_der(r, ORDER - s)
     key = _key(point)
-    return key is not None and key.verify(low, message)
+    return key is not None and key.verify(low, digest, None)
 
 
 def compressed(x: bytes, y: bytes) -> bytes | None:

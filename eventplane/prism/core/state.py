@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
 from pubsub_emulator.eventplane.prism.core.messages import (
@@ -21,6 +21,10 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     Usage,
 )
 from pubsub_emulator.eventplane.prism.core.well_formed import MOST_ACTIVE, key_point
+
+_USAGES: Final = {int(each): each for each in Usage}
+_MASTER: Final = Usage.MASTER_KEY
+"""Named once: an enumeration looks its members up each time."""
 
 
 class Key(NamedTuple):
@@ -152,11 +156,11 @@ def updated(did: Did, operation: UpdateDID, operation_hash: bytes) -> Did:
         if each.action is not None:
             _act(draft, each.action)
     active = [each for each in draft.keys.values() if each.active]
-    if not any(each.usage == Usage.MASTER_KEY for each in active):
+    if _MASTER not in [each.usage for each in active]:
         _reject(Reason.LAST_MASTER_KEY)
     if len(active) > MOST_ACTIVE:
         _reject(Reason.TOO_MANY_KEYS)
-    if sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
+    if len(draft.services) > MOST_ACTIVE and sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
         _reject(Reason.TOO_MANY_SERVICES)
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 
@@ -223,7 +227,7 @@ def _key(key: PublicKey) -> Key:
     found = key_point(key)
     if found is None:
         _reject(Reason.MALFORMED_OPERATION)
-    return Key(Usage(key.usage), *found)
+    return Key(_USAGES[key.usage], *found)
 
 
 def _reject(reason: Reason) -> NoReturn:

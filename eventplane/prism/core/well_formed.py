@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from pubsub_emulator.eventplane.prism.core import signatures
@@ -36,6 +36,8 @@ _MOST_ID: Final = 50
 _MOST_TYPE: Final = 100
 _MOST_ENDPOINT: Final = 300
 _HASH: Final = 32
+_MASTER, _LAST = int(Usage.MASTER_KEY), int(Usage.VDR_KEY)
+"""Plain numbers: an enumeration looks its members up each time."""
 
 # Runs are possessive: the next character alone says how a text goes on, so there is nothing to try again.
 _ID: Final = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]++|%[0-9A-Fa-f]{2})++")
@@ -85,17 +87,17 @@ def _keys(keys: Sequence[PublicKey]) -> None:
         _malformed(f"{len(keys)} keys")
     for each in keys:
         _key(each)
-    _unique((each.id for each in keys), "key id")
-    if not any(each.usage == Usage.MASTER_KEY for each in keys):
+    _unique([each.id for each in keys], "key id")
+    if _MASTER not in [each.usage for each in keys]:
         _malformed("no master key")
 
 
 def _key(key: PublicKey) -> None:
     _id(key.id, "key id")
-    if not Usage.MASTER_KEY <= key.usage <= Usage.VDR_KEY:
+    if not _MASTER <= key.usage <= _LAST:
         _malformed(f"key {key.id}: usage {key.usage}")
     point = key_point(key)
-    if point is None or (key.usage == Usage.MASTER_KEY and point[0] != SECP256K1):
+    if point is None or (key.usage == _MASTER and point[0] != SECP256K1):
         _malformed(f"key {key.id}: its data")
 
 
@@ -104,7 +106,7 @@ def _services(services: Sequence[Service]) -> None:
         _malformed(f"{len(services)} services")
     for each in services:
         _service(each)
-    _unique((each.id for each in services), "service id")
+    _unique([each.id for each in services], "service id")
 
 
 def _service(service: Service) -> None:
@@ -175,9 +177,8 @@ def _hash(value: bytes, what: str) -> None:
         _malformed(f"{what} of {len(value)} bytes")
 
 
-def _unique(values: Iterable[str], what: str) -> None:
-    listed = list(values)
-    if len({*listed}) < len(listed):
+def _unique(values: Sequence[str], what: str) -> None:
+    if len({*values}) < len(values):
         _malformed(f"a {what} twice")
 
 

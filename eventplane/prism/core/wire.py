@@ -7,15 +7,13 @@ The protobuf library cannot be used to read operations: it keeps no bytes to has
 cuts an enum to 32 bits, and takes groups.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from pubsub_emulator.eventplane.prism.core.errors import Undecodable
 
 VARINT: Final = 0
 BYTES: Final = 2
-Step: TypeAlias = tuple[int, bool, Callable[[Any], Any]]
-"""How a field is read: the place of its attribute, whether it is repeated, and what reads a value."""
 _SIZES: Final = {1: 8, 5: 4}
 _LEAST_TAG: Final = 1 << 3
 _TAGS: Final = 1 << 32
@@ -23,33 +21,56 @@ _SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
 _MOST_VARINT: Final = (1 << 64) - 1
 
 
-def read_into(values: list[Any], steps: Mapping[int, Step], raw: bytes) -> None:
-    """Put what is read of each field where its step says, and skip fields without a step. Raises `Undecodable`.
+Step: TypeAlias = tuple[int, bool, Callable[[bytes], Any] | None]
+"""How a field is read: the place of its value; whether it is repeated; what makes a value of bytes, `None` where they
+are the value, and for numbers."""
 
-    Steps are by tag, which is number << 3 | wire type, of wire types 0 and 2.
+
+def reader(
+    steps: Mapping[int, Step], empty: Sequence[Any], make: Callable[[list[Any]], Any], *, is_hashed: bool
+) -> Callable[[bytes], Any]:
+    """What reads a message of its bytes and skips fields without a step. It raises `Undecodable`.
+
+    Steps are by tag, which is number << 3 | wire type, of wire types 0 and 2. `empty` has the values of a message
+    without fields, empty tuples for those that are repeated. Where `is_hashed`, the first value is the message's bytes.
     """
-    at, end = 0, len(raw)
-    while at < end:
-        tag = raw[at]
-        tag, at = (tag, at + 1) if tag < 0x80 else _varint(raw, at)
-        step = steps.get(tag)
-        if step is None:
-            at = _skip(tag, raw, at)
-            continue
-        value: int | bytes
-        if tag & 7 == VARINT:
-            value, at = _varint(raw, at)
-        else:
-            length = raw[at] if at < end else 0x80
-            length, at = (length, at + 1) if length < 0x80 else _varint(raw, at)
-            value, at = raw[at : at + length], at + length
-            if at > end:
-                raise Undecodable(f"field {tag >> 3} ends beyond its message")
-        place, is_repeated, read = step
-        if is_repeated:
-            values[place].append(read(value))
-        else:
-            values[place] = read(value)
+    step_of = steps.get
+    start = [*empty]
+    lists = sorted({place for place, is_repeated, _ in steps.values() if is_repeated})
+
+    def read(raw: bytes) -> Any:
+        values = start.copy()
+        if is_hashed:
+            values[0] = raw
+        at, end = 0, len(raw)
+        while at < end:
+            tag = raw[at]
+            tag, at = (tag, at + 1) if tag < 0x80 else _varint(raw, at)
+            step = step_of(tag)
+            if step is None:
+                at = _skip(tag, raw, at)
+                continue
+            number = raw[at] if at < end else 0x80
+            number, at = (number, at + 1) if number < 0x80 else _varint(raw, at)
+            place, is_repeated, convert = step
+            value: Any = number
+            if tag & BYTES:
+                first, at = at, at + number
+                if at > end:
+                    raise Undecodable(f"field {tag >> 3} ends beyond its message")
+                value = raw[first:at] if convert is None else convert(raw[first:at])
+            if not is_repeated:
+                values[place] = value
+            elif values[place]:
+                values[place].append(value)
+            else:
+                values[place] = [value]
+        for place in lists:
+            if values[place]:
+                values[place] = tuple(values[place])
+        return make(values)
+
+    return read
 
 
 def _skip(tag: int, raw: bytes, at: int) -> int:

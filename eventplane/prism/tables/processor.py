@@ -295,25 +295,18 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     block_hash: bytes | None,
     time: int,
 ) -> None:
-    where = (number, block_hash, time)
+    rows: list[tuple[object, ...]] = []
+    for seq_no, (anchored, place, outcome) in enumerate(outcomes, after + 1):
+        operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = outcome
+        status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
+        rows.append((
+            operation_id, status, anchored.id, details, did_suffix, _TYPES[kind], content, seq_no, created,
+            operation_hash, batch_id, number, block_hash, time, anchored.place, place,
+        ))  # fmt: skip
     session.run_many(
-        "INSERT INTO atala_operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
-        [
-            (*_columns(each, outcome, seq_no), *where, each.place, place)
-            for seq_no, (each, place, outcome) in enumerate(outcomes, after + 1)
-        ],
+        "INSERT INTO atala_operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", rows
     )
     session.run_many("INSERT INTO revoked_credentials VALUES (?, ?)", _revoked(outcomes, after))
-
-
-def _columns(anchored: _Object, outcome: Outcome, seq_no: int) -> tuple[object, ...]:
-    """The columns up to the position."""
-    operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = outcome
-    status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
-    return (
-        operation_id, status, anchored.id, details, did_suffix, _TYPES[kind], content, seq_no, created, operation_hash,
-        batch_id,
-    )  # fmt: skip
 
 
 def _revoked(outcomes: Sequence[tuple[_Object, int, Outcome]], after: int) -> Iterator[tuple[bytes, int]]:

@@ -1,5 +1,6 @@
 """Real processes killed with SIGKILL, a chain that takes blocks back, both databases (PR-3, PR-5, PR-52, PR-53).
 
+Node, client and PostgreSQL are killed. SQLite has no process of its own: it is killed with the node, in mid-commit too.
 At the end the client has exactly the rows, and the rows are those of a fresh run over the log. `PRISM_STORIES=25` is
 the campaign: so many longer stories on each database.
 """
@@ -12,11 +13,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.postgres import MortalServer, mortal_server
 from support.prism import Wallet
 from support.prism_log import dump
 from support.prism_story_client import seen
@@ -75,6 +77,11 @@ class Cast:
             [sys.executable, "-m", *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
+    def tend(self) -> None:
+        """Start a node that has ended by itself, as a supervisor does: it may begin while its database is away."""
+        if self.running["node"].poll() is not None:
+            self.start("node")
+
     def kill(self, who: str) -> None:
         self.running[who].send_signal(signal.SIGKILL)
         self.running[who].wait()
@@ -93,7 +100,7 @@ class Cast:
                     self.at = await client.subscribe(everything, batches=True, everything=True)
             except NodeError:
                 assert time.monotonic() < deadline
-                assert self.running["node"].poll() is None
+                self.tend()
                 await asyncio.sleep(0.2)
 
 
@@ -107,8 +114,9 @@ def operations(seed: int) -> list[bytes]:
     return found
 
 
-async def story(seed: int, url: str, place: str, folder: Path) -> None:
+async def story(seed: int, url: str, place: str, folder: Path, kill_database: Callable[[], None] | None = None) -> None:
     draw = random.Random(seed)
+    killed = ("node", "client", *(("database",) if kill_database else ()))
     cast = Cast(url, place, folder)
     pool = operations(seed)
     try:
@@ -126,9 +134,13 @@ async def story(seed: int, url: str, place: str, folder: Path) -> None:
                     await rpc.call("dev_setHead", max(best - draw.randrange(1, 6), 1))
                     await rpc.call("dev_newBlock", {"count": 1})
                 elif what < 0.6:
-                    who = draw.choice(("node", "client"))
-                    cast.kill(who)
-                    cast.start(who)
+                    who = draw.choice(killed)
+                    if who == "database" and kill_database is not None:
+                        await asyncio.to_thread(kill_database)
+                    else:
+                        await asyncio.sleep(draw.choice((0, 0.05, 0.3)))
+                        cast.kill(who)
+                        cast.start(who)
                 await asyncio.sleep(draw.uniform(0, 0.6))
             await rpc.call("dev_newBlock", {"count": 3})
             best = (await chain.best()).number
@@ -142,8 +154,7 @@ def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
     log = open_store(place, "prism")
     while True:
         assert time.monotonic() < deadline, "the client has not what the tables have"
-        if cast.running["node"].poll() is not None:
-            cast.start("node")
+        cast.tend()
         database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
         fresh = _rows(database, log)
         database.close()
@@ -169,7 +180,14 @@ def test_pr_3_on_sqlite(seed: int, chain_url: str, tmp_path: Path) -> None:
     asyncio.run(story(seed, chain_url, str(tmp_path / "prism.db"), tmp_path))
 
 
+@pytest.fixture(scope="module")
+def mortal_postgres() -> Iterator[MortalServer]:
+    """A server of its own, which is killed."""
+    with mortal_server() as server:
+        yield server
+
+
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.parametrize("seed", range(STORIES))
-def test_pr_3_on_postgresql(seed: int, chain_url: str, postgres_url: str, tmp_path: Path) -> None:
-    asyncio.run(story(1_000 + seed, chain_url, postgres_url, tmp_path))
+def test_pr_3_on_postgresql(seed: int, chain_url: str, mortal_postgres: MortalServer, tmp_path: Path) -> None:
+    asyncio.run(story(1_000 + seed, chain_url, mortal_postgres.database(), tmp_path, mortal_postgres.kill))

@@ -22,7 +22,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     is_canonical,
 )
 from pubsub_emulator.eventplane.prism.core.process import read_object
-from pubsub_emulator.eventplane.prism.core.wire import bytes_field, read_into, varint, varint_field
+from pubsub_emulator.eventplane.prism.core.wire import bytes_field, reader, varint, varint_field
 
 
 def _library() -> Any:
@@ -173,8 +173,7 @@ def test_pr_21_check_1_the_signed_operation_is_canonical(raw: bytes, is_fine: bo
 
 
 def test_fields_have_their_numbers_and_types() -> None:
-    values: list[Any] = [0, []]
     raw = b"\x08\x96\x01\x12\x01a\x15abcd\x12\x00\x19abcdefgh\x1a\x01b\x20\x05"
-    read_into(values, {8: (0, False, int), 18: (1, True, bytes)}, raw)
-    assert values == [150, [b"a", b""]]
+    read = reader({8: (0, False, None), 18: (1, True, bytes)}, (0, ()), tuple, is_hashed=False)
+    assert read(raw) == (150, (b"a", b""))
     assert encode(RevokeCredentials(b"", "", (b"", b"a"))) == b"\x1a\x00\x1a\x01a"
