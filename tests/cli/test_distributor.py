@@ -137,7 +137,7 @@ def wait_for(holds: Any, seconds: float = 60) -> None:
         ('public_url = "http://h"', "adapters: Field required"),
         ('public_url = "http://h"\nstor = 1\n[adapters.a]\nurl = "http://h"', "stor: Extra inputs are not permitted"),
         ('public_url = "http://h"\n[adapters.A]\nurl = "http://h"', "adapters.A"),
-        ('public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"', "can be reached by others"),
+        ('public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"', "others can reach"),
         ('public_url = "http://h"\n[adapters.a]\nurl = "http://h"\ntoken_env = "NO_SUCH"', "no NO_SUCH"),
         ('public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"', "store 'mysql' is not one of"),
         ("public_url = ", "Invalid value"),

@@ -68,7 +68,7 @@ def test_a_log_is_followed_read_and_rewound(place: str, tmp_path: Path) -> None:
         (["log", "follow", "demo", "--log", "PLACE", "--network", "net", "--until", "3"], 2, "genesis"),
         (["log", "follow", "ws://127.0.0.1:9", "--log", "NEW"], 4, "nobody listens at ws://127.0.0.1:9"),
         (["log", "follow", "node", "--log", "NEW", "--para", "2000"], 2, "--para"),
-        (["log", "follow", "ws://127.0.0.1:9", "--log", "NEW", "--para", "x"], 2, "write it as 2000="),
+        (["log", "follow", "ws://127.0.0.1:9", "--log", "NEW", "--para", "x"], 2, "such as 2000="),
         (["log", "follow", "node", "--log", "postgresql://127.0.0.1:9/x"], 4, "postgresql://127.0.0.1:9/x"),
         (["events", "serve", "--log", "nowhere.db"], 2, "nowhere.db: there is no log"),
     ],

@@ -144,10 +144,10 @@ def test_the_state_goes_in_as_a_storage_proof_no_larger_than_what_judging_asks_f
     [
         ({}, "lacks node|does not decode"),
         ({b":code": b"none"}, "does not decode"),
-        ({b":code": SPEC}, "that of no parachain"),
+        ({b":code": SPEC}, "not that of a parachain"),
         (
             {b":code": SPEC.replace(b"observe", b"unknown"), AUTHORITIES.key: b"\x04" + bytes(32)},
-            "that of no parachain",
+            "not that of a parachain",
         ),
     ],
 )
@@ -256,8 +256,8 @@ def test_altered_evidence_is_judged_or_refused_and_never_crashes(omitted: Findin
     ("content", "reason"),
     [
         ("", "not JSON"),
-        ("[]", "no finding"),
-        ('{"format": "pubsub-finding/9"}', "no finding"),
+        ("[]", "not a finding"),
+        ('{"format": "pubsub-finding/9"}', "not a finding"),
         ('{"format": "pubsub-finding/1"}', "block is missing"),
     ],
 )

@@ -166,7 +166,7 @@ GOOD = header_answer(HEADER)["result"]
         ),
         (
             {"id": 1, "method": "state_getChildReadProof", "params": ["0x00", ["0x00"]]},
-            r"params\[0\] is no storage key of a default child trie",
+            r"params\[0\] is not the storage key of a default child trie",
         ),
         (17, "neither a header nor a read proof"),
     ],
