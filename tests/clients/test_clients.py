@@ -30,8 +30,9 @@ def _names(path: Path, pattern: str) -> list[str]:
 
 
 _JS = r"^  async (\w+)\(url\)"
+SCRIPTS = ("pjs", "pjs_further", "papi", "papi_further", "papi_legacy")
 SCENARIOS = {
-    **{name: _names(HERE / "js" / f"{name}.mjs", _JS) for name in ("pjs", "pjs_further", "papi", "papi_further")},
+    **{name: _names(HERE / "js" / f"{name}.mjs", _JS) for name in SCRIPTS},
     "si": ["connects", "encodes", "reads", "transfers", "follows"],
     "asi": ["connects", "encodes", "reads", "transfers", "awaits"],
     "subxt": _names(HERE / "rust" / "src" / "main.rs", r'^    told\("(\w+)"'),
@@ -52,7 +53,7 @@ async def _run(command: list[str | Path], place: Path) -> tuple[str, str]:
 
 
 async def _against_a_node(client: str) -> tuple[str, str]:
-    async with serving(build=Build.INSTANT) as node:
+    async with serving(build=Build.INSTANT, finality=2 if client == "papi_legacy" else 0) as node:
         url = node.urls[None].rstrip("/")
         if client == "subxt":
             await asyncio.to_thread(install.build_subxt)
