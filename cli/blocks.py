@@ -1,6 +1,7 @@
 """A subscriber's block as tables: ledger, deliveries, refusals."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from pubsub_emulator.cli.pages import Grid, Shown, printable, words
 from pubsub_emulator.emulator.network.records import BlockRecord
@@ -9,6 +10,10 @@ from pubsub_emulator.runtime.parachain.ledger import Ledger
 
 Rows = tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]
 """A table's header and rows."""
+
+
+DELIVERIES: Final = ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl")
+REFUSALS: Final = ("relay block", "parachain", "block", "verdict", "strategy", "why")
 
 
 def ledger_pages(title: str, ledger: Ledger) -> Iterator[Shown]:
@@ -61,7 +66,7 @@ def delivery_rows(records: Iterable[BlockRecord], key_name: Callable[[bytes], st
         if record.outcome is not None
         for each in record.outcome.deliveries
     )
-    return ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"), rows
+    return DELIVERIES, rows
 
 
 def ttl_words(state: TtlState) -> str:
@@ -89,4 +94,4 @@ def refusal_rows(records: Iterable[BlockRecord]) -> Rows:
         for record in records
         if record.refusal is not None
     )
-    return ("relay block", "parachain", "block", "verdict", "strategy", "why"), rows
+    return REFUSALS, rows

@@ -40,11 +40,16 @@ def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
     """
     node = _Node(url)
     try:
-        header = node.header(at)
-        state = lazy_state(header.root, StateProofs(node, header.hash))
-        yield Fork(state, header.number, header.hash, f"{url}, block {header.number}")
+        yield state_of(node, at)
     finally:
         node.close()
+
+
+def state_of(node: "Asked", at: str | None = None) -> Fork:
+    """The state after a block of a node that is asked by somebody else; `at` and errors as in `live_state`."""
+    header = _header(node, at)
+    state = lazy_state(header.root, StateProofs(node, header.hash))
+    return Fork(state, header.number, header.hash, f"{node.url}, block {header.number}")
 
 
 class _Header:
@@ -73,7 +78,9 @@ class _Header:
 class Asked(Protocol):
     """Whoever answers a node's methods."""
 
-    url: str
+    @property
+    def url(self) -> str:
+        """Where the node is, for errors."""
 
     def ask(self, method: str, *params: object) -> Any:
         """What a method answers. Raises `ClientError`."""
@@ -107,24 +114,25 @@ class _Node:
                     raise
         raise NodeUnavailable(f"{self.url}: {method}")
 
-    def header(self, at: str | None) -> _Header:
-        """The header to fork at. Raises `ClientError`."""
-        if at is None:
-            name = self.ask("chain_getFinalizedHead")
-        elif at.isdecimal():
-            name = self.ask("chain_getBlockHash", int(at))
-            if name is None:
-                raise UnknownBlock(f"{self.url}: the node has no block {at}")
-        else:
-            name = at
-        try:
-            wanted = unhex(name)
-        except (ValueError, AttributeError, TypeError):
-            raise BadAnswer(f"{self.url}: {str(name)[:80]!r} is not a block's number or hash") from None
-        return _Header(self.url, wanted, self.ask("chain_getHeader", hexed(wanted)))
-
     def _run(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _header(node: Asked, at: str | None) -> _Header:
+    """The header to fork at. Raises `ClientError`."""
+    if at is None:
+        name = node.ask("chain_getFinalizedHead")
+    elif at.isdecimal():
+        name = node.ask("chain_getBlockHash", int(at))
+        if name is None:
+            raise UnknownBlock(f"{node.url}: the node has no block {at}")
+    else:
+        name = at
+    try:
+        wanted = unhex(name)
+    except (ValueError, AttributeError, TypeError):
+        raise BadAnswer(f"{node.url}: {str(name)[:80]!r} is not a block's number or hash") from None
+    return _Header(node.url, wanted, node.ask("chain_getHeader", hexed(wanted)))
 
 
 class StateProofs:

@@ -1,7 +1,7 @@
 """One chain of a node: headers, storage and events."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pubsub_emulator.client.decode import Walk, decode, read
@@ -33,6 +33,8 @@ class DecodedEvent:
     pallet: str
     name: str
     fields: dict[str, Any]
+    phase: str = field(default="", compare=False)
+    """`Initialization`, `extrinsic N` or `Finalization`."""
 
 
 class SubstrateNode:
@@ -158,9 +160,15 @@ def _event(metadata: Metadata, record: Any) -> DecodedEvent:
     except (TypeError, KeyError, AttributeError, ValueError):
         raise BadAnswer("an event record without its event") from None
     if isinstance(body, str):
-        return DecodedEvent(pallet, body, {})
+        return DecodedEvent(pallet, body, {}, _phase(record))
     ((name, value),) = body.items()
-    return DecodedEvent(pallet, name, _by_name(metadata, pallet, name, value))
+    return DecodedEvent(pallet, name, _by_name(metadata, pallet, name, value), _phase(record))
+
+
+def _phase(record: Any) -> str:
+    found = record.get("phase", "")
+    applied = found.get("ApplyExtrinsic") if isinstance(found, dict) else None
+    return str(found) if applied is None else f"extrinsic {applied}"
 
 
 def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str, Any]:

@@ -51,9 +51,9 @@ def command(
             )
         if fork or fork_para:
             raise click.UsageError("--fork cannot be given with --connect; give a SCENARIO")
-        from pubsub_emulator.cli.session.remote import Remote
+        from pubsub_emulator.cli.session.remote import RemoteSession
 
-        with Remote(str(url)) as remote:
+        with RemoteSession(str(url)) as remote:
             sys.exit(run_session(remote))
     path = Path(scenario)
     with opened(fork, fork_para) as forks:

@@ -1,7 +1,7 @@
 """Commands that show what happened: chains, blocks, ledgers, deliveries, verdicts, collators."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
 
 from pubsub_emulator.cli.blocks import delivery_rows, ledger_pages, refusal_rows
 from pubsub_emulator.cli.forks import forks_told
@@ -10,19 +10,11 @@ from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Param
 from pubsub_emulator.cli.session.session import Session, number
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network import Step
-from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.events import EventRecord
-
-
-def chains(session: Session, text: str | None, *, subscribers: bool = False) -> list[Parachain]:
-    """The parachain named, or all of them."""
-    if text is not None:
-        return [session.chain(number(text, "a parachain's id is a whole number"))]
-    return [chain for chain in session.network.parachains.values() if not (subscribers and chain.pace.on_demand)]
 
 
 def _status(session: Session, _given: Given) -> Iterator[Shown]:
@@ -57,7 +49,7 @@ def _headers(session: Session, given: Given) -> Iterator[Shown]:
     if chain in (None, "relay"):
         found.append(("relay", network.relay.header))
     if chain != "relay":
-        found += [(str(each.para), each.header) for each in chains(session, chain)]
+        found += [(str(each.para), each.header) for each in session.chains(chain)]
     for name, header in found:
         fields: list[tuple[str, str | int]] = [
             ("number", header.number),
@@ -119,13 +111,13 @@ def _newest(session: Session, given: Given) -> list[Step]:
 
 
 def _deliveries(session: Session, given: Given) -> Iterator[Shown]:
-    wanted = {chain.para for chain in chains(session, given.maybe("SUBSCRIBER"))}
+    wanted = {chain.para for chain in session.chains(given.maybe("SUBSCRIBER"))}
     records = [record for step in _newest(session, given) for record in step.records if record.chain in wanted]
     yield Grid("deliveries", *delivery_rows(records, session.key_name))
 
 
 def _verdicts(session: Session, given: Given) -> Iterator[Shown]:
-    wanted = {chain.para for chain in chains(session, given.maybe("PARA"))}
+    wanted = {chain.para for chain in session.chains(given.maybe("PARA"))}
     records = [record for step in session.steps for record in step.refused if record.chain in wanted]
     yield Grid("refused blocks", *refusal_rows(records))
 
@@ -146,38 +138,48 @@ def _ledger(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _subscriptions(session: Session, given: Given) -> Iterator[Shown]:
-    for chain in chains(session, given.maybe("SUBSCRIBER"), subscribers=True):
+    for chain in session.chains(given.maybe("SUBSCRIBER"), subscribers=True):
         spec = session.spec(chain.para)
         waiting = " (sent, not in force yet)" if chain.para in session.wanted else ""
         yield Grid(
             f"subscriptions of {chain.para}{waiting}",
             ("publisher", "keys", "which"),
-            tuple((str(p), len(keys), _few(session, keys)) for p, keys in spec.subscriptions.items()),
+            tuple((str(p), len(keys), few(session, keys)) for p, keys in spec.subscriptions.items()),
         )
 
 
-def _few(session: Session, keys: tuple[bytes, ...], most: int = 6) -> str:
-    names = sorted(session.key_name(key) for key in keys)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+class KeyNames(Protocol):
+    """What knows keys by name."""
+
+    def key_name(self, key: bytes) -> str:
+        """A key by the name it was made from, if that is known."""
+
+
+def few(names: KeyNames, keys: Iterable[bytes], most: int = 6) -> str:
+    """Keys by name, the first ones."""
+    listed = sorted(names.key_name(key) for key in keys)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def _collators(session: Session, given: Given) -> Iterator[Shown]:
     found = [
-        (str(chain.para), at, words(each.key), _habit(each.strategies, each.rate))
-        for chain in chains(session, given.maybe("PARA"), subscribers=True)
+        (str(chain.para), at, words(each.key), habit(each.strategies, each.rate))
+        for chain in session.chains(given.maybe("PARA"), subscribers=True)
         for at, each in enumerate(chain.collators, start=1)
     ]
     yield Grid("collators", ("parachain", "collator", "key", "tries"), tuple(found))
 
 
-def _habit(strategies: tuple[str, ...], rate: int) -> str:
+def habit(strategies: tuple[str, ...], rate: int) -> str:
+    """What a collator tries, in words; `rate` in millionths."""
     if not strategies or not rate:
         return "nothing: honest"
     often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
     return ", ".join(strategies) + often
 
 
-def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
+def strategies(_session: object, _given: Given) -> Iterator[Shown]:
+    """`strategies`."""
     found = (
         (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
         for each in STRATEGIES.values()
@@ -234,7 +236,5 @@ INSPECTION: Final = (
         ("subscriptions", "subscriptions 3000"),
     ),
     look("collators", "Show who authors blocks and who cheats.", _collators, (_ANY_PARA,), ("collators 3000",)),
-    look(
-        "strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.", _strategies
-    ),
+    look("strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.", strategies),
 )

@@ -101,7 +101,8 @@ def _arrives(session: Session) -> str:
     )
 
 
-def _strategies(text: str) -> tuple[str, ...]:
+def strategy_names(text: str) -> tuple[str, ...]:
+    """Strategies with commas between them. Raises `CommandError` for one that does not exist."""
     names = tuple(text.split(","))
     for name in names:
         if name not in STRATEGIES:
@@ -112,17 +113,18 @@ def _strategies(text: str) -> tuple[str, ...]:
 
 def _cheat(session: Session, given: Given) -> Iterator[Shown]:
     chain = _para(session, given.one("PARA"))
-    names = _strategies(given.one("STRATEGY"))
+    names = strategy_names(given.one("STRATEGY"))
     count = len(chain.collators)
     at = given.maybe("COLLATOR")
     wanted = None if at is None else number(at, f"COLLATOR is a number from 1 to {count}", 1)
-    rate = _share(given.maybe("RATE") or "1")
+    rate = share_of(given.maybe("RATE") or "1")
     chosen = make_cheat(session.network, chain.para, names, wanted, rate)
     often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
     yield Line(f"collator {chosen} of {count} of {chain.para} now uses {', '.join(names)}, {often}")
 
 
-def _share(text: str) -> int:
+def share_of(text: str) -> int:
+    """A share in millionths. Raises `CommandError`."""
     try:
         share = float(text)
     except ValueError:

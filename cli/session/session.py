@@ -23,7 +23,7 @@ from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_k
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 
@@ -168,6 +168,17 @@ class Session:
     def chain(self, para: int) -> Parachain:
         """A parachain. Raises `UnknownParachain`."""
         return self.network.parachain(para)
+
+    def chains(self, text: str | None, *, subscribers: bool = False) -> list[Parachain]:
+        """The parachain named, or all of them."""
+        if text is not None:
+            return [self.chain(number(text, "a parachain's id is a whole number"))]
+        return [chain for chain in self.network.parachains.values() if not (subscribers and chain.pace.on_demand)]
+
+    @property
+    def relay_state(self) -> State:
+        """The relay chain's newest state."""
+        return self.network.relay.state
 
     def storage(self, chain: str) -> Storage:
         """Read access to a chain's newest state. Raises `CommandError`, `UnknownParachain`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
@@ -13,6 +13,7 @@ from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
@@ -29,11 +30,18 @@ _SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")
 _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 
 
+class Keys(Protocol):
+    """What knows keys by name."""
+
+    def key(self, text: str) -> PubsubKey:
+        """A key by name or in hex. Raises `CommandError`."""
+
+
 def _set(session: Session, given: Given) -> Iterator[Shown]:
     if not session.accounts:
         raise CommandError("`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`")
     chain = given.one("CHAIN")
-    key, value = _entry(session, chain, given.one("ITEM"), given.many("VALUE"))
+    key, value = storage_entry(session, chain, given.one("ITEM"), given.many("VALUE"))
     said = "removed" if value is None else f"set to {words(value)}"
     at = session.network.number + 1
     if chain == "relay":
@@ -51,7 +59,7 @@ def _set(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"{key_name(key)} of {para} will be {said} by a governance message sent in relay block {at}")
 
 
-def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
+def storage_entry(session: Keys, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
     """The storage key and its new bytes, or `None` to remove it. Raises `CommandError`."""
     *keys, text = given
     if name.startswith("0x"):
@@ -79,7 +87,7 @@ def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> t
     return key, encoded
 
 
-def _storage_key(session: Session, item: Item, keys: Sequence[str]) -> bytes:
+def _storage_key(session: Keys, item: Item, keys: Sequence[str]) -> bytes:
     """The full key of an item's entry. Raises `CommandError`."""
     if isinstance(item, StorageValue):
         codecs: tuple[Codec[Any], ...] = ()
@@ -128,10 +136,7 @@ def _runtime(session: Session, given: Given) -> Iterator[Shown]:
     para = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")).para
     spec, name, text = session.spec(para), given.maybe("FIELD"), given.maybe("VALUE")
     if name is None:
-        waiting = " (sent, not in force yet)" if para in session.wanted else ""
-        rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
-        yield Grid(f"runtime {spec.spec_version} of {para}{waiting}", ("field", "value"), rows)
-        yield Line(f"messages and proof share {spec.allowed_pov:,} bytes per block")
+        yield from runtime_fields(spec, " (sent, not in force yet)" if para in session.wanted else "")
         return
     if text is None:
         raise CommandError(f"VALUE is missing: runtime {para} {name} VALUE")
@@ -140,6 +145,13 @@ def _runtime(session: Session, given: Given) -> Iterator[Shown]:
         f"{para} will run with {name} {text}: the message is sent in relay block {session.network.number + 1} and "
         "takes effect in the parachain block after its arrival"
     )
+
+
+def runtime_fields(spec: RuntimeSpec, waiting: str = "") -> Iterator[Shown]:
+    """A runtime's budget and policies; `waiting` ends the title."""
+    rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
+    yield Grid(f"runtime {spec.spec_version} of {spec.para_id}{waiting}", ("field", "value"), rows)
+    yield Line(f"messages and proof share {spec.allowed_pov:,} bytes per block")
 
 
 def _shown(value: object) -> str | int:

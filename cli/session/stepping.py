@@ -1,7 +1,7 @@
 """Commands that build blocks: a number of them, up to a height, or until something happens."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pubsub_emulator.cli.pages import Doing, Line, Shown, words
@@ -21,19 +21,31 @@ def summary_line(step: Step) -> Line:
     """Summarize a relay block in one line."""
     valid = [record for record in step.records if record.outcome is not None]
     deliveries = [each for record in valid if record.outcome is not None for each in record.outcome.deliveries]
-    parts = [_count(len(valid), "parachain block")]
-    if step.refused:
-        verdicts = Counter(record.refusal.verdict.value for record in step.refused if record.refusal is not None)
-        named = ", ".join(name if times == 1 else f"{name} {times}" for name, times in sorted(verdicts.items()))
-        parts.append(f"{len(step.refused)} refused ({named})")
-    published = sum(isinstance(event, DataPublished) for event in step.events)
-    expired = sum(isinstance(event, KeyExpired) for event in step.events)
-    removed = sum(delivery.value is None for delivery in deliveries)
+    return block_line(
+        step.number,
+        valid=len(valid),
+        verdicts=[record.refusal.verdict.value for record in step.refused if record.refusal is not None],
+        published=sum(isinstance(event, DataPublished) for event in step.events),
+        expired=sum(isinstance(event, KeyExpired) for event in step.events),
+        delivered=len(deliveries),
+        removed=sum(delivery.value is None for delivery in deliveries),
+    )
+
+
+def block_line(
+    number: int, *, valid: int, verdicts: Sequence[str], published: int, expired: int, delivered: int, removed: int
+) -> Line:
+    """A relay block in one line; `delivered` counts what was `removed`, too."""
+    parts = [_count(valid, "parachain block")]
+    if verdicts:
+        counted = sorted(Counter(verdicts).items())
+        named = ", ".join(name if times == 1 else f"{name} {times}" for name, times in counted)
+        parts.append(f"{len(verdicts)} refused ({named})")
     parts += [f"{published} published"] if published else []
     parts += [f"{expired} expired"] if expired else []
-    parts += [f"{len(deliveries) - removed} delivered"] if len(deliveries) > removed else []
+    parts += [f"{delivered - removed} delivered"] if delivered > removed else []
     parts += [f"{removed} removed"] if removed else []
-    return Line(f"relay block {step.number}: {', '.join(parts)}")
+    return Line(f"relay block {number}: {', '.join(parts)}")
 
 
 def failures(session: Session, step: Step) -> Iterator[Line]:
@@ -78,7 +90,7 @@ def _build(session: Session, blocks: int) -> Iterator[Shown]:
         yield Doing("building blocks", done, blocks)
 
 
-_HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
+HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
 
 
 def _until(session: Session, given: Given) -> Iterator[Shown]:
@@ -154,7 +166,7 @@ STEPPING: Final = (
         "Build relay blocks until something happens; the block in which it happens is the last one.",
         _until,
         (
-            Parameter("WHAT", Kind.WORD, words=_HAPPENINGS),
+            Parameter("WHAT", Kind.WORD, words=HAPPENINGS),
             Parameter("WHICH", Kind.WORD, optional=True),
             Parameter("MOST", Kind.NUMBER, optional=True),
         ),

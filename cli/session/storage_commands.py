@@ -1,25 +1,66 @@
 """Commands that show state: storage items, raw keys, child tries, a subscriber's cache and cursor."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 from pubsub_emulator.cli.blocks import ttl_words
 from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
-from pubsub_emulator.cli.session.inspection import chains
-from pubsub_emulator.cli.session.session import Session, hexadecimal, number
-from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.cli.session.session import hexadecimal, number
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items, rows
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
-from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
-from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+
+
+class Chain(Protocol):
+    """A parachain with its newest state."""
+
+    @property
+    def para(self) -> ParaId:
+        """Its id."""
+
+    @property
+    def state(self) -> State:
+        """Its newest state."""
+
+    def spec(self) -> RuntimeSpec:
+        """Its runtime."""
+
+
+class States(Protocol):
+    """What these commands ask of a session, whether over a network of its own or over a node."""
+
+    @property
+    def number(self) -> int:
+        """The newest relay block's height."""
+
+    @property
+    def relay_state(self) -> State:
+        """The relay chain's newest state."""
+
+    def storage(self, chain: str) -> Storage:
+        """Read access to a chain's newest state. Raises `CommandError`."""
+
+    def chain(self, para: int) -> Chain:
+        """A parachain. Raises `PubsubError`."""
+
+    def chains(self, text: str | None, *, subscribers: bool = False) -> Sequence[Chain]:
+        """The parachain named, or all of them."""
+
+    def key(self, text: str) -> PubsubKey:
+        """A key by name or in hex. Raises `CommandError`."""
+
+    def key_name(self, key: bytes) -> str:
+        """A key by the name it was made from, if that is known."""
+
 
 MOST_ROWS: Final = 200
 """The most rows of storage shown."""
@@ -30,7 +71,7 @@ MOST_COUNTED: Final = 1000
 _PUBSUB: Final = b"pubsub"
 
 
-def _storage(session: Session, given: Given) -> Iterator[Shown]:
+def _storage(session: States, given: Given) -> Iterator[Shown]:
     chain, name = given.one("CHAIN"), given.maybe("ITEM")
     storage = session.storage(chain)
     known = relay_items() if chain == "relay" else parachain_items()
@@ -67,7 +108,7 @@ def find_item(known: Mapping[str, Item], name: str) -> Item:
     return known[found[0]]
 
 
-def _item(session: Session, storage: Storage, item: Item, wanted: tuple[str, ...]) -> Iterator[Shown]:
+def _item(session: States, storage: Storage, item: Item, wanted: tuple[str, ...]) -> Iterator[Shown]:
     shown: list[tuple[str | int, ...]] = []
     width = 0
     more = 0
@@ -88,16 +129,16 @@ def _item(session: Session, storage: Storage, item: Item, wanted: tuple[str, ...
         yield Line("nothing is stored")
 
 
-def _cell(session: Session, key: object) -> str:
+def _cell(session: States, key: object) -> str:
     return session.key_name(key) if isinstance(key, bytes) and len(key) == 32 else words(key)
 
 
-def _child(session: Session, given: Given) -> Iterator[Shown]:
-    state, publisher = session.network.relay.state, given.maybe("PUBLISHER")
+def _child(session: States, given: Given) -> Iterator[Shown]:
+    state, publisher = session.relay_state, given.maybe("PUBLISHER")
     if publisher is None:
         found = {_publisher(key): trie for key, trie in state.children.items() if key.startswith(_PUBSUB)}
         yield Grid(
-            f"child tries at relay block {session.network.number}",
+            f"child tries at relay block {session.number}",
             ("publisher", "keys", "bytes", "root"),
             tuple(
                 (
@@ -133,8 +174,8 @@ def _publisher(child_key: bytes) -> int:
     return int.from_bytes(child_key[len(_PUBSUB) :], "little")
 
 
-def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
-    now = RelayBlockNumber(session.network.number)
+def _entries(session: States, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
+    now = RelayBlockNumber(session.number)
     decoded = ((key, PublishedEntry.decode(held)) for key, held in entries)
     return Grid(
         f"child trie of {para} at relay block {now}",
@@ -152,7 +193,7 @@ def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, byte
     )
 
 
-def _cache(session: Session, given: Given) -> Iterator[Shown]:
+def _cache(session: States, given: Given) -> Iterator[Shown]:
     chain = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
     storage, spec = Storage(chain.state), chain.spec()
     publisher = given.maybe("PUBLISHER")
@@ -160,7 +201,7 @@ def _cache(session: Session, given: Given) -> Iterator[Shown]:
         yield from _delivered(session, chain, ParaId(number(publisher, "a publisher's id is a whole number")))
         return
     roots = items.PROCESSED_ROOTS.get(storage)
-    relay = session.network.relay.state
+    relay = session.relay_state
     yield Line(f"cache policy of {chain.para}: {spec.cache.value}")
     yield Grid(
         f"cache of {chain.para}",
@@ -194,7 +235,7 @@ def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | 
     return f"{len(held)} rows of slots", sum(map(len, held))
 
 
-def _delivered(session: Session, chain: Parachain, publisher: ParaId) -> Iterator[Shown]:
+def _delivered(session: States, chain: Chain, publisher: ParaId) -> Iterator[Shown]:
     storage, spec = Storage(chain.state), chain.spec()
     keys = spec.subscriptions.get(publisher)
     if keys is None:
@@ -219,8 +260,8 @@ def _delivered(session: Session, chain: Parachain, publisher: ParaId) -> Iterato
         yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
 
 
-def _cursor(session: Session, given: Given) -> Iterator[Shown]:
-    for chain in chains(session, given.maybe("SUBSCRIBER"), subscribers=True):
+def _cursor(session: States, given: Given) -> Iterator[Shown]:
+    for chain in session.chains(given.maybe("SUBSCRIBER"), subscribers=True):
         storage = Storage(chain.state)
         at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
         behind = "none yet" if parent is None else f"{parent}"

@@ -34,6 +34,14 @@ class Publish(_Action):
     ttl: int = 0
 
 
+class Delete(_Action):
+    """Have keys of a publisher deleted by its manager, or by root for a system para."""
+
+    kind: Literal["delete"] = "delete"
+    para: Para
+    keys: tuple[Hex, ...]
+
+
 class Subscribe(_Action):
     """Give a parachain another set of subscriptions: (publisher, keys) pairs."""
 
@@ -122,6 +130,18 @@ class Offer(_Action):
 
 
 Action = (
-    Publish | Subscribe | Cheat | Honest | Upward | Downward | Horizontal | SetStorage | Travel | Turn | Rewind | Offer
+    Publish
+    | Delete
+    | Subscribe
+    | Cheat
+    | Honest
+    | Upward
+    | Downward
+    | Horizontal
+    | SetStorage
+    | Travel
+    | Turn
+    | Rewind
+    | Offer
 )
 action_adapter: TypeAdapter[Action] = TypeAdapter(Annotated[Action, Field(discriminator="kind")])

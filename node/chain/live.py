@@ -120,6 +120,8 @@ class LiveNetwork:
         match action:
             case actions.Publish():
                 network.publish(action.para, PubsubKey(action.key), action.value, action.ttl)
+            case actions.Delete():
+                network.delete(ParaId(action.para), [PubsubKey(key) for key in action.keys])
             case actions.Subscribe():
                 return self._subscribe(action)
             case actions.Cheat():

@@ -6,12 +6,13 @@ from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.errors import RpcError, development
+from pubsub_emulator.node.rpc.errors import RpcError, development, invalid_params
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, hexadecimal, list_of, para, pubsub_key, text, u32
 from pubsub_emulator.node.rpc.pubsub_read import PARA
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 
 methods: Final = Methods()
 method = methods.method
@@ -41,6 +42,22 @@ async def act(call: Call, action: Action) -> int | None:
 async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> Json:
     """Have a parachain publish a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
+    call.node.control.ask()
+
+
+@method("pubsub_delete", PARA, Param("keys", list_of(pubsub_key)), unsafe=True)
+async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> Json:
+    """Have keys of a publisher deleted with the next relay block, by its manager or, for a system para, by root."""
+    await act(call, actions.Delete(para=chain, keys=tuple(keys)))
+    call.node.control.ask()
+
+
+@method("pubsub_order", PARA, Param("call", text), Param("publisher", para), unsafe=True)
+async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> Json:
+    """Have governance send a subscriber a call about a publisher with the next relay block."""
+    if name not in SUBSCRIBER_CALLS:
+        raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is wanted")
+    await act(call, actions.Downward(para=chain, message=transact(subscriber_call(name, publisher))))
     call.node.control.ask()
 
 

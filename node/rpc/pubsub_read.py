@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call
@@ -240,18 +241,52 @@ def _block_or_height(value: Any) -> int | bytes:
     return block_hash(value) if isinstance(value, str) and len(value) == 66 else height(value)
 
 
-@method("pubsub_candidates", PARA, Param("relayBlock", _block_or_height, aliases=("at",)))
-def candidates(call: Call, chain: ParaId, at: int | bytes) -> Json:
-    """Every candidate of a parachain that was judged for a relay block, in order."""
+RELAY_BLOCK: Final = Param("relayBlock", _block_or_height, aliases=("at",))
+ANY_PARA: Final = Param("para", para, optional=True)
+
+
+def _moment(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | None:
+    """A relay block with all that was built for it; `None` when it is not kept, or there is no such parachain."""
     timeline = call.node.timeline
-    if isinstance(at, int):
-        moment = timeline.moment(at)
-    else:
-        relay = timeline.block(RELAY, at)
-        moment = None if relay is None else timeline.moment_of(relay)
-    if moment is None or chain not in timeline.views:
+    if chain not in timeline.views:
         return None
-    return [candidate_json(record, _collators(call, record)) for record in moment.records if record.chain == chain]
+    if isinstance(at, int):
+        return timeline.moment(at)
+    relay = timeline.block(RELAY, at)
+    return None if relay is None else timeline.moment_of(relay)
+
+
+@method("pubsub_candidates", ANY_PARA, RELAY_BLOCK)
+def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
+    """Every candidate, of one parachain or of all, that was judged for a relay block, in order."""
+    moment = _moment(call, chain, at)
+    if moment is None:
+        return None
+    wanted = (record for record in moment.records if chain in {None, record.chain})
+    return [candidate_json(record, _collators(call, record)) for record in wanted]
+
+
+@method("pubsub_deliveries", ANY_PARA, RELAY_BLOCK)
+def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
+    """What was delivered with a relay block, to one parachain or to all, in order."""
+    moment = _moment(call, chain, at)
+    if moment is None:
+        return None
+    return [document for record, _, document in deliveries(moment) if chain in {None, record.chain}]
+
+
+@method("pubsub_collators", PARA)
+def collators(call: Call, chain: ParaId) -> Json:
+    """Who authors a parachain's blocks, and what they try."""
+    found = call.node.network.parachains.get(chain)
+    return (
+        None
+        if found is None
+        else [
+            {"collator": at, "key": hexed(each.key), "strategies": list(each.strategies), "rate": each.rate / MILLION}
+            for at, each in enumerate(found.collators, start=1)
+        ]
+    )
 
 
 @method("pubsub_candidate", Param("hash", block_hash))

@@ -35,7 +35,8 @@ from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
 
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
 _SET_CODE: Final = bytes((PALLET_INDEX["System"], 2))
-_CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
+SUBSCRIBER_CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
+"""What governance may have a subscriber do about a publisher."""
 _SUBSCRIBER: Final = SubscriberCalls()
 
 
@@ -51,7 +52,7 @@ def set_code(spec: RuntimeSpec) -> bytes:
 
 def subscriber_call(name: str, para: int) -> bytes:
     """One of the pallet's root calls, encoded."""
-    return bytes((PALLET_INDEX["Subscriber"], _CALLS.index(name))) + scale.u32.encode(para)
+    return bytes((PALLET_INDEX["Subscriber"], SUBSCRIBER_CALLS.index(name))) + scale.u32.encode(para)
 
 
 def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None:
@@ -157,9 +158,9 @@ def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
     reader = Reader(call)
     pallet, index, para = reader.u8(), reader.u8(), ParaId(reader.uint(4))
     reader.end()
-    if pallet != PALLET_INDEX[items.PALLET] or index >= len(_CALLS):
+    if pallet != PALLET_INDEX[items.PALLET] or index >= len(SUBSCRIBER_CALLS):
         raise ScaleError(f"no call {pallet}.{index}")
-    return _CALLS[index], para
+    return SUBSCRIBER_CALLS[index], para
 
 
 def check_runtime(spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:

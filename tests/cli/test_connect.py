@@ -13,8 +13,9 @@ from node_support import Running, serving
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.pages import Grid, Line
+from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
-from pubsub_emulator.cli.session.remote import COMMANDS, Remote
+from pubsub_emulator.cli.session.remote import COMMANDS, RemoteSession
 from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.explorer.live import LivePage
@@ -45,7 +46,7 @@ def node(**options: object) -> Iterator[tuple[str, Running]]:
         thread.join(PATIENCE)
 
 
-def say(remote: Remote, line: str) -> str:
+def say(remote: RemoteSession | Session, line: str) -> str:
     """What a command shows, as text."""
     out = []
     for page in remote.execute(line):
@@ -56,47 +57,114 @@ def say(remote: Remote, line: str) -> str:
     return "\n".join(out)
 
 
-def test_a_session_over_a_node_publishes_subscribes_cheats_and_goes_back() -> None:
-    with node() as (url, running), Remote(url) as remote:
+SCRIPT = (
+    "publish 1000 DOT/USD 7.42 100",
+    "subscribe 2000 1000 DOT/USD",
+    "subscribe 2000 1000 X/Y",
+    "subscriptions",
+    "step 4",
+    "deliveries",
+    "deliveries 2000 2",
+    "subscriptions 2000",
+    "child",
+    "child 1000",
+    "child 1000 DOT/USD",
+    "cheat 2000 omit-node",
+    "collators",
+    "publish 1000 DOT/USD 7.43 100",
+    "until verdict",
+    "to 9",
+    "verdicts",
+    "verdicts 1000",
+    "ledger 2000",
+    "ledger 2000 4",
+    "storage relay",
+    "storage relay Broadcaster.PublishedKeys",
+    "storage 2000 ProcessedRoots",
+    "cache 2000",
+    "cache 2000 1000",
+    "cursor",
+    "honest 2000",
+    "order 2000 redeliver 1000",
+    "until delivery 2000",
+    "unsubscribe 2000 1000 X/Y",
+    "step 2",
+    "delete 1000 1000/0",
+    "until removal any 9",
+    "delete 1000 1000/0",
+    "strategies",
+    "runtime 2000",
+)
+
+
+def test_a_session_over_a_node_has_the_words_and_tables_of_one_over_a_network() -> None:
+    """Line for line, the proofs that states are read by included."""
+    local = Session(load_bundled("node"), accounts=True)
+    say(local, "step")
+    with node() as (url, _), RemoteSession(url) as remote:
         assert "best block 1, final block 1" in say(remote, "status")
-        say(remote, "publish 1000 DOT/USD 7.42 100")
-        say(remote, "subscribe 2000 1000 DOT/USD")
-        assert "4 relay blocks built" in say(remote, "step 4")
-        assert "ttlState|{" in say(remote, "entry 1000 DOT/USD")
-        assert say(remote, "subscriptions 2000").count("1000|") == 5
-        assert "budget" in say(remote, "ledger 2000")
-        assert "1000|" in say(remote, "publishers")
-        say(remote, "cheat 2000 omit-node")
-        say(remote, "step 2")
-        found = [say(remote, f"evidence 2000 {at}") for at in (6, 7)]
-        assert any("OmittedBelowBudget" in each or "RootMismatch" in each for each in found), found
-        assert "rejected" in say(remote, "candidates 2000 6") + say(remote, "candidates 2000 7")
-        say(remote, "honest 2000")
-        assert "ParaInclusion" in say(remote, "events relay") or "Paras." in say(remote, "events relay 3")
-        assert say(remote, "item relay System.Number") == "System.Number: 7"
-        assert "0x1" in say(remote, "snapshot")
+        for line in SCRIPT:
+            assert say(remote, line) == say(local, line), line
+        assert "refused: a call on the relay chain" in say(remote, "step")
+
+
+def test_a_session_over_a_node_keeps_moments_and_goes_back() -> None:
+    with node() as (url, running), RemoteSession(url) as remote:
         say(remote, "step 3")
-        assert say(remote, "revert 0x1") == "the network is at relay block 7"
-        assert say(remote, "head 5") == "the network is at relay block 5"
-        assert running.server.live.network.number == 5
+        assert say(remote, "save a") == "saved as a: relay block 4"
+        say(remote, "set relay Babe.EpochIndex 12")
+        assert "12" in say(remote, "storage relay Babe.EpochIndex")
+        assert say(remote, "item relay Babe.EpochIndex") == "Babe.EpochIndex: 12"
+        say(remote, "save b")
+        assert say(remote, "restore a") == "back at a: the network is at relay block 4; gone with what came after: b"
+        assert "12" not in say(remote, "storage relay Babe.EpochIndex")
+        assert "a|snapshot|4|0x" in say(remote, "snapshots")
+        say(remote, "step 2")
+        assert say(remote, "restore a") == "back at a: the network is at relay block 4"
+        assert say(remote, "head 2") == "the network is at relay block 2"
+        assert running.server.live.network.number == 2
+        assert say(remote, "forget a") == "dropped a"
+        for line, why in (
+            ("restore a", "there are none"),
+            ("to 2", "already at relay block 2"),
+            ("save now", "`now` means"),
+        ):
+            with pytest.raises(CommandError, match=why):
+                say(remote, line)
+
+
+def test_help_completion_and_what_only_a_node_has() -> None:
+    with node() as (url, _), RemoteSession(url) as remote:
+        say(remote, "step 3")
+        assert "number|4" in say(remote, "headers relay")
+        assert "Paras.NewHeadNoted" in say(remote, "events relay")
+        assert "Subscriber.DataProcessed(publisher 1000" in say(remote, "events 2000 3")
+        assert "1000|" in say(remote, "publishers")
+        assert "included" in say(remote, "candidates 2000 3")
         assert "node relay chain" in say(remote, "call system_chain")
         assert remote.complete("sub") == ["subscribe", "subscriptions"]
+        assert remote.complete("child ") == ["1000", "2000"]
+        assert remote.complete("until ver") == ["verdict"]
+        listed = say(remote, "help")
         for each in COMMANDS:
+            assert each.summary in listed
             assert each.summary in say(remote, f"help {each.name}")
+        with pytest.raises(CommandError, match="a network of its own; `pubsub serve --journal FILE`"):
+            say(remote, "write x.json")
 
 
 def test_what_a_node_does_not_do_is_one_line() -> None:
-    with node(dev=False) as (url, _), Remote(url) as remote:
+    with node(dev=False) as (url, _), RemoteSession(url) as remote:
         with pytest.raises(CommandError, match=r"start it with `pubsub serve --dev`$"):
             say(remote, "step")
         with pytest.raises(CommandError, match="did you mean step"):
             say(remote, "stepp")
-        with pytest.raises(CommandError, match="there is no parachain 7"):
+        with pytest.raises(CommandError, match="there is no parachain 7; there are 1000, 2000"):
             say(remote, "subscriptions 7")
         with pytest.raises(NodeRefused):
             say(remote, "call chain_getBlockHash no")
     for url in ("ws://127.0.0.1:1", "http://127.0.0.1:1", "ws://localhost:1"):
-        with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), Remote(url):
+        with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), RemoteSession(url):
             pass
 
 
@@ -122,7 +190,7 @@ def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> N
 
 def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> None:
     out = tmp_path / "pages" / "node.html"
-    with node() as (url, running), Remote(url) as remote:
+    with node() as (url, running), RemoteSession(url) as remote:
         say(remote, "cheat 2000 omit-node")
         say(remote, "step 12")
         done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--blocks", "8", "--out", str(out)])
@@ -143,7 +211,7 @@ def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(tmp_path: Path, mon
     monkeypatch.setattr(
         pubsub_read, "candidate_json", lambda *given: {**honest(*given), "verdict": "BadSeal", "status": "rejected"}
     )
-    with node() as (url, _), Remote(url) as remote:
+    with node() as (url, _), RemoteSession(url) as remote:
         say(remote, "step 3")
         done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--out", str(tmp_path / "x.html")])
         assert done.exit_code != 0

@@ -3,6 +3,9 @@
 import pytest
 from node_support import Refusal, serving, story
 
+from pubsub_emulator.node.chain import journal
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId
@@ -175,3 +178,75 @@ async def test_what_cannot_be_published_is_code_1_and_leaves_nothing_behind() ->
         await node.step(3)
         assert (await client.call("pubsub_entry", 1000, "fine"))["value"] == "0x01"
         assert await client.call("pubsub_entry", 1000, "k") is None
+
+
+@story
+async def test_what_was_delivered_with_a_block_is_what_was_told_as_it_happened() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        name = await client.call("pubsub_subscribeDeliveries")
+        await node.step(4)
+        told = await client.settled(name)
+        assert told
+        asked = [await client.call("pubsub_deliveries", None, at) for at in range(1, 6)]
+        assert [each for found in asked for each in found] == told
+        assert await client.call("pubsub_deliveries", 2000, told[0]["includedAt"]) == asked[told[0]["includedAt"] - 1]
+        assert await client.call("pubsub_deliveries", 1000, told[0]["includedAt"]) == []
+        relay = await client.call("chain_getBlockHash", told[0]["includedAt"])
+        assert await client.call("pubsub_deliveries", None, relay) == asked[told[0]["includedAt"] - 1]
+        every = await client.call("pubsub_candidates", None, 1)
+        assert {each["para"] for each in every} == {1000, 2000}
+        for nothing in ((None, 99), (7, 2), (None, NOWHERE)):
+            assert await client.call("pubsub_deliveries", *nothing) is None
+            assert await client.call("pubsub_candidates", *nothing) is None
+
+
+@story
+async def test_collators_are_told_with_what_they_try() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        await client.call("pubsub_cheat", 2000, ["omit-node", "stale-root"], 2, 0.5)
+        first, second = await client.call("pubsub_collators", 2000)
+        assert (first["collator"], first["strategies"]) == (1, [])
+        assert (second["collator"], second["strategies"], second["rate"]) == (2, ["omit-node", "stale-root"], 0.5)
+        assert await client.call("pubsub_collators", 7) is None
+
+
+@story
+async def test_keys_are_deleted_and_delivered_again_as_governance_orders() -> None:
+    """A journal holds both: what was asked for is an action."""
+    lines: list[str] = []
+
+    class Lines:
+        """A journal in memory."""
+
+        def action(self, action: Action) -> None:
+            """What was asked for."""
+            lines.append(journal.action_line(action))
+
+        def step(self, moment: Moment) -> None:
+            """Nothing."""
+
+    async with serving(journal=Lines()) as node:
+        client = await node.connect()
+        await node.step(3)
+        deliveries = await client.call("pubsub_subscribeDeliveries")
+        await client.call("pubsub_order", 2000, "redeliver", 1000)
+        await node.step(4)
+        assert [each["kind"] for each in await client.settled(deliveries)] == ["updated"] * 4
+        keys = [row["key"] for row in (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"]]
+        await client.call("pubsub_delete", 1000, keys[:1])
+        await node.step(3)
+        (removed,) = await client.settled(deliveries)
+        assert (removed["kind"], removed["key"], removed["value"]) == ("removed", keys[0], None)
+        assert sum('"delete"' in line for line in lines) == 1
+        assert sum('"downward"' in line for line in lines) == 1
+        for method, params, code in (
+            ("pubsub_order", (2000, "nonsense", 1000), -32602),
+            ("pubsub_order", (7, "redeliver", 1000), 1),
+            ("pubsub_delete", (1000, []), 1),
+            ("pubsub_delete", (7, ["a"]), 1),
+        ):
+            with pytest.raises(Refusal) as refused:
+                await client.call(method, *params)
+            assert refused.value.code == code, (method, params)
