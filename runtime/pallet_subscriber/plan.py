@@ -1,7 +1,8 @@
 """The walk: the nodes of the relay state that a block must have, and what they say.
 
 `plan` reads nodes from a source in an order that depends only on the subscriber's state and on the nodes already read.
-It stops by a rule that depends only on the charges so far, never on the node that would be read next. The collator runs
+The stop rule is applied before reading anything not yet taken in this block: the walk stops if the bytes charged so far
+exceed the budget less the largest item (`Meter.check`), whatever the next node would be. The collator runs
 `plan` over the whole relay state and keeps the nodes taken. The chain, and later the audit, run it over the nodes
 received. A block is valid only if its nodes are exactly those taken. So for one state, relay root and budget there is
 exactly one valid set of nodes (PS-52), and two different proofs cannot both be valid.
