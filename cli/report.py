@@ -35,8 +35,8 @@ def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Pa
     if out is None and is_remote(audit):
         raise OutputError(f"{audit}: a report is written to a local folder; name one with --out")
     target = Path(audit) / FOLDER if out is None else out
-    with stage("drawing the report"), new_folder(target, replace=True, marker=PAGE) as folder:
-        write_report(audit, folder)
+    with stage("drawing the report") as advance, new_folder(target, replace=True, marker=PAGE) as folder:
+        write_report(audit, folder, lambda done, total: advance(done, total, "drawing the report: charts of chains"))
     return report_written(target)
 
 

@@ -6,7 +6,7 @@ script run but its own.
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -68,6 +68,9 @@ class Chart:
         (folder / f"{self.name}.png").write_bytes(self.wide.png())
 
 
+OnProgress = Callable[[int, int], None]
+
+
 @dataclass(frozen=True, slots=True)
 class ChainPart:
     """One chain as the page shows it; what it does not have is none."""
@@ -86,15 +89,20 @@ class ChainPart:
         return f"{self.row['network']} {self.row['chain']}"
 
 
-def write_report(audit: Address, folder: Path) -> list[Path]:
+def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None) -> list[Path]:
     """Write the report of the audit at `audit` into an empty folder: the page, and its charts as SVG and PNG.
 
-    The same audit gives the same page to the byte. Raises `ResultError` where there is no audit or its tables cannot be
+    `progress` is told how many chains of how many are drawn, where writing a chain's charts counts as another one. The
+    same audit gives the same page to the byte. Raises `ResultError` where there is no audit or its tables cannot be
     read, `OSError`.
     """
     results = Results.open(audit)
     chains = _ranked(results)
-    drawn = [_chain_part(results, row, f"chain-{at}") for at, row in enumerate(chains[:MOST_DRAWN], 1)]
+    shown = chains[:MOST_DRAWN]
+    drawn: list[ChainPart] = []
+    for row in shown:
+        progress(len(drawn), 2 * len(shown))
+        drawn.append(_chain_part(results, row, f"chain-{len(drawn) + 1}"))
     places = [_place(row) for row in chains]
     caught = culprits(results, places)
     left_out = [each for each in (savings(results, place) for place in places) if each is not None]
@@ -119,8 +127,10 @@ def write_report(audit: Address, folder: Path) -> list[Path]:
     page = folder / PAGE
     pictures = folder / CHARTS
     pictures.mkdir()
-    for chart in (*overall.values(), *(chart for part in drawn for chart in part.charts.values())):
-        chart.write(pictures)
+    for at, group in enumerate((overall, *(part.charts for part in drawn))):
+        progress(max(len(drawn) + at - 1, 0), 2 * len(drawn))
+        for chart in group.values():
+            chart.write(pictures)
     page.write_text(_rendered(context), encoding="utf-8")
     return [page, pictures]
 
