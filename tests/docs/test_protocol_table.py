@@ -14,7 +14,7 @@ PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for na
 # Every number of the rules: those of publishing, proving and subscribing have gaps between their groups.
 GROUPS = ((1, 23), (30, 33), (40, 45), (50, 55), (60, 71), (79, 81), (90, 90))
 RULES = [f"PS-{n}" for first, last in GROUPS for n in range(first, last + 1)] + [f"AU-{n}" for n in (*range(1, 15), 16)]
-EVENT_GROUPS = ((1, 6), (10, 14), (20, 26), (40, 41))
+EVENT_GROUPS = ((1, 6), (10, 14), (20, 26), (30, 31), (40, 41))
 RULES += [f"EV-{n}" for first, last in EVENT_GROUPS for n in range(first, last + 1)]
 
 PRISM_GROUPS = ((1, 6), (10, 13), (20, 25), (30, 35), (40, 43), (50, 54), (60, 63))

@@ -118,7 +118,9 @@ class Processor:
             raise AnotherChain(f"{database.place} holds what was processed of another log, or of other events")
         self.id = bytes(found[0][0])
         self.processed = -1
-        """The last block that was deep enough, of the branch that the log has."""
+        """The last block that is processed, of the branch that the log has."""
+        self._last_block = -1
+        """The last one with objects: a rewind leaves it, though it may lie less deep then (PR-5)."""
         self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
         self._seen = 0
         """Up to where the log has nothing more for us, not stored."""
@@ -131,6 +133,7 @@ class Processor:
     def run(self, until: int | None = None) -> int:
         """Process all blocks that are deep enough, as if the log ended at block `until`; returns how many rows came."""
         before = self.position()
+        self._note_block(before.block_number)
         self._seen = max(before.log_seq, self._seen)
         rows = 0
         epoch = before.log_epoch
@@ -161,7 +164,10 @@ class Processor:
         block_hash = self.log.hash_at(last) if last > known else None
         if block_hash is not None:
             self._deep_blocks.append((last, block_hash))
-        self.processed = self._deep_blocks[-1][0] if self._deep_blocks else -1
+        self.processed = max(self._last_block, self._deep_blocks[-1][0] if self._deep_blocks else -1)
+
+    def _note_block(self, number: int | None) -> None:
+        self._last_block = -1 if number is None else number
 
     def _deep(self, page: Page, last: int) -> list[tuple[int, list[Row]]] | None:
         """The page's blocks up to number `last`, each whole."""
@@ -206,6 +212,7 @@ class Processor:
             )
             self.database.notify(session, _NOTIFY)
         self._kept.update(ledger.dids, ledger.batches)
+        self._note_block(number)
         self._seen = max(self._seen, anchored[-1].seq)
         self.ignored += ignored
         self._committed()
@@ -230,8 +237,9 @@ class Processor:
             if least >= at.log_seq:
                 return epoch
             self._kept.clear()
-            rewind(session, at, epoch, least)
+            kept = rewind(session, at, epoch, least)
             self.database.notify(session, _NOTIFY)
+        self._note_block(kept)
         self._committed()
         return epoch
 
@@ -251,8 +259,8 @@ def position(session: Session, lock: Dialect | None = None) -> Position:
     return Position(*found[0])
 
 
-def rewind(session: Session, at: Position, log_epoch: int, common: int) -> None:
-    """Remove what came of the log after `common`, and raise the epoch (PR-5)."""
+def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int | None:
+    """Remove what came of the log after `common`, and raise the epoch (PR-5); the last block left that has objects."""
     kept = session.run(
         "SELECT block_number, log_seq FROM processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1", (common,)
     )
@@ -272,6 +280,8 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> None:
         "UPDATE prism_meta SET epoch = ?, seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
         (at.epoch + 1, last, log_epoch, log_seq, number),
     )
+    left: int | None = number
+    return left
 
 
 def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:

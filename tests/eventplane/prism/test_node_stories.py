@@ -3,9 +3,12 @@
 `python -m support.story_campaign prism` plays very many; docs/prism.md has the figures.
 """
 
+import pytest
 from support.story_campaign import prism_player
 
 STORIES = 40
+SURPRISED = (2_620,)
+"""A rewind left a processed block less deep than it was, and what was in it was said to be in no processed block."""
 
 
 def test_pr_52_and_pr_60_clients_and_statuses_are_right_whatever_happens() -> None:
@@ -15,3 +18,9 @@ def test_pr_52_and_pr_60_clients_and_statuses_are_right_whatever_happens() -> No
                 play(seed)
             except Exception as error:
                 raise AssertionError(f"story {seed}: {error!r}") from error
+
+
+@pytest.mark.parametrize("seed", SURPRISED)
+def test_pr_5_and_pr_60_stories_that_once_ended_with_a_surprise_do_not_any_more(seed: int) -> None:
+    with prism_player() as play:
+        play(seed)

@@ -156,6 +156,21 @@ def test_pr_5_a_rewind_of_unprocessed_blocks_changes_no_table(database: Database
     assert processor.position().epoch == 0
 
 
+def test_pr_5_a_block_that_a_rewind_left_less_deep_stays_processed(database: Database, chain: Chain) -> None:
+    processor = Processor(database, chain.log, depth=2)
+    chain.anchor(Wallet("a").created)
+    for _ in range(4):
+        chain.build()
+    processor.run()
+    assert processor.processed == 3
+    chain.back_to(1)
+    processor.run()
+    assert processor.processed == 1
+    again = Processor(database, chain.log, depth=2)
+    again.run()
+    assert again.processed == 1
+
+
 def test_pr_5_a_deeper_rewind_restores_rows_and_state_and_raises_the_epoch(database: Database, chain: Chain) -> None:
     wallet, processor = Wallet("a"), Processor(database, chain.log, depth=0)
     batch = wallet.issue(bytes(32))
