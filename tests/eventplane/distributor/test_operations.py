@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_replicas_that_are_killed_and_rolled_lose_and_double_nothing() -> None:
-    """The short form of an hour of traffic: two processes on one store, ended in turn by SIGKILL and SIGTERM (EV-31)."""
+    """EV-31, an hour of traffic in short: two processes on one store, ended in turn by SIGKILL and SIGTERM."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "bench.traffic", "--minutes", "0.15", "--kill-every", "3", "--rate", "4"),
