@@ -157,8 +157,11 @@ async def _serve(server: Server, replayed: journal.Journal | None, name: str) ->
 
 
 def _read(path: Path) -> journal.Journal:
-    with path.open(encoding="utf-8") as file:
-        return journal.read_journal(file, str(path))
+    try:
+        with path.open(encoding="utf-8") as file:
+            return journal.read_journal(file, str(path))
+    except UnicodeDecodeError:
+        raise journal.BadJournal(f"{path}: not a journal: it is not UTF-8 text") from None
 
 
 def _genesis_slot(text: str | None) -> int:

@@ -96,9 +96,10 @@ def read_journal(lines: Iterable[str], name: str) -> Journal:
 def _documents(numbered: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int, Any]]:
     for line, text in numbered:
         try:
-            yield line, json.loads(text)
-        except ValueError:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
             raise BadJournal(f"{name}:{line}: not JSON") from None
+        yield line, document
 
 
 def _head(first: tuple[int, str], name: str) -> Head:

@@ -37,6 +37,10 @@ def _chain(offer: actions.Offer) -> Chain:
     return None if offer.chain is None else ParaId(offer.chain)
 
 
+def _ends() -> RpcError:
+    return RpcError(INTERNAL_ERROR, "Internal error", "the node ends")
+
+
 class Writer(Protocol):
     """Where a journal goes."""
 
@@ -83,6 +87,10 @@ class Producer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="network")
         self._asked: list[Action] = []
         self._under_way: dict[asyncio.Future[Any], None] = {}
+        self._ending = False
+        """No step is begun any more."""
+        self._ended = False
+        """Nothing is done any more."""
         self._breath = 0.0
 
     # Life
@@ -147,10 +155,12 @@ class Producer:
                 await self._run_on_demand()
 
     async def close(self) -> None:
-        """Let what is under way come to its end, then end."""
+        """Let the step that is under way come to its end, then end."""
+        self._ending = True
         if self._under_way:
             await asyncio.wait(self._under_way)
         async with self._lock:
+            self._ended = True
             self._thread.shutdown(wait=True)
             self.live.finish()
 
@@ -228,6 +238,8 @@ class Producer:
 
     async def _locked_rewind(self, moment: Moment, todo: list[Action]) -> None:
         async with self._lock:
+            if self._ended:
+                raise _ends()
             if moment.saved is None or moment.number < self.floor:
                 raise CannotRewind(f"relay block {moment.number} cannot be gone back to")
             advance = self.timeline.rewind(moment)
@@ -286,6 +298,8 @@ class Producer:
 
     async def _step(self) -> Moment:
         """One step. One that raises is made again without what was asked for (ND-31)."""
+        if self._ending:
+            raise _ends()
         if self.broken is not None:
             raise RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
         failed: Exception | None = None
@@ -329,11 +343,18 @@ class Producer:
             raise RpcError(INTERNAL_ERROR, "Internal error", why) from error
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        if self._ended:
+            raise _ends()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
         """Come to the end of `work` even when whoever wants it goes away meanwhile: no step is lost."""
         task = asyncio.ensure_future(work)
         self._under_way[task] = None
-        task.add_done_callback(lambda done: self._under_way.pop(done, None))
+        task.add_done_callback(self._came_to_its_end)
         return await asyncio.shield(task)
+
+    def _came_to_its_end(self, task: asyncio.Future[Any]) -> None:
+        self._under_way.pop(task, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited for it may be gone

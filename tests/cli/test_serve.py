@@ -78,6 +78,8 @@ def test_what_cannot_be_served_is_one_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_text("{}\n", encoding="utf-8")
     assert "broken.jsonl:1" in _fails("--replay", str(broken))
+    broken.write_bytes(b"\xbd\xff\x00")
+    assert "broken.jsonl: not a journal: it is not UTF-8 text" in _fails("--replay", str(broken))
 
 
 def test_a_journal_that_does_not_match_stops_at_its_line(serve: Callable[..., Served], tmp_path: Path) -> None:

@@ -348,3 +348,30 @@ async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are
 def test_what_is_written_is_read_back_as_it_was() -> None:
     for value in (2**64, -(2**70), "\ud800", {"a": [1, None, True, "é"]}, 1.5):
         assert json.loads(compact(value)) == value
+
+
+# The end
+
+
+@story
+async def test_a_node_that_ends_while_clients_build_ends_without_a_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    """The step under way is finished, what waits for its turn is refused, and nobody is left to say so in a log."""
+    with caplog.at_level(logging.WARNING):
+        async with serving() as node:
+            clients = [await node.connect() for _ in range(4)]
+            for each in clients:
+                await each.send("dev_newBlock", {"count": 100})
+                await each.send("pubsub_publish", 1000, "k", "0x00")
+            while node.server.timeline.newest.number < 3:  # noqa: ASYNC110  # the server has no such event
+                await asyncio.sleep(0.01)
+            await node.server.producer.close()
+            built = node.server.timeline.newest.number
+            for method, params in (
+                ("dev_newBlock", ()),
+                ("dev_setHead", (1,)),
+                ("pubsub_publish", (1000, "k", "0x00")),
+            ):
+                with pytest.raises(Refusal, match="-32603"):
+                    await (await node.connect()).call(method, *params)
+            assert node.server.timeline.newest.number == built < 100
+    assert caplog.text == ""
