@@ -3,7 +3,7 @@
 What is written stays here, in the same tries, so every block on top has the root that the whole state would have.
 """
 
-from collections.abc import ItemsView, Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Protocol
 
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
@@ -31,63 +31,45 @@ def is_lazy(state: State) -> bool:
     return isinstance(state.top, LazyTrie)
 
 
-class _Children(dict[bytes, StateTrie]):
+class _Children(MutableMapping[bytes, StateTrie]):
     """Child tries by storage key: those that were looked at or written, and behind them those of the fetched state."""
 
     def __init__(self, base: LazyTrie, source: StateSource) -> None:
-        super().__init__()
         self._base = base
         self._source = source
+        self._here: dict[bytes, StateTrie] = {}
         self._gone: set[bytes] = set()
 
-    def copy(self) -> "_Children":
+    def __copy__(self) -> "_Children":
         """The same tries, to write others beside them."""
         out = _Children(self._base, self._source)
-        out.update(dict(self._own()))
-        out._gone = set(self._gone)  # of its own kind
+        out._here, out._gone = dict(self._here), set(self._gone)  # of its own kind
         return out
 
-    def get(self, key: bytes, _default: object = None) -> StateTrie | None:  # type: ignore[override]  # no default is used
-        """The child trie at a storage key."""
-        if super().__contains__(key):
-            return super().__getitem__(key)
-        root = None if key in self._gone else self._base.get(child_root_key(key))
-        if root is None:
-            return None
-        if len(root) != 32:
-            raise StateUnavailable(f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}")
-        found = LazyTrie(Hash(root), self._source.trie(key))
-        super().__setitem__(key, found)
+    def __getitem__(self, key: bytes) -> StateTrie:
+        found = self._here.get(key)
+        if found is None:
+            root = None if key in self._gone else self._base.get(child_root_key(key))
+            if root is None:
+                raise KeyError(key)
+            if len(root) != 32:
+                raise StateUnavailable(f"the fetched state has a child root of {len(root)} bytes, at {key.hex()}")
+            found = self._here[key] = LazyTrie(Hash(root), self._source.trie(key))
         return found
-
-    def pop(self, key: bytes, _default: object = None) -> StateTrie | None:  # type: ignore[override]  # as `get`
-        """Take a child trie out: from now on there is none at that key."""
-        self._gone.add(key)
-        return super().pop(key, None)
 
     def __setitem__(self, key: bytes, trie: StateTrie) -> None:
         self._gone.discard(key)
-        super().__setitem__(key, trie)
+        self._here[key] = trie
 
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, bytes) and self.get(key) is not None
-
-    def __getitem__(self, key: bytes) -> StateTrie:
-        found = self.get(key)
-        if found is None:
+    def __delitem__(self, key: bytes) -> None:
+        if key not in self:
             raise KeyError(key)
-        return found
+        self._gone.add(key)
+        self._here.pop(key, None)
 
     def __iter__(self) -> Iterator[bytes]:
         fetched = (key[len(CHILD_STORAGE_PREFIX) :] for key in self._base.keys(CHILD_STORAGE_PREFIX))  # no dict
-        return iter(sorted({*(key for key in fetched if key not in self._gone), *super().__iter__()}))
+        return iter(sorted({*(key for key in fetched if key not in self._gone), *self._here}))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-    def items(self) -> ItemsView[bytes, StateTrie]:  # type: ignore[override]  # dict_items has no public constructor
-        """Every child trie by storage key; the tries themselves are fetched by need."""
-        return {key: self[key] for key in self}.items()
-
-    def _own(self) -> ItemsView[bytes, StateTrie]:
-        return super().items()

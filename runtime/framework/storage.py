@@ -8,7 +8,8 @@ leaves the state and the log of events as they were (PS-10).
     commit: changes ──► tries ──► child roots into the top trie ──► root
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from copy import copy
 from itertools import islice
 from typing import Any, Final
 
@@ -39,11 +40,15 @@ class State:
     __slots__ = ("_borrowed", "_owned", "children", "top")
 
     def __init__(
-        self, top: StateTrie | None = None, children: dict[bytes, StateTrie] | None = None, *, borrowed: bool = False
+        self,
+        top: StateTrie | None = None,
+        children: MutableMapping[bytes, StateTrie] | None = None,
+        *,
+        borrowed: bool = False,
     ) -> None:
         """`top` must hold the roots of `children`; `borrowed` says that another state may use `children` too."""
         self.top: StateTrie = Trie(STATE_VERSION) if top is None else top
-        self.children: dict[bytes, StateTrie] = {} if children is None else children
+        self.children: MutableMapping[bytes, StateTrie] = {} if children is None else children
         self._borrowed = borrowed
         self._owned = {} if borrowed else dict.fromkeys(self.children)  # an ordered set: tries that no fork can see
 
@@ -118,7 +123,7 @@ class State:
             trie = trie.fork()
         _write(trie, changes)
         if self._borrowed:
-            self.children = self.children.copy()
+            self.children = copy(self.children)
             self._borrowed = False
         if trie:
             self.children[child_key] = trie
