@@ -39,10 +39,30 @@ COMPILED = [
     "pubsub_emulator/runtime/pallet_subscriber/cache/slots.py",
     "pubsub_emulator/runtime/pallet_subscriber/outcome.py",
     "pubsub_emulator/runtime/pallet_subscriber/plan.py",
+    "pubsub_emulator/runtime/pallet_subscriber/view.py",
+    "pubsub_emulator/runtime/pallet_subscriber/own_state.py",
+    "pubsub_emulator/runtime/framework/static_keys.py",
     # What a block of it writes.
     "pubsub_emulator/runtime/framework/storage.py",
     "pubsub_emulator/runtime/pallet_subscriber/handler.py",
     "pubsub_emulator/runtime/pallet_subscriber/apply.py",
+    "pubsub_emulator/runtime/parachain/ledger.py",
+    "pubsub_emulator/runtime/parachain/execute.py",
+    # A relay block: queue, messages, publishes.
+    "pubsub_emulator/runtime/relay/message_queue/ring.py",
+    "pubsub_emulator/runtime/relay/message_queue/pallet.py",
+    "pubsub_emulator/xcm/message.py",
+    "pubsub_emulator/xcm/weigher.py",
+    "pubsub_emulator/xcm/barriers.py",
+    "pubsub_emulator/xcm/executor.py",
+    "pubsub_emulator/xcm/processor.py",
+    "pubsub_emulator/runtime/pallet_pubsub/publish.py",
+    # PRISM: from an operation's bytes to the state of its DID.
+    "pubsub_emulator/eventplane/prism/core/wire.py",
+    "pubsub_emulator/eventplane/prism/core/messages.py",
+    "pubsub_emulator/eventplane/prism/core/well_formed.py",
+    "pubsub_emulator/eventplane/prism/core/state.py",
+    "pubsub_emulator/eventplane/prism/core/process.py",
 ]
 
 
