@@ -29,3 +29,14 @@ def count_to_four(text: str, _out: str) -> dict[str, Any]:
     for at in range(1, 5):
         pace.told(at, 4)
     return {"task": text}
+
+
+def note_every_error(text: str, _out: str) -> dict[str, Any]:
+    """Say how far it is until that fails, and keep the error in a file, as judging keeps errors."""
+    pace.TELL_EVERY = 0.0
+    try:
+        while True:
+            pace.told(1, 2)
+    except Exception as error:  # noqa: BLE001  # as judging does
+        Path(text).write_text(repr(error), encoding="utf-8")
+    return {"task": text}

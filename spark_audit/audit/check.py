@@ -142,7 +142,7 @@ class _Check:
     def lose(self, error: Exception) -> None:
         """Note that judging ended with an error that nobody foresaw."""
         self.notes.fault(self.notes.blocks_path(), f"judging it ended with {type(error).__name__}: {short(error)}")
-        self.notes.out.passing = self.notes.out.passing or isinstance(error, MemoryError)
+        self.notes.out.passing = self.notes.out.passing or isinstance(error, (MemoryError, OSError))
         self.notes.out.receipt.update(complete=False, seam="none", judged=self.judged)
 
     # The relay chain
@@ -256,7 +256,7 @@ class _Check:
         relay = self.relay_context(row)
         try:
             outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
-        except MemoryError:
+        except (MemoryError, OSError):  # of the machine
             raise
         except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)
             said = f"judging it ended with {type(error).__name__}: {short(error)}"

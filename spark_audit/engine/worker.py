@@ -26,8 +26,11 @@ def main() -> None:
     os.dup2(2, 1)
 
     def say(answer: dict[str, object]) -> None:
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # whoever started this process is gone; no unit may take that for an error of its own
+            os._exit(1)
 
     for line in sys.stdin:
         request = json.loads(line)

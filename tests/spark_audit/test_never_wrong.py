@@ -23,7 +23,7 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSED_ROOTS, PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES, LAST_DMQ_MQC_HEAD
-from pubsub_emulator.spark_audit.audit import findings
+from pubsub_emulator.spark_audit.audit import check, findings
 from pubsub_emulator.spark_audit.audit.evidence import equivocation_evidence, judge
 from pubsub_emulator.spark_audit.audit.finding_file import check_finding, finding_text
 from pubsub_emulator.spark_audit.audit.results import RECEIPT
@@ -234,6 +234,18 @@ def test_folds_in_many_turns_give_what_one_fold_gives(tmp_path: Path) -> None:
     for table in (schema.FINDINGS, schema.SUMMARIES):
         rows = [sorted(json.dumps(row, default=repr) for row in each.results.rows(table)) for each in (grown, whole)]
         assert rows[0] == rows[1]
+
+
+def test_a_failure_of_the_machine_while_judging_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = write_history(tmp_path / "history", 4)
+
+    def fail(*_: object) -> None:
+        raise ConnectionResetError("the network is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(check, "judge_block", fail)
+        assert _audit(history).quarantined
+    assert not _audit(history).quarantined
 
 
 # The pool of processes, AU-14

@@ -1,5 +1,9 @@
 """Units say how much of them is done, and engines hand it on (progress inside one long unit)."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,3 +59,25 @@ def test_nothing_is_told_where_nobody_listens() -> None:
         pace.told(1, 0)
         pace.told(1, 2)
     assert heard == [], "half a second has not passed"
+
+
+def test_a_worker_whose_driver_is_killed_ends_and_notes_nothing(tmp_path: Path) -> None:
+    noted = tmp_path / "noted"
+    request = {"unit": "pool_units:note_every_error", "task": str(noted), "out": ""}
+    path = os.pathsep.join([str(Path(pool_units.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "pubsub_emulator.spark_audit.engine.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(json.dumps(request) + "\n")
+    worker.stdin.flush()
+    assert json.loads(worker.stdout.readline()) == {"share": 0.5}
+    worker.stdout.close()
+    assert worker.wait(60) == 1
+    worker.stdin.close()
+    assert not noted.exists(), "a later run would take the error for one of the history's"
