@@ -89,20 +89,21 @@ class _Batch:
 
     def wait(self, report: Report) -> None:
         """Wait until all is done. Raises `EngineLost`."""
-        told = 0.0
+        told = (0, 0.0)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._far() != told or self._error is not None)  # noqa: B023  # used at once
-                told, whole = self._far(), len(self._done) == len(self._tasks)
+                told = self._far()
                 error = self._error
             if error is not None:
                 raise EngineLost(error)
-            report(told)
-            if whole:
+            report(sum(told))
+            if told[0] == len(self._tasks):
                 return
 
-    def _far(self) -> float:
-        return len(self._done) + sum(self._shares.values())
+    def _far(self) -> tuple[int, float]:
+        """How many tasks are done, and what the shares of those under way come to: a task that ends changes it."""
+        return len(self._done), sum(self._shares.values())
 
     def _heard(self, at: int, share: float) -> None:
         with self._changed:

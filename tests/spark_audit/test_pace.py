@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pool_units
 import pytest
@@ -34,6 +35,23 @@ def test_the_shares_of_units_are_added_to_those_that_are_done(
     assert sorted(seen) == seen
     assert seen[-1] == 2
     assert {0.25, 1, 1.25, 2} <= {*seen} or isinstance(mapper, PoolMapper), "a pool may be asked later than it is told"
+
+
+def test_a_task_that_ends_after_all_of_it_was_told_ends_the_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parent))
+    heard = tmp_path / "heard"
+    mapper = PoolMapper(1)
+    found: list[object] = []
+    run = Thread(
+        target=lambda: found.extend(mapper.map(pool_units.end_when_heard, [str(heard)], "", lambda _: heard.touch())),
+        daemon=True,
+    )
+    run.start()
+    run.join(60)
+    assert found == [{"task": str(heard)}]
+    mapper.close()
 
 
 def test_an_audit_and_a_simulation_tell_of_blocks_within_a_segment(
