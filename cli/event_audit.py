@@ -1,4 +1,4 @@
-"""`pubsub events audit` and `pubsub prism audit`: the deliveries of a server beside the log that it served."""
+"""`pubsub events audit` and `pubsub prism audit`: what a server delivered beside the log that it served."""
 
 import shutil
 import tempfile
@@ -13,9 +13,16 @@ from pubsub_emulator.eventplane.log.sql_store import existing_store
 from pubsub_emulator.eventplane.prism.deliveries import OperationLog
 from pubsub_emulator.eventplane.prism.tables.schema import prepare
 from pubsub_emulator.eventplane.subscriptions.deliveries import Exported, export_log
-from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_STREAMS
+from pubsub_emulator.spark_audit.deliveries.tables import (
+    EVENT_DELIVERIES,
+    EVENT_STREAMS,
+    STATUS_ANSWERS,
+    STATUS_STREAMS,
+    STATUS_TRUTHS,
+)
 from pubsub_emulator.spark_audit.spark.context import start_context
-from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
+from pubsub_emulator.spark_audit.spark.deliveries import Audited, audit_deliveries
+from pubsub_emulator.spark_audit.spark.statuses import StatusesAudited, audit_statuses
 
 _TOKEN = 16
 """Digits of a subscription's name in the table; `--json` has it whole."""
@@ -35,10 +42,18 @@ def run_prism_audit(deliveries: Path, place: str, master: str | None) -> Result:
             prepare(store.database)
             yield OperationLog(store.database)
 
-    return _audited(deliveries, master, operations)
+    return _audited(deliveries, master, operations, with_statuses=True)
 
 
-def _audited(deliveries: Path, master: str | None, opened: Callable[[], AbstractContextManager[Exported]]) -> Result:
+def _audited(
+    deliveries: Path,
+    master: str | None,
+    opened: Callable[[], AbstractContextManager[Exported]],
+    *,
+    with_statuses: bool = False,
+) -> Result:
+    statuses: StatusesAudited | None = None
+    has_streams = (deliveries / EVENT_STREAMS.name).is_dir()
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
         for wanted in (EVENT_STREAMS.name, EVENT_DELIVERIES.name):
@@ -48,7 +63,11 @@ def _audited(deliveries: Path, master: str | None, opened: Callable[[], Abstract
             events = export_log(store, folder)
         context = start_context(master)
         try:
-            audited = audit_deliveries(context, folder)
+            audited = Audited([], 0, 0, 0)
+            if has_streams or not with_statuses or not _has_statuses(deliveries):
+                audited = audit_deliveries(context, folder)
+            if with_statuses:
+                statuses = audit_statuses(context, deliveries)
         finally:
             context.stop()
     say(f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,} events of the log")
@@ -64,4 +83,26 @@ def _audited(deliveries: Path, master: str | None, opened: Callable[[], Abstract
     else:
         say("nothing is missing, doubled, out of order, not asked for, altered or invented")
     document = {"findings": audited.findings, "streams": audited.streams, "deliveries": audited.deliveries}
-    return Result({**document, "taken_back": audited.taken_back, "events": events}, FINDINGS if audited.findings else 0)
+    document |= {"taken_back": audited.taken_back, "events": events}
+    if statuses is None:
+        return Result(document, FINDINGS if audited.findings else 0)
+    _say_statuses(statuses)
+    document["statuses"] = statuses._asdict()
+    return Result(document, FINDINGS if audited.findings or statuses.findings else 0)
+
+
+def _has_statuses(deliveries: Path) -> bool:
+    return any((deliveries / each.name).is_dir() for each in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS))
+
+
+def _say_statuses(statuses: StatusesAudited) -> None:
+    say(f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation each")
+    if statuses.findings:
+        columns = ("operation", "day", "finding", "count", "first position")
+        rows = [
+            (each["operation"][:_TOKEN], each["day"], each["finding"], each["count"], each["first_position"])
+            for each in statuses.findings
+        ]
+        table("", columns, rows)
+    else:
+        say("no status is doubled, out of order, altered, invented or withheld")

@@ -27,6 +27,7 @@ from pubsub_emulator.eventplane.prism.service.chain import NodeChain
 from pubsub_emulator.eventplane.prism.service.node import PrismNode
 from pubsub_emulator.eventplane.prism.service.rpc import serve_prism
 from pubsub_emulator.eventplane.prism.service.service import Limits, PrismService
+from pubsub_emulator.eventplane.prism.service.watch import StatusRecorder
 from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
 from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
 from pubsub_emulator.eventplane.subscriptions.service import Recorder
@@ -69,16 +70,18 @@ def serve_node(given: Serve) -> None:
     seed = development_seed("Alice") if given.seed_env is None else _seed(given.seed_env)
     with ExitStack() as stack:
         log = stack.enter_context(closing(open_store(given.place, given.network)))
-        recorder = None
+        recorders: tuple[Recorder, StatusRecorder] | None = None
         if given.deliveries is not None:
+            from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
             from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder
 
-            recorder = stack.enter_context(DeliveryRecorder(given.deliveries, NETWORK))
-        asyncio.run(_serve(given, log, seed, recorder))
+            statuses = stack.enter_context(StatusDeliveries(given.deliveries))
+            recorders = stack.enter_context(DeliveryRecorder(given.deliveries, NETWORK)), statuses
+        asyncio.run(_serve(given, log, seed, recorders))
     sys.exit(INTERRUPTED)
 
 
-async def _serve(given: Serve, log: SqlStore, seed: bytes, recorder: Recorder | None) -> None:
+async def _serve(given: Serve, log: SqlStore, seed: bytes, recorders: tuple[Recorder, StatusRecorder] | None) -> None:
     path = tuple(int(each) if each.isdecimal() else each for each in given.path.split("."))
     source = Source(given.event, path)
     limits = Limits(
@@ -87,7 +90,7 @@ async def _serve(given: Serve, log: SqlStore, seed: bytes, recorder: Recorder | 
         heartbeat_seconds=given.heartbeat,
         pending_blocks=given.pending_blocks,
     )
-    service = PrismService(Processor(log.database, log, source, given.depth), limits, recorder)
+    service = PrismService(Processor(log.database, log, source, given.depth), limits, *(recorders or ()))
     ended = asked_to_end()
     async with AsyncExitStack() as stack:
         chain = await stack.enter_async_context(NodeChain(given.url, source, seed, given.first))

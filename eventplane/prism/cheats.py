@@ -1,7 +1,7 @@
 """What a cheating PRISM server does to the operations that it owes the owner of a DID, as named objects (EV-41).
 
 Each changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which `deliveries.row_of`
-makes. The answers of `GetOperationStatus` are not among the deliveries, so no cheat here is about them.
+makes. Cheats about the status of one operation are in `status_cheats`.
 """
 
 from collections.abc import Callable, Sequence

@@ -71,4 +71,70 @@ EVENT_DELIVERIES: Final = Table(
     ("network", "stream", "position"),
 )
 
-TABLES: Final = {table.name: table for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)}
+_RUN: Final = Column("run", TEXT, "name of one run of the node, random")
+_OPERATION: Final = Column("operation", HASH, "the operation's id")
+_ORDER: Final = Column("order", INT, "place among all that this run wrote down of statuses, from 1")
+_STATUS: Final = (
+    Column("status", TEXT, "a name of PR-60"),
+    Column("level", INT, "blocks above the operation's, 0 where it has none"),
+    Column("reason", TEXT, "why it was rejected", nullable=True),
+    Column("block", INT, "number of its block", nullable=True),
+    Column("block_hash", BYTES, "hash of its block", nullable=True),
+    Column("object_index", INT, "of its object in the block", nullable=True),
+    Column("operation_index", INT, "of it in the object", nullable=True),
+)
+_AT: Final = Column("at", INT, "milliseconds since 1970, by the server's clock")
+
+STATUS_TRUTHS: Final = Table(
+    "status_truths",
+    1,
+    "One row per status of a watched operation, written when the node came to it.",
+    (_NETWORK, _RUN, _ORDER, _OPERATION, *_STATUS, _AT),
+    ("network", "run", "order"),
+)
+
+STATUS_ANSWERS: Final = Table(
+    "status_answers",
+    1,
+    "One row per status that was handed to a client's connection.",
+    (
+        _NETWORK,
+        _RUN,
+        _ORDER,
+        _STREAM,
+        _OPERATION,
+        Column("position", INT, "order within the stream, from 0"),
+        *_STATUS,
+        _AT,
+    ),
+    ("network", "run", "order"),
+)
+
+STATUS_STREAMS: Final = Table(
+    "status_streams",
+    1,
+    "One row per stream of statuses that ended.",
+    (
+        _NETWORK,
+        _RUN,
+        _STREAM,
+        _OPERATION,
+        Column("settled", INT, "the last order at which it had nothing more to tell", nullable=True),
+        Column("ended", TEXT, "how it ended"),
+        _AT,
+    ),
+    ("network", "run", "stream"),
+)
+
+TABLES: Final = {
+    table.name: table
+    for table in (
+        EVENT_LOG,
+        EVENT_EPOCHS,
+        EVENT_STREAMS,
+        EVENT_DELIVERIES,
+        STATUS_TRUTHS,
+        STATUS_ANSWERS,
+        STATUS_STREAMS,
+    )
+}

@@ -60,7 +60,7 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     if not context.getConf().contains(_PARTITIONS):  # 200 tasks a join would be most of a small audit
         session.conf.set(_PARTITIONS, str(context.defaultParallelism * _PARTITIONS_A_CORE))
     log, epochs, streams, deliveries = (
-        _read(session, folder, table) for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
+        read_table(session, folder, table) for table in (EVENT_LOG, EVENT_EPOCHS, EVENT_STREAMS, EVENT_DELIVERIES)
     )
     marked = _mark_branch(deliveries, epochs).cache()
     kept = marked.where(~F.col("taken_back"))
@@ -91,7 +91,8 @@ def audit_deliveries(context: SparkContext, folder: Path) -> Audited:
     return audited
 
 
-def _read(session: SparkSession, folder: Path, table: Table) -> DataFrame:
+def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
+    """A table in `folder`, empty where it is not there. Raises `DeliveriesError` for a log or streams that are not."""
     schema = ", ".join(f"`{column.name}` {_TYPES[str(column.type)]}" for column in table.columns)
     place = folder / table.name
     if not any(place.glob("*.parquet")):

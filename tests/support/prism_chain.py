@@ -17,6 +17,7 @@ from pubsub_emulator.eventplane.prism.make import atala_object
 from pubsub_emulator.eventplane.prism.service.node import PrismNode
 from pubsub_emulator.eventplane.prism.service.rpc import serve_prism
 from pubsub_emulator.eventplane.prism.service.service import Limits, PrismService
+from pubsub_emulator.eventplane.prism.service.watch import StatusRecorder
 from pubsub_emulator.eventplane.prism.tables.processor import Processor
 from pubsub_emulator.eventplane.subscriptions.service import Recorder
 
@@ -136,11 +137,17 @@ async def until(holds: Any) -> None:
 
 @asynccontextmanager
 async def running(
-    log: Any, chain: Branches, *, depth: int = 0, limits: Limits | None = None, recorder: Recorder | None = None
+    log: Any,
+    chain: Branches,
+    *,
+    depth: int = 0,
+    limits: Limits | None = None,
+    recorder: Recorder | None = None,
+    status_recorder: StatusRecorder | None = None,
 ) -> AsyncIterator[Running]:
     """Serve a chain over gRPC, with log and tables in one database."""
     async with AsyncExitStack() as stack:
-        service = PrismService(Processor(log.database, log, depth=depth), limits, recorder)
+        service = PrismService(Processor(log.database, log, depth=depth), limits, recorder, status_recorder)
         port = await stack.enter_async_context(serve_prism(service, "127.0.0.1", 0))
         await stack.enter_async_context(PrismNode(service, log, chain))
         address = f"127.0.0.1:{port}"

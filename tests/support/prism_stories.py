@@ -7,6 +7,7 @@ over the log, each client has exactly the rows that match, in order, once, and e
 
 import asyncio
 import random
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -29,6 +30,7 @@ from pubsub_emulator.eventplane.prism.core.status import FINAL, OperationStatus,
 from pubsub_emulator.eventplane.prism.make import atala_object
 from pubsub_emulator.eventplane.prism.service.node import PrismNode
 from pubsub_emulator.eventplane.prism.service.service import Ended, Limits, PrismService, TakenBack
+from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
 from pubsub_emulator.eventplane.prism.tables.events import Abandoned, AfterCursor, Event
 from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
 from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
@@ -110,7 +112,10 @@ def _filters() -> list[tuple[Filter, ...]]:
 class PrismStory:
     """One story, decided by its seed, on an empty database."""
 
-    def __init__(self, seed: int, database: Database) -> None:
+    def __init__(self, seed: int, database: Database, recorder: Callable[[], StatusDeliveries] | None = None) -> None:
+        self.recorder: Callable[[], StatusDeliveries | None] = recorder or (lambda: None)
+        """Makes one for each run of the node."""
+        self.recording: StatusDeliveries | None = None
         self.draw = random.Random(seed)
         self.depth = self.draw.randrange(3)
         self.chain = Branches(lag=self.draw.choice((0, 0, 1, 3)))
@@ -153,11 +158,12 @@ class PrismStory:
     # The node
 
     def _start(self) -> None:
+        self.recording = self.recorder()
         while True:
             try:
                 processor = Processor(self.mortal, self.log, Source(), self.depth)
                 limits = Limits(page=self.draw.choice((1, 3, 500)), pending_blocks=PENDING_BLOCKS)
-                self._service = PrismService(processor, limits)
+                self._service = PrismService(processor, limits, status_recorder=self.recording)
                 break
             except Crash:
                 continue
@@ -178,6 +184,8 @@ class PrismStory:
                     await each.task
         with suppress(Crash):
             await self._node.__aexit__(None, None, None)
+        if self.recording is not None:
+            self.recording.flush()
 
     async def kill_node(self) -> None:
         """All that was only in memory is gone."""

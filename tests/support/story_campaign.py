@@ -24,6 +24,7 @@ from support.prism_stories import PrismStory
 from support.stories import Story
 
 from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase
+from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
 from pubsub_emulator.eventplane.prism.tables.schema import prepare
 
 _LINE = 500
@@ -32,7 +33,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108  # files in memory, in a folder of our 
 
 
 @contextmanager
-def prism_player() -> Iterator[Callable[[int], None]]:
+def prism_player(recorder: Callable[[], StatusDeliveries] | None = None) -> Iterator[Callable[[int], None]]:
     """Plays the PRISM story of a seed, on a copy of empty tables in memory where there are files in memory."""
     folder = Path(tempfile.mkdtemp(prefix="stories-", dir=_MEMORY if _MEMORY.is_dir() else None))
     empty = SqliteDatabase(str(folder / "empty.db"))
@@ -45,7 +46,7 @@ def prism_player() -> Iterator[Callable[[int], None]]:
         shutil.copy(folder / "empty.db", place / "story.db")
         database = SqliteDatabase(str(place / "story.db"))
         try:
-            PrismStory(seed, database).play()
+            PrismStory(seed, database, recorder).play()
         finally:
             database.close()
             shutil.rmtree(place)

@@ -76,6 +76,8 @@ class Branch:
         self.blocks: list[BestBlock] = []
         self.number = 0
         """Of the best block."""
+        self.version = 0
+        """Changes with the branch."""
         self.out_of_blocks: dict[bytes, int] = {}
         """Operations whose block left the branch, and that are in none since: the best block at that time."""
 
@@ -85,6 +87,7 @@ class Branch:
 
     def go_to(self, kept: int, added: Iterable[BestBlock], number: int, processed: int) -> set[bytes]:
         """Keep blocks up to number `kept`, take `added`, forget what is processed; returns what left the branch."""
+        self.version += 1
         gone = {name for each in self.blocks if each.number > kept for name in each.operations}
         branch = [*(each for each in self.blocks if each.number <= kept), *added]
         inside = {name for each in branch for name in each.operations}  # of a block, too, that is processed already
@@ -96,6 +99,7 @@ class Branch:
 
     def give_up(self, most: int) -> None:
         """Forget operations that have been out of blocks for `most` best blocks."""
+        self.version += 1
         kept = {name: since for name, since in self.out_of_blocks.items() if since > self.number - most}
         self.out_of_blocks = kept
 

@@ -18,6 +18,7 @@ from pubsub_emulator.eventplane.prism.core.errors import UnknownOperation
 from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
 from pubsub_emulator.eventplane.prism.core.status import FINAL, Branch, OperationStatus, Update
 from pubsub_emulator.eventplane.prism.deliveries import log_subscription, row_of
+from pubsub_emulator.eventplane.prism.service.watch import StatusRecorder, Watch, Watching
 from pubsub_emulator.eventplane.prism.tables.events import (
     Abandoned,
     Bound,
@@ -89,7 +90,13 @@ class _Open:
 class PrismService:
     """One node's subscriptions and statuses. `branch` is the best branch as far as the node followed it."""
 
-    def __init__(self, processor: Processor, limits: Limits | None = None, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        processor: Processor,
+        limits: Limits | None = None,
+        recorder: Recorder | None = None,
+        status_recorder: StatusRecorder | None = None,
+    ) -> None:
         self.processor = processor
         self.limits = limits or Limits()
         self._recorder = recorder
@@ -97,6 +104,7 @@ class PrismService:
         self.branch = Branch()
         self.subscriptions = Subscriptions(processor.database)
         self.scheduled = Scheduled(processor.database)
+        self._watch = Watch(self.scheduled, self.branch, status_recorder)
         self.handed_over: Callable[[], None] = lambda: None
         """Called when there is something new to anchor."""
         self._open: dict[_Open, None] = {}
@@ -120,6 +128,7 @@ class PrismService:
     async def notice(self) -> None:
         """The tables may have changed: learn their epoch, and wake everyone."""
         self._epoch = (await asyncio.to_thread(self.processor.position)).epoch
+        await self._watch.look_at_all()
         self.wake()
 
     def text(self, cursor: Cursor) -> str:
@@ -261,6 +270,7 @@ class PrismService:
         self._check_stopping()
         stored = await asyncio.to_thread(self.scheduled.add, signed, self.branch.number)
         self.handed_over()
+        await self._watch.look_at_all()
         self.wake(statuses_only=True)
         return stored
 
@@ -268,33 +278,46 @@ class PrismService:
         """Cancel an operation. Raises `UnknownOperation`, `NotCancellable`."""
         in_block = self.branch.place(operation_id) is not None
         await asyncio.to_thread(self.scheduled.cancel, operation_id, token, in_block)
+        await self._watch.look_at_all()
         self.wake(statuses_only=True)
 
     async def statuses(self, operation_id: bytes, client: str) -> AsyncGenerator[Update, None]:
         """The status of an operation, then its changes, until a final one. Raises `UnknownOperation`, `Ended`."""
         self._check_stopping()
         mine = _Open(client, b"")
+        with self._opened(mine), self._watch.stream(operation_id) as notes:
+            try:
+                async for update in self._statuses(operation_id, mine, notes):
+                    notes.tell(update)
+                    yield update
+                notes.end("finished")
+            except Ended as error:
+                notes.end(str(error))
+                raise
+
+    async def _statuses(self, operation_id: bytes, mine: _Open, notes: Watching) -> AsyncIterator[Update]:
         last: Update | None = None
-        with self._opened(mine):
-            while True:
-                mine.wake.clear()
-                self._check(mine)
-                try:
-                    known = await asyncio.to_thread(self.scheduled.known, operation_id)
-                except StoreUnavailable:
-                    await asyncio.sleep(_RETRY_SECONDS)
-                    continue
-                found = self.branch.status(operation_id, known)
-                if found is None and last is not None:  # out of blocks for too long, and not scheduled here
-                    found = Update(OperationStatus.CANCELLED)
-                if found is None:
-                    raise UnknownOperation("no operation of this id is known here")
-                if found != last:
-                    last = found
-                    yield found
-                if found.status in FINAL:
-                    return
-                await mine.wake.wait()
+        while True:
+            mine.wake.clear()
+            self._check(mine)
+            try:
+                found = await self._watch.look(operation_id)
+            except StoreUnavailable:
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            if found is None and last is not None:  # out of blocks for too long, and not scheduled here
+                found = Update(OperationStatus.CANCELLED)
+            if found is None:
+                raise UnknownOperation("no operation of this id is known here")
+            notes.begin()
+            if found == last:
+                notes.wait()
+            else:
+                last = found
+                yield found
+            if found.status in FINAL:
+                return
+            await mine.wake.wait()
 
     # Limits
 

@@ -1,0 +1,141 @@
+"""Joins what channel 7 told with what was true, and finds what is wrong (EV-40): DataFrames throughout.
+
+doubled       a status told twice in a row in one stream
+out of order  a status that was true earlier, and was not when it was told
+altered       the status in force with other details, or the status of another operation
+invented      any other status that was not in force
+withheld      the status in force when a stream last looked, or when the node ended it, that was never told; or a stream
+              that the node ended before a final status
+
+A stream may leave out statuses between two that it tells (PR-61). One that a client left, or that still runs, is judged
+up to the last time it looked.
+"""
+
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyspark import SparkContext
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
+
+from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
+from pubsub_emulator.spark_audit.spark.deliveries import read_table
+
+STATUS_FINDINGS: Final = ("doubled", "out of order", "altered", "invented", "withheld")
+_OPERATION: Final = ["network", "run", "operation"]
+_STREAM: Final = [*_OPERATION, "stream"]
+_TOLD: Final = ("position", "status", "answer")
+_FINAL: Final = ("APPROVED", "REJECTED", "CANCELLED")
+_FINISHED: Final = "finished"
+_DETAILS: Final = ("status", "level", "reason", "block", "block_hash", "object_index", "operation_index")
+
+
+class StatusesAudited(NamedTuple):
+    """What the job found: rows by operation and day, and what was looked at."""
+
+    findings: list[dict[str, Any]]
+    streams: int
+    answers: int
+
+
+def audit_statuses(context: SparkContext, folder: Path) -> StatusesAudited:
+    """The findings over the tables in `folder`, ordered by operation, day and finding."""
+    session = SparkSession(context)
+    truths, answers, streams = (
+        read_table(session, folder, table) for table in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS)
+    )
+    truths = truths.withColumn("answer", _answer()).select(*_OPERATION, "order", "status", "answer").cache()
+    answers = answers.withColumn("answer", _answer()).withColumn("day", _day()).cache()
+    found = [_judged(answers, truths), _withheld(streams, answers, truths)]
+    grouped = (
+        reduce(DataFrame.unionByName, found)
+        .groupBy("network", F.lower(F.hex("operation")).alias("operation"), "day", "finding")
+        .agg(F.count("*").alias("count"), F.min("position").alias("first_position"), F.min("stream").alias("stream"))
+    )
+    rows = grouped.orderBy("network", "operation", "day", "finding").collect()
+    names = answers.select(*_STREAM).union(streams.select(*_STREAM)).distinct()
+    audited = StatusesAudited(
+        [{**row.asDict(), "day": str(row["day"])} for row in rows], names.count(), answers.count()
+    )
+    for frame in (truths, answers):
+        frame.unpersist()
+    return audited
+
+
+def _day() -> Column:
+    return F.to_date(F.timestamp_millis(F.col("at")))
+
+
+def _answer() -> Column:
+    """All of a status as one text."""
+    return F.to_json(F.struct(*_DETAILS))
+
+
+def _in_force(asked: DataFrame, truths: DataFrame, order: str) -> DataFrame:
+    """`asked` with `true_status` and `true_answer`: the operation's last truth up to `order`; none where none is."""
+    truth = truths.select(
+        *_OPERATION, F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
+    )
+    keys = [*_STREAM, order]
+    last = (
+        asked.select(*keys)
+        .join(truth, _OPERATION)
+        .where(F.col("since") <= F.col(order))
+        .groupBy(*keys)
+        .agg(F.max("truth").alias("truth"))
+    )
+    joined = asked.join(last, keys, "left")
+    return joined.select("*", F.col("truth.status").alias("true_status"), F.col("truth.answer").alias("true_answer"))
+
+
+def _judged(answers: DataFrame, truths: DataFrame) -> DataFrame:
+    before = F.lag("answer").over(Window.partitionBy(*_STREAM).orderBy("position"))
+    judged = _in_force(answers.withColumn("before", before), truths, "order")
+    earliest = truths.groupBy(*_OPERATION, "answer").agg(F.min("order").alias("first"))
+    judged = judged.join(earliest, [*_OPERATION, "answer"], "left")
+    # Only a status with a place can be told from another operation's; those of all that wait are equal.
+    others = truths.select("network", "run", F.col("operation").alias("other"), "answer").distinct()
+    others = judged.select("network", "run", "stream", "order", "operation", "answer", "block").join(
+        others, ["network", "run", "answer"]
+    )
+    others = others.where(F.col("block").isNotNull() & (F.col("other") != F.col("operation")))
+    others = others.select("network", "run", "order").distinct().withColumn("is_others", F.lit(True))
+    judged = judged.join(others, ["network", "run", "order"], "left")
+    finding = (
+        F.when(F.col("before").eqNullSafe(F.col("answer")), "doubled")
+        .when(F.col("true_answer").eqNullSafe(F.col("answer")), None)
+        .when(F.col("first") < F.col("order"), "out of order")
+        .when(
+            F.col("true_status").eqNullSafe(F.col("status")) | (F.col("is_others") & F.col("first").isNull()), "altered"
+        )
+        .otherwise("invented")
+    )
+    wrong = judged.withColumn("finding", finding).where(F.col("finding").isNotNull())
+    return wrong.select("network", "operation", "stream", "day", "position", "finding")
+
+
+def _withheld(streams: DataFrame, answers: DataFrame, truths: DataFrame) -> DataFrame:
+    """Streams that settled after a truth that they never told, or that the node ended before a final status."""
+    settled = _in_force(streams.where(F.col("settled").isNotNull()).withColumn("day", _day()), truths, "settled")
+    told = answers.select(*_STREAM, F.col("order").alias("at_order"), F.struct("order", *_TOLD).alias("told"))
+    last = (
+        settled.select(*_STREAM, "settled")
+        .join(told, _STREAM)
+        .where(F.col("at_order") <= F.col("settled"))
+        .groupBy(*_STREAM)
+        .agg(F.max("told").alias("told"))
+    )
+    joined = settled.join(last, _STREAM, "left")
+    # A false answer to the same truth is found for what it is.
+    is_newer = F.col("told").isNull() | (F.col("truth.order") > F.col("told.order"))
+    is_untold = ~F.col("told.answer").eqNullSafe(F.col("true_answer")) & is_newer
+    is_cut = (F.col("ended") == _FINISHED) & ~F.coalesce(F.col("told.status").isin(*_FINAL), F.lit(False))
+    return joined.where(is_untold | is_cut).select(
+        "network",
+        "operation",
+        "stream",
+        "day",
+        F.coalesce(F.col("told.position") + 1, F.lit(0)).cast("bigint").alias("position"),
+        F.lit("withheld").alias("finding"),
+    )
