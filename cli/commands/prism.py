@@ -153,7 +153,8 @@ def status(operation_id: str, node: str) -> None:
 def audit(deliveries: Path, place: str, master: str | None) -> Result:
     """Compare the deliveries that `pubsub prism serve --deliveries` recorded with the operations, by day.
 
-    Missing, duplicate, reordered, unrequested, altered and invented events are findings. The tables are only read.
+    Missing, duplicate, reordered, unrequested, altered and invented events are findings, and statuses that were told
+    wrongly or withheld. The tables are only read.
     """
     from pubsub_emulator.cli.event_audit import run_prism_audit
 

@@ -57,7 +57,6 @@ class StatusDeliveries:
     def held(self, operation_id: bytes, update: Update) -> None:
         """See `StatusRecorder.held`."""
         self._truths.append(self._row(operation_id) | self._next() | _columns(update))
-        self._flush_many()
 
     def began(self, stream: str, operation_id: bytes) -> None:
         """See `StatusRecorder.began`."""
@@ -69,7 +68,8 @@ class StatusDeliveries:
         place = {"stream": stream, "position": told.position}
         self._answers.append(self._row(told.operation_id) | self._next() | place | _columns(update))
         told.position += 1
-        self._flush_many()
+        if len(self._truths) + len(self._answers) >= _ROWS:  # here, so that a full disk ends a stream and not the node
+            self.flush()
 
     def waits(self, stream: str) -> None:
         """See `StatusRecorder.waits`."""
@@ -89,10 +89,6 @@ class StatusDeliveries:
         self._answers = []
         append_part(self._folder, STATUS_STREAMS, self._ended)
         self._ended = []
-
-    def _flush_many(self) -> None:
-        if len(self._truths) + len(self._answers) >= _ROWS:
-            self.flush()
 
     def _row(self, operation_id: bytes) -> dict[str, Any]:
         return {"network": NETWORK, "run": self._run, "operation": operation_id, "at": self._clock()}
