@@ -200,7 +200,7 @@ def test_impossible_a_relay_parent_that_is_not_kept_any_more() -> None:
     net.step(260)
     net.step(45)
     assert not grows(net)
-    assert "is not kept" in net.step(1)[0].idle[PARA]
+    assert "is no longer kept" in net.step(1)[0].idle[PARA]
     net.parachain(PARA).pace = Pace()
     assert grows(net)
 

@@ -115,7 +115,7 @@ PUBLISHER_FIELDS = (
         (
             "omit-node",
             "omit-nod",
-            "18: subscribers.1.collators.2.strategies: no strategy is called 'omit-nod'; near to",
+            "18: subscribers.1.collators.2.strategies: no strategy is called 'omit-nod'; did you mean",
         ),
         ("last_block = 9", "last_block = 4", "21: subscribers.1.load.1: first_block 5 exceeds last_block 4"),
         (
