@@ -224,7 +224,7 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
         elif fault.what == "upgrade" and one:
             yield Misplaced(where, "the orchestrator is not upgraded in scenarios")
         elif fault.what == "retire" and not others:
-            yield Misplaced(where, f"{who} cannot be retired: nobody else serves its subnet")
+            yield Misplaced(where, f"{who} cannot be retired: no other broadcaster serves its subnet")
         state[who] = fault.what
 
 

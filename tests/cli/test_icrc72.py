@@ -61,11 +61,11 @@ def test_a_scenario_retires_a_broadcaster_where_another_serves_its_subnet(tmp_pa
     assert run.finish().good
     assert not run.system.registry.state.brokers[run.who["broadcaster 1"]].registered
     scenario.write_text(SMALL + fault)
-    with pytest.raises(ScenarioError, match="nobody else serves its subnet"):
+    with pytest.raises(ScenarioError, match="no other broadcaster serves its subnet"):
         load(str(scenario))
     killed = SMALL.replace("[0, 1]", "[0, 1, 1]").replace("rounds = 80", "rounds = 300")
     scenario.write_text(killed + FAULT.format(62, "kill", "broadcaster 2") + fault.replace("62", "200"))
-    with pytest.raises(ScenarioError, match="nobody else serves its subnet"):
+    with pytest.raises(ScenarioError, match="no other broadcaster serves its subnet"):
         Run(load(str(scenario))).finish()
 
 
