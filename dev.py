@@ -51,7 +51,8 @@ COMPILED_TESTS = (
     *("tests/primitives", "tests/trie", "tests/runtime", "tests/xcm", "tests/pallet_pubsub", "tests/pallet_subscriber"),
     *("tests/parachain_system", "tests/relay_chain", "tests/collator", "tests/emulator"),
     *("tests/spark_audit/test_segment_check.py", "tests/spark_audit/test_simulate.py"),
-    "tests/client/test_forks_of_live_state.py",
+    *("tests/client/test_forks_of_live_state.py", "tests/eventplane/prism/test_wire.py"),
+    *("tests/eventplane/prism/test_process.py", "tests/eventplane/prism/test_vectors.py"),
 )
 
 RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
