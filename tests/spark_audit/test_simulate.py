@@ -122,7 +122,8 @@ def test_a_simulation_with_more_networks_contains_the_one_with_fewer(
     one = simulate(Simulation(1, 60, "small", 250_000), tmp_path, PythonMapper)
     three = simulate(SMALL, tmp_path, PythonMapper, lambda done, total: seen.append((done, total)))
     assert (one.made, three.made) == (1, 2)
-    assert [each for each in seen if each[0] == int(each[0])] == [(1, 3), (2, 3), (3, 3)]
+    whole = dict.fromkeys(each for each in seen if each[0] == int(each[0]))  # a share may be all of a network, too
+    assert list(whole) == [(1, 3), (2, 3), (3, 3)]
     assert three.digest == small[1].digest != one.digest
     assert _content(tmp_path) == _content(small[0])
 
