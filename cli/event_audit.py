@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.result import Result
@@ -73,14 +74,7 @@ def _audited(
     say(f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,} events of the log")
     if audited.taken_back:
         say(f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be compared")
-    if audited.findings:
-        columns = ("subscription", "day", "finding", "count", "first seq")
-        rows = [
-            (each["subscription"][:_TOKEN], each["day"], each["finding"], each["count"], each["first_seq"])
-            for each in audited.findings
-        ]
-        table("", columns, rows)
-    else:
+    if not _say_findings(audited.findings, "subscription", "first_seq"):
         say("nothing is missing, doubled, out of order, not asked for, altered or invented")
     document = {"findings": audited.findings, "streams": audited.streams, "deliveries": audited.deliveries}
     document |= {"taken_back": audited.taken_back, "events": events}
@@ -97,12 +91,14 @@ def _has_statuses(deliveries: Path) -> bool:
 
 def _say_statuses(statuses: StatusesAudited) -> None:
     say(f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation each")
-    if statuses.findings:
-        columns = ("operation", "day", "finding", "count", "first position")
-        rows = [
-            (each["operation"][:_TOKEN], each["day"], each["finding"], each["count"], each["first_position"])
-            for each in statuses.findings
-        ]
-        table("", columns, rows)
-    else:
+    if not _say_findings(statuses.findings, "operation", "first_position"):
         say("no status is doubled, out of order, altered, invented or withheld")
+
+
+def _say_findings(findings: list[dict[str, Any]], stream: str, first: str) -> bool:
+    """Print findings by stream and day; whether there are any. `stream` and `first` are the keys of these two."""
+    if findings:
+        columns = (stream, "day", "finding", "count", first)
+        rows = [(str(each[stream])[:_TOKEN], *(each[column] for column in columns[1:])) for each in findings]
+        table("", tuple(column.replace("_", " ") for column in columns), rows)
+    return bool(findings)

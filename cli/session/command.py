@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
-from pubsub_emulator.cli.pages import Shown
+from pubsub_emulator.cli.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.errors import PubsubError
 
 
@@ -150,6 +150,19 @@ def look(  # noqa: PLR0917  # in the order of `Command`
 
 
 _BY_NAME: Final[dict[str, Command]] = {}
+
+
+def explained(
+    given: Given, sections: Mapping[str, Sequence[Command]], find: Callable[[str], Command]
+) -> Iterator[Shown]:
+    """What `help` shows: one command, or all of them by section. Raises `CommandError`."""
+    name = given.maybe("COMMAND")
+    if name is not None:
+        yield from (Line(line) for line in find(name).help())
+        return
+    for title, commands in sections.items():
+        yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
+    yield Line("`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last whole block")
 
 
 def register(commands: Iterable[Command]) -> None:

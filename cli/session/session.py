@@ -199,14 +199,7 @@ class Session:
 
     def key(self, text: str) -> PubsubKey:
         """Read a key by name or in hex. Names are kept for output. Raises `CommandError`."""
-        if text.startswith("0x"):
-            raw = hexadecimal(text, "a key")
-            if len(raw) != KEY_LENGTH:
-                raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
-            return PubsubKey(raw)
-        key = key_from_data(text.encode())
-        self.names[key] = text
-        return key
+        return key(text, self.names)
 
     def key_name(self, key: bytes) -> str:
         """The name that a key was made from, or its hex if that is unknown."""
@@ -247,6 +240,18 @@ def hexadecimal(text: str, what: str) -> bytes:
         return bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
         raise CommandError(f"{what} in hex is 0x and an even number of digits, not {text!r}") from None
+
+
+def key(text: str, names: dict[PubsubKey, str]) -> PubsubKey:
+    """Read a key by name or in hex; a name is put in `names`. Raises `CommandError`."""
+    if text.startswith("0x"):
+        raw = hexadecimal(text, "a key")
+        if len(raw) != KEY_LENGTH:
+            raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
+        return PubsubKey(raw)
+    named = key_from_data(text.encode())
+    names[named] = text
+    return named
 
 
 def value(text: str) -> bytes:

@@ -3,8 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, find, register
+from pubsub_emulator.cli.pages import Shown
+from pubsub_emulator.cli.session.command import (
+    Command,
+    CommandError,
+    Given,
+    Kind,
+    Parameter,
+    explained,
+    find,
+    register,
+)
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.inspection import INSPECTION
 from pubsub_emulator.cli.session.network_commands import NETWORK
@@ -17,13 +26,7 @@ from pubsub_emulator.cli.session.trials import TRIALS
 
 
 def _help(_session: Session, given: Given) -> Iterator[Shown]:
-    name = given.maybe("COMMAND")
-    if name is not None:
-        yield from (Line(line) for line in find(name).help())
-        return
-    for title, commands in SECTIONS.items():
-        yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
-    yield Line("`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last whole block")
+    return explained(given, SECTIONS, find)
 
 
 def _quit(session: Session, _given: Given) -> Iterator[Shown]:

@@ -4,6 +4,7 @@ A core is a pure state machine: methods and answers go in, responses, calls and 
 woken come out. A role writes only after every check, so nothing traps half-way and no copy of the state is needed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ Got = Callable[[Context, tuple[Any, ...] | None, Answer], None]
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
 
 
-class Core:
+class Core(ABC):
     """One role of a canister. By default it has no methods and is never woken."""
 
     name: str
@@ -43,10 +44,10 @@ class Core:
         """Queries by name. They are called with caller, time and the arguments, and return the results."""
         return {}
 
-    def begin(self, ctx: Context) -> None:
+    def begin(self, ctx: Context) -> None:  # noqa: B027  # most cores have nothing to do
         """Called when the canister is installed."""
 
-    def wake(self, ctx: Context) -> None:
+    def wake(self, ctx: Context) -> None:  # noqa: B027  # as in `begin`
         """Called in the round that `due` returned, and possibly earlier."""
 
     def due(self, now: int) -> int | None:
@@ -54,13 +55,13 @@ class Core:
         del now
         return None
 
+    @abstractmethod
     def saved(self) -> Any:
         """The state that is kept over an upgrade."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resume(self, state: Any) -> None:
         """Continue with a saved state."""
-        raise NotImplementedError
 
 
 class RoleCanister(Canister):

@@ -9,11 +9,10 @@ from typing import Any, Final, Self
 
 from pubsub_emulator.eventplane.prism.core.status import Update
 from pubsub_emulator.eventplane.prism.deliveries import NETWORK
+from pubsub_emulator.eventplane.prism.service.watch import FINISHED
 from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
 from pubsub_emulator.spark_audit.deliveries.writer import append_part
 
-FINISHED: Final = "finished"
-"""How a stream ends that the node ended after a final status."""
 _ROWS: Final = 10_000
 """Rows that wait in memory before they become a part."""
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pubsub_emulator.cli.session.command import CommandError
-from pubsub_emulator.cli.session.session import hexadecimal, number
+from pubsub_emulator.cli.session.session import key, number
 from pubsub_emulator.client.live_state import state_of
 from pubsub_emulator.client.node import SubstrateNode
 from pubsub_emulator.client.rpc import Rpc, connect
 from pubsub_emulator.emulator.network.fork import Fork
 from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
@@ -77,7 +76,7 @@ class Remote:
     over: bool = False
     """Whether the user has asked to leave."""
     name: str = ""
-    names: dict[bytes, str] = field(default_factory=dict)
+    names: dict[PubsubKey, str] = field(default_factory=dict)
     """Keys that the user spoke of by name."""
     wanted: dict[ParaId, tuple[int, dict[int, list[str]]]] = field(default_factory=dict)
     """Subscriptions that were ordered, by the spec version that has them."""
@@ -190,14 +189,7 @@ class Remote:
 
     def key(self, text: str) -> PubsubKey:
         """A key by name or in hex; names are remembered to show keys by. Raises `CommandError`."""
-        if text.startswith("0x"):
-            raw = hexadecimal(text, "a key")
-            if len(raw) != KEY_LENGTH:
-                raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
-            return PubsubKey(raw)
-        key = key_from_data(text.encode())
-        self.names[key] = text
-        return key
+        return key(text, self.names)
 
     def key_name(self, key: bytes) -> str:
         """A key by the name it was made from, if that is known."""
@@ -205,4 +197,4 @@ class Remote:
             self._guessed = {
                 published_key(para, index): f"{para}/{index}" for para in self.paras() for index in range(_NAMED)
             }
-        return self.names.get(key) or self._guessed.get(key) or hexed(key)
+        return self.names.get(PubsubKey(key)) or self._guessed.get(key) or hexed(key)

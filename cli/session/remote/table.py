@@ -6,9 +6,19 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown
+from pubsub_emulator.cli.pages import Shown
 from pubsub_emulator.cli.session import table as local
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, Run, known, look
+from pubsub_emulator.cli.session.command import (
+    Command,
+    CommandError,
+    Given,
+    Kind,
+    Parameter,
+    Run,
+    explained,
+    known,
+    look,
+)
 from pubsub_emulator.cli.session.inspection import strategies
 from pubsub_emulator.cli.session.remote import building, changing, moments, telling
 from pubsub_emulator.cli.session.remote.connection import Remote
@@ -25,13 +35,7 @@ def _alike(name: str, run: Run | None = None, details: str | None = None) -> Com
 
 
 def _help(_remote: Remote, given: Given) -> Iterator[Shown]:
-    name = given.maybe("COMMAND")
-    if name is not None:
-        yield from (Line(line) for line in find(name).help())
-        return
-    for title, commands in SECTIONS.items():
-        yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
-    yield Line("`help COMMAND` says more, with examples; Ctrl-C interrupts a command after the last whole block")
+    return explained(given, SECTIONS, find)
 
 
 _PARA: Final = Parameter("PARA", Kind.PARA)

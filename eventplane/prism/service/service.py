@@ -18,7 +18,7 @@ from pubsub_emulator.eventplane.prism.core.errors import UnknownOperation
 from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
 from pubsub_emulator.eventplane.prism.core.status import FINAL, Branch, OperationStatus, Update
 from pubsub_emulator.eventplane.prism.deliveries import log_subscription, row_of
-from pubsub_emulator.eventplane.prism.service.watch import StatusRecorder, Watch, Watching
+from pubsub_emulator.eventplane.prism.service.watch import FINISHED, StatusRecorder, Watch, Watching
 from pubsub_emulator.eventplane.prism.tables.events import (
     Abandoned,
     Bound,
@@ -290,7 +290,7 @@ class PrismService:
                 async for update in self._statuses(operation_id, mine, notes):
                     notes.tell(update)
                     yield update
-                notes.end("finished")
+                notes.end(FINISHED)
             except Ended as error:
                 notes.end(str(error))
                 raise

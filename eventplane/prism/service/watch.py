@@ -9,11 +9,14 @@ import contextlib
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from pubsub_emulator.eventplane.errors import StoreUnavailable
 from pubsub_emulator.eventplane.prism.core.status import Branch, OperationStatus, Update
 from pubsub_emulator.eventplane.prism.tables.scheduled import Scheduled
+
+FINISHED: Final = "finished"
+"""How a stream ended that the node ended after a final status."""
 
 
 class StatusRecorder(Protocol):
@@ -32,7 +35,7 @@ class StatusRecorder(Protocol):
         """A stream looked just now, and has nothing to tell."""
 
     def stopped(self, stream: str, how: str) -> None:
-        """A stream ended; `finished` where the node ended it after a final status."""
+        """A stream ended; `FINISHED`, or why else."""
 
 
 class Watching:

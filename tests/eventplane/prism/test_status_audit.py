@@ -16,8 +16,9 @@ from pubsub_emulator.eventplane.cheats import Cheat
 from pubsub_emulator.eventplane.log.sql_store import open_store
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
 from pubsub_emulator.eventplane.prism.core.status import FINAL, OperationStatus, Place, Update
+from pubsub_emulator.eventplane.prism.service.watch import FINISHED
 from pubsub_emulator.eventplane.prism.status_cheats import STATUS_CHEATS, Told
-from pubsub_emulator.eventplane.prism.status_deliveries import FINISHED, StatusDeliveries
+from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
 from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
