@@ -15,22 +15,15 @@ from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
 from pubsub_emulator.eventplane.distributor.event import Notice, parse_publication
 from pubsub_emulator.eventplane.distributor.service.access import Access
 from pubsub_emulator.eventplane.distributor.service.addresses import guarded_connector
+from pubsub_emulator.eventplane.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
-from pubsub_emulator.eventplane.distributor.service.openapi import document
-from pubsub_emulator.eventplane.distributor.service.problems import (
-    MOST_BODY,
-    Problem,
-    bad,
-    json_body,
-    not_found,
-    problems,
-)
+from pubsub_emulator.eventplane.distributor.service.problems import Problem, bad, json_body, not_found, problems
 from pubsub_emulator.eventplane.distributor.service.requests import (
+    Wish,
     check_receiver,
     newest_per_entity,
     parse_number,
     parse_query,
-    parse_wish,
 )
 from pubsub_emulator.eventplane.once import Store
 
@@ -47,37 +40,24 @@ def notification(network: str, notice: Notice) -> bytes:
     return _ENCODER.encode({**notice.body(), "network": network}).encode()
 
 
-class AdapterHttp:
+class AdapterHttp(Interface):
     """The routes of one adapter. `private` allows endpoints at private addresses; `node` is its chain's node."""
+
+    DISTRIBUTOR = False
 
     def __init__(
         self, network: str, ledger: Ledger, store: Store, access: Access, *, private: bool = True, node: str = ""
     ) -> None:
+        super().__init__(access, Metrics(), private=private)
         self._ledger = ledger
         self._node = node
-        self._access = access
-        self._private = private
-        self.metrics = Metrics()
         self._session: aiohttp.ClientSession | None = None
         self.desk = Desk(ledger, store, self.post)
         self._network = network
 
     def application(self) -> web.Application:
         """The application; it starts and stops deliveries itself."""
-        app = web.Application(client_max_size=MOST_BODY, middlewares=[problems])
-        guarded = self._access.needs
-        for base in ("/api/v1", "/api/v2"):
-            app.router.add_post(f"{base}/publishEvent", guarded("publish")(self.publish))
-            app.router.add_post(f"{base}/subscribe", guarded("subscribe")(self.subscribe))
-            app.router.add_post(f"{base}/subscribe/all", guarded("subscribe")(self.subscribe_all))
-            app.router.add_get(f"{base}/subscribe", guarded("read")(self.subscriptions), allow_head=False)
-            app.router.add_delete(f"{base}/subscribe/{{subscription}}", guarded("subscribe")(self.unsubscribe))
-            app.router.add_get(f"{base}/events", guarded("read")(self.events), allow_head=False)
-            app.router.add_get(f"{base}/publications/{{id}}", guarded("read")(self.publication), allow_head=False)
-        app.router.add_get("/health", self.health, allow_head=False)
-        app.router.add_get("/livez", self.alive, allow_head=False)
-        app.router.add_get("/metrics", guarded("read")(self.metrics_text), allow_head=False)
-        app.router.add_get("/openapi.json", self.openapi, allow_head=False)
+        app = self._routed(problems)
         app.cleanup_ctx.append(self._life)
         return app
 
@@ -121,21 +101,12 @@ class AdapterHttp:
         if isinstance(answer, Unknown):
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down", answer.reason)
         body: Any = answer.time
-        if "return=representation" in request.headers.get("Prefer", "").lower():
+        if wants_representation(request):
             state = {"name": self._network, "state": "published"}
             body = {"globalId": event_id, "timestamp": answer.time, "networks": [state]}
         return web.json_response(body, status=HTTPStatus.CREATED if answer.new else HTTPStatus.OK)
 
-    async def subscribe(self, request: web.Request) -> web.Response:
-        """Subscribe to types of events."""
-        return await self._subscribe(request, everything=False)
-
-    async def subscribe_all(self, request: web.Request) -> web.Response:
-        """Subscribe to every event."""
-        return await self._subscribe(request, everything=True)
-
-    async def _subscribe(self, request: web.Request, *, everything: bool) -> web.Response:
-        wish = parse_wish(await json_body(request), everything=everything, private=self._private)
+    async def _subscribed(self, wish: Wish) -> web.Response:
         if wish.secret is not None:
             raise bad("bad-subscription", "secret: an adapter does not sign; let a distributor do it")
         name, new = await self.desk.subscribe(wish)
@@ -144,17 +115,8 @@ class AdapterHttp:
 
     async def subscriptions(self, _request: web.Request) -> web.Response:
         """Every subscription."""
-        return web.json_response(
-            [
-                {
-                    "subscriptionId": name,
-                    "eventTypes": each.types,
-                    "metadata": each.metadata,
-                    "notificationEndpoint": each.endpoint,
-                }
-                for name, each in self.desk.subscriptions()
-            ]
-        )
+        found = self.desk.subscriptions()
+        return web.json_response([listed(name, each.types, each.metadata, each.endpoint) for name, each in found])
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
         """End a subscription."""
@@ -199,10 +161,6 @@ class AdapterHttp:
         state = {"name": self._network, "state": "seen"}
         return web.json_response({"globalId": event_id, "networks": [state]})
 
-    async def alive(self, _request: web.Request) -> web.Response:
-        """The process answers."""
-        return web.json_response({"status": "UP"})
-
     async def health(self, _request: web.Request) -> web.Response:
         """Whether the network answers."""
         page = await self._ledger.read(0, 1)
@@ -210,13 +168,5 @@ class AdapterHttp:
         body = {"status": status, "checks": [{"name": f"network {self._network}", "status": status}]}
         return web.json_response(body, status=HTTPStatus.OK if page is not None else HTTPStatus.SERVICE_UNAVAILABLE)
 
-    async def metrics_text(self, _request: web.Request) -> web.Response:
-        """Counters."""
-        gauges: dict[str, tuple[str, float]] = {
-            "notifications_given_up": ("Notifications that were given up.", self.desk.lost)
-        }
-        return web.Response(text=self.metrics.text(gauges), content_type="text/plain", charset="utf-8")
-
-    async def openapi(self, _request: web.Request) -> web.Response:
-        """The description of this interface."""
-        return web.json_response(document(distributor=False))
+    async def _gauges(self) -> dict[str, tuple[str, float]]:
+        return {"notifications_given_up": ("Notifications that were given up.", self.desk.lost)}

@@ -24,10 +24,9 @@ from pubsub_emulator.eventplane.distributor.event import Notice, parse_notificat
 from pubsub_emulator.eventplane.distributor.service.access import Access, Verifier, jwt_event
 from pubsub_emulator.eventplane.distributor.service.adapters import Query
 from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
-from pubsub_emulator.eventplane.distributor.service.openapi import document
+from pubsub_emulator.eventplane.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.eventplane.distributor.service.pages import horizon, read_cursor, write_cursor
 from pubsub_emulator.eventplane.distributor.service.problems import (
-    MOST_BODY,
     Handler,
     Problem,
     bad,
@@ -37,20 +36,25 @@ from pubsub_emulator.eventplane.distributor.service.problems import (
 )
 from pubsub_emulator.eventplane.distributor.service.requests import (
     MOST_CURSOR,
+    Wish,
     check_receiver,
     newest_per_entity,
     parse_query,
-    parse_wish,
 )
 from pubsub_emulator.eventplane.once import StoreError, Transaction
 
 MOST_PAGES: Final = 20
 HEALTH_SECONDS: Final = 2.0
-SILENT_SECONDS: Final = 60.0
 
 
-class DistributorHttp:
+class DistributorHttp(Interface):
     """The routes of one engine. `private` allows endpoints at private addresses; `most_requests` are served at once."""
+
+    DISTRIBUTOR = True
+    ROUTES = (
+        ("GET", "/dead-letters", "admin", "dead_letters"),
+        ("POST", "/dead-letters/{letter}/redrive", "admin", "redrive"),
+    )
 
     def __init__(
         self,
@@ -61,33 +65,17 @@ class DistributorHttp:
         private: bool = False,
         most_requests: int = 1000,
     ) -> None:
+        super().__init__(access, engine.metrics, private=private)
         self._engine = engine
-        self._access = access
         self._verifier = verifier
-        self._private = private
         self._most = most_requests
         self._serving = 0
 
     def application(self) -> web.Application:
         """The application; the engine is started and stopped by whoever made it."""
-        app = web.Application(client_max_size=MOST_BODY, middlewares=[self._measured, problems, self._bounded])
-        guarded = self._access.needs
-        for base in ("/api/v1", "/api/v2"):
-            app.router.add_post(f"{base}/publishEvent", guarded("publish")(self.publish))
-            app.router.add_post(f"{base}/subscribe", guarded("subscribe")(self.subscribe))
-            app.router.add_post(f"{base}/subscribe/all", guarded("subscribe")(self.subscribe_all))
-            app.router.add_get(f"{base}/subscribe", guarded("read")(self.subscriptions), allow_head=False)
-            app.router.add_delete(f"{base}/subscribe/{{subscription}}", guarded("subscribe")(self.unsubscribe))
-            app.router.add_get(f"{base}/events", guarded("read")(self.events), allow_head=False)
-            app.router.add_get(f"{base}/publications/{{id}}", guarded("read")(self.publication), allow_head=False)
-            app.router.add_get(f"{base}/dead-letters", guarded("admin")(self.dead_letters), allow_head=False)
-            app.router.add_post(f"{base}/dead-letters/{{letter}}/redrive", guarded("admin")(self.redrive))
+        app = self._routed(self._measured, problems, self._bounded)
         app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
         app.router.add_post("/internal/desmosNotification/{network}/{subscription}/{key}", self.notification)
-        app.router.add_get("/health", self.health, allow_head=False)
-        app.router.add_get("/livez", self.alive, allow_head=False)
-        app.router.add_get("/metrics", guarded("read")(self.metrics), allow_head=False)
-        app.router.add_get("/openapi.json", self.openapi, allow_head=False)
         return app
 
     @web.middleware
@@ -95,7 +83,7 @@ class DistributorHttp:
         response = await handler(request)
         resource = request.match_info.route.resource
         route = "" if resource is None else resource.canonical
-        self._engine.metrics.count("requests", method=request.method, route=route, status=str(response.status))
+        self.metrics.count("requests", method=request.method, route=route, status=str(response.status))
         return response
 
     @web.middleware
@@ -127,7 +115,7 @@ class DistributorHttp:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", f"every network refuses: {detail}")
         body: Any = found.time or (0 if status == HTTPStatus.ACCEPTED else int(time.time()))
         headers = {}
-        if _wants_representation(request):
+        if wants_representation(request):
             body = {"globalId": event_id, "networks": [_state(each) for each in found.networks]}
             if found.time:
                 body["timestamp"] = found.time
@@ -145,16 +133,7 @@ class DistributorHttp:
 
     # subscriptions
 
-    async def subscribe(self, request: web.Request) -> web.Response:
-        """Subscribe to events of interest."""
-        return await self._subscribe(request, everything=False)
-
-    async def subscribe_all(self, request: web.Request) -> web.Response:
-        """Subscribe to all events."""
-        return await self._subscribe(request, everything=True)
-
-    async def _subscribe(self, request: web.Request, *, everything: bool) -> web.Response:
-        wish = parse_wish(await json_body(request), everything=everything, private=self._private)
+    async def _subscribed(self, wish: Wish) -> web.Response:
         fresh, key = secrets.token_hex(16), secrets.token_hex(16)
         reply = await self._engine.subscribe(
             Subscribe(wish.types, wish.metadata, wish.endpoint, wish.secret, fresh, key)
@@ -189,14 +168,8 @@ class DistributorHttp:
         interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
         return web.json_response(
             [
-                {
-                    "subscriptionId": name,
-                    "eventTypes": interest.types,
-                    "metadata": interest.metadata,
-                    "notificationEndpoint": interest.endpoint,
-                    "active": bool(interest.active),
-                }
-                for name, interest in interests
+                {**listed(name, each.types, each.metadata, each.endpoint), "active": bool(each.active)}
+                for name, each in interests
             ]
         )
 
@@ -300,10 +273,6 @@ class DistributorHttp:
 
     # operations
 
-    async def alive(self, _request: web.Request) -> web.Response:
-        """The process answers."""
-        return web.json_response({"status": "UP"})
-
     async def health(self, _request: web.Request) -> web.Response:
         """The store, the adapters and the alarms."""
         checks = [{"name": "store", "status": "UP"}]
@@ -321,19 +290,13 @@ class DistributorHttp:
         code = HTTPStatus.SERVICE_UNAVAILABLE if status == "DOWN" else HTTPStatus.OK
         return web.json_response({"status": status, "checks": checks}, status=code)
 
-    async def metrics(self, _request: web.Request) -> web.Response:
-        """Counters and gauges."""
+    async def _gauges(self) -> dict[str, tuple[str, float]]:
         backlog = await self._engine.read_store(self._engine.store.backlog)
-        gauges: dict[str, tuple[str, float]] = {
+        return {
             "backlog": ("Stored rows that wait for a time: jobs, checks and timers.", backlog),
             "store_trips": ("Questions to the store since the start.", self._engine.store.trips()),
             "requests_now": ("Requests being served.", self._serving),
         }
-        return web.Response(text=self._engine.metrics.text(gauges), content_type="text/plain", charset="utf-8")
-
-    async def openapi(self, _request: web.Request) -> web.Response:
-        """The description of this interface."""
-        return web.json_response(document(distributor=True))
 
 
 def _success(network: str, success: bool) -> dict[str, Any]:
@@ -362,8 +325,3 @@ def _check_text(text: str) -> None:
     """Names in paths go to the store as text, which has no NUL and no half of a surrogate pair."""
     if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text) or len(text) > MOST_CURSOR:
         raise not_found()
-
-
-def _wants_representation(request: web.Request) -> bool:
-    wishes = ",".join(request.headers.getall("Prefer", [])).split(",")
-    return any(wish.strip().lower() == "return=representation" for wish in wishes)

@@ -1,0 +1,96 @@
+"""What the HTTP interfaces of a distributor and of an adapter have in common (ID-10)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from pubsub_emulator.eventplane.distributor.service.access import Access
+from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
+from pubsub_emulator.eventplane.distributor.service.openapi import document
+from pubsub_emulator.eventplane.distributor.service.problems import MOST_BODY, json_body
+from pubsub_emulator.eventplane.distributor.service.requests import Wish, parse_wish
+
+Route = tuple[str, str, str, str]
+"""Method, path, the right that it needs, and the name of the handler."""
+
+_ROUTES: Final[tuple[Route, ...]] = (
+    ("POST", "/publishEvent", "publish", "publish"),
+    ("POST", "/subscribe", "subscribe", "subscribe"),
+    ("POST", "/subscribe/all", "subscribe", "subscribe_all"),
+    ("GET", "/subscribe", "read", "subscriptions"),
+    ("DELETE", "/subscribe/{subscription}", "subscribe", "unsubscribe"),
+    ("GET", "/events", "read", "events"),
+    ("GET", "/publications/{id}", "read", "publication"),
+)
+
+
+class Interface(ABC):
+    """Routes and the answers that are alike. `private` allows endpoints at private addresses.
+
+    A subclass has the handlers that `ROUTES` and `_ROUTES` name.
+    """
+
+    DISTRIBUTOR: ClassVar[bool]
+    ROUTES: ClassVar[tuple[Route, ...]] = ()
+
+    def __init__(self, access: Access, metrics: Metrics, *, private: bool) -> None:
+        self._access = access
+        self._private = private
+        self.metrics = metrics
+
+    def _routed(self, *middlewares: Middleware) -> web.Application:
+        app = web.Application(client_max_size=MOST_BODY, middlewares=middlewares)
+        guarded = self._access.needs
+        for base in ("/api/v1", "/api/v2"):
+            for method, path, right, handler in (*_ROUTES, *self.ROUTES):
+                app.router.add_route(method, base + path, guarded(right)(getattr(self, handler)))
+        app.router.add_route("GET", "/health", self.health)
+        app.router.add_route("GET", "/livez", self.alive)
+        app.router.add_route("GET", "/metrics", guarded("read")(self.metrics_text))
+        app.router.add_route("GET", "/openapi.json", self.openapi)
+        return app
+
+    async def subscribe(self, request: web.Request) -> web.Response:
+        """Subscribe to events of some types."""
+        return await self._subscribed(parse_wish(await json_body(request), everything=False, private=self._private))
+
+    async def subscribe_all(self, request: web.Request) -> web.Response:
+        """Subscribe to every event."""
+        return await self._subscribed(parse_wish(await json_body(request), everything=True, private=self._private))
+
+    @abstractmethod
+    async def _subscribed(self, wish: Wish) -> web.Response: ...
+
+    @abstractmethod
+    async def health(self, request: web.Request) -> web.Response:
+        """Whether the parts of the service answer."""
+
+    async def alive(self, _request: web.Request) -> web.Response:
+        """The process answers."""
+        return web.json_response({"status": "UP"})
+
+    @abstractmethod
+    async def _gauges(self) -> dict[str, tuple[str, float]]: ...
+
+    async def metrics_text(self, _request: web.Request) -> web.Response:
+        """Counters and gauges."""
+        text = self.metrics.text(await self._gauges())
+        return web.Response(text=text, content_type="text/plain", charset="utf-8")
+
+    async def openapi(self, _request: web.Request) -> web.Response:
+        """The description of this interface."""
+        return web.json_response(document(distributor=self.DISTRIBUTOR))
+
+
+def listed(name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str) -> dict[str, Any]:
+    """A subscription as `GET /subscribe` lists it, without its secret."""
+    return {"subscriptionId": name, "eventTypes": types, "metadata": metadata, "notificationEndpoint": endpoint}
+
+
+def wants_representation(request: web.Request) -> bool:
+    """Whether `Prefer` asks for `return=representation` (RFC 7240)."""
+    wishes = ",".join(request.headers.getall("Prefer", [])).split(",")
+    return any(wish.strip().lower() == "return=representation" for wish in wishes)
