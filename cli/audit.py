@@ -33,8 +33,8 @@ SLOWEST_SHOWN = 0.1
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
 PHASES = {
     "start": "starting the engine",
-    "verify": "segments",
-    "chains": "chains",
+    "verify": "units of work",
+    "chains": "networks",
     "summary": "summary",
     "tables": "tables",
 }
@@ -61,7 +61,7 @@ class Asked:
 
 
 def judge(asked: Asked) -> AuditResult:
-    """Audit, with a progress bar of segments. Raises `AuditFailed`."""
+    """Audit, with a progress bar of units of work. Raises `AuditFailed`."""
     with stage(f"auditing {asked.name or asked.history}") as advance:
         watch = _watcher(advance)
         return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
@@ -180,7 +180,7 @@ def show_audit(result: AuditResult) -> None:
     shown = [row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS]
     rows = (
         (
-            f"{row['network']} {row['chain']}",
+            " ".join(filter(None, (row["network"], str(row["chain"]), row["name"]))),
             row["status"],
             row["segments"],
             _judged(row["judged"], row["candidates"]),

@@ -70,7 +70,8 @@ def simulate(
         if history:
             from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-            observers.append(open_writer.enter_context(HistoryWriter(growing or folder / HISTORY, scenario.name)))
+            writer = HistoryWriter(growing or folder / HISTORY, scenario.name, names=scenario.names())
+            observers.append(open_writer.enter_context(writer))
         simulation = Simulation(scenario, observers)
         recorder = record(simulation) if explorer else None
         simulation.run(advance)

@@ -185,6 +185,6 @@ def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
     def observers(epoch: int) -> Iterable[Observer]:
         open_one.close()
         name = scenario.name if epoch == 1 else f"{scenario.name}-{epoch}"
-        return (open_one.enter_context(HistoryWriter(folder / HISTORY, name)),)
+        return (open_one.enter_context(HistoryWriter(folder / HISTORY, name, names=scenario.names())),)
 
     return observers

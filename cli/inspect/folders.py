@@ -185,7 +185,7 @@ def audit(path: Path) -> View:
         "findings": sum(codes.values()),
         "quarantined": len(quarantined),
         "codes": dict(sorted(codes.items())),
-        "by_chain": [{"network": row["network"], "chain": row["chain"], "status": row["status"]} for row in chains],
+        "by_chain": [{name: row.get(name) for name in ("network", "chain", "name", "status")} for row in chains],
         "quarantine": [{"path": row["path"], "error": row["error"]} for row in quarantined],
     }
     statuses = Counter(row["status"] for row in chains)

@@ -289,6 +289,10 @@ class Scenario(Model):
         """The group that a publisher belongs to."""
         return next((group for group in self.publishers if para in group.paras), None)
 
+    def names(self) -> dict[ParaId, str]:
+        """What the file calls its chains."""
+        return {each.para: each.name for each in self.subscribers if "name" in each.model_fields_set}
+
     def publisher_ids(self) -> tuple[ParaId, ...]:
         """Every publisher, ascending."""
         return tuple(sorted(para for group in self.publishers for para in group.paras))

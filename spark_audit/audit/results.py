@@ -182,7 +182,11 @@ def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | 
 
 
 def _as_rows_are(group: pa.Table, table: Table, columns: Sequence[str] | None) -> pa.Table:
+    """Rows of a table's last version: of one without the columns that were added later, they have no value."""
     wanted = _selected(table, columns)
+    for name in wanted.names:
+        if name not in group.column_names and wanted.field(name).nullable:
+            group = group.append_column(name, pa.nulls(group.num_rows, wanted.field(name).type))
     return group.select(wanted.names).cast(wanted)
 
 

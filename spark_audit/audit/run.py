@@ -33,6 +33,8 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address, StorageError
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.manifest import CommitError, canonical_json, digest_of, head_of
+from pubsub_emulator.spark_audit.history.names import read_names
+from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
 from pubsub_emulator.spark_audit.tables.delta import DeltaError
@@ -162,10 +164,19 @@ class _Summary:
     incomplete: int
 
     def tables(self) -> dict[schema.Table, list[Row]]:
-        return {schema.CHAINS: self.chains, schema.FINDINGS: self.findings, schema.QUARANTINE: self.quarantine}
+        """The rows as they are digested: what a chain is called is in no digest."""
+        nameless = [{name: row[name] for name in row if name != "name"} for row in self.chains]
+        return {schema.CHAINS: nameless, schema.FINDINGS: self.findings, schema.QUARANTINE: self.quarantine}
 
     def digests(self) -> dict[str, str]:
         return {table.name: digest_rows(table, rows).hex() for table, rows in self.tables().items()}
+
+    def written(self, digests: Mapping[str, str]) -> Iterable[tuple[schema.Table, str, list[Row]]]:
+        """The rows as they are written, each with what tells whether they are those of the last run."""
+        named = f"summary/{schema.CHAINS.wider.version}-{digest_rows(schema.CHAINS, self.chains).hex()}"
+        yield schema.CHAINS, named, self.chains
+        yield schema.FINDINGS, f"summary/{digests[schema.FINDINGS.name]}", self.findings
+        yield schema.QUARANTINE, f"summary/{digests[schema.QUARANTINE.name]}", self.quarantine
 
 
 def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
@@ -173,14 +184,18 @@ def _summarize(rounds: Rounds, trusted: frozenset[str]) -> _Summary:
     chains: list[Row] = []
     notes: list[Row] = []
     incomplete = 0
+    unnamed: list[Fault] = []
     for name in sorted(rounds.networks):
+        names, fault = read_names(rounds.history, name)
+        unnamed += [] if fault is None else [fault]
         account = rounds.networks[name].account
         for number in sorted(account.chains):
             row, noted, misses = judge_chain(account, number, trusted, rounds.faults)
-            chains.append(row)
+            chains.append({**row, "name": names.get(number)})
             notes += noted
             incomplete += misses
-    quarantined = {encode_row(schema.QUARANTINE, row): row for row in rounds.quarantine()}
+    unread = [*rounds.quarantine(), *(fault.row() for fault in unnamed)]
+    quarantined = {encode_row(schema.QUARANTINE, row): row for row in unread}
     rounds.watch(Progress("summary", 1, 1))
     return _Summary(chains, notes, list(quarantined.values()), incomplete)
 
@@ -252,9 +267,9 @@ def _replaced(
             file = (kept.account.fold or {})["files"].get(name)
             if file is not None:
                 out.setdefault(table, []).append((file[0], Rows(file[0])))
-    for each, rows in summary.tables().items():
+    for each, source, rows in summary.written(digests):
         if rows:
-            out.setdefault(each.name, []).append((f"summary/{digests[each.name]}", each.arrow(rows)))
+            out.setdefault(each.name, []).append((source, each.arrow(rows)))
     return out
 
 

@@ -641,6 +641,7 @@ CHAINS: Final = _signed(
             Column("end", HASH, "hash of its header", nullable=True),
         ),
         ("network", "chain"),
+        added=((Column("name", TEXT, "what its history calls it, a claim; in no digest", nullable=True),),),
     )
 )
 

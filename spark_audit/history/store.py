@@ -19,6 +19,7 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit
 from pubsub_emulator.spark_audit.history.manifest import Commit, CommitError, check_name, committed
+from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.rows import (
     NodeTable,
     Row,
@@ -43,14 +44,23 @@ class HistoryWriter(Observer):
 
     A segment is committed when every chain's next checkpoint is there, the last one on leaving. Leaving by an exception
     drops the open segment: what is committed stays. One writer a network at a time. A writer that is to `resume` is
-    told the same account once more, from its start, and leaves what is committed of it as it is. Raises `CommitError`.
+    told the same account once more, from its start, and leaves what is committed of it as it is. `names` are what
+    chains are called in tables and reports. Raises `CommitError`.
     """
 
-    def __init__(self, path: Address | Store, network: str = "emulator", *, resume: bool = False) -> None:
+    def __init__(
+        self,
+        path: Address | Store,
+        network: str = "emulator",
+        *,
+        resume: bool = False,
+        names: Mapping[ParaId, str] | None = None,
+    ) -> None:
         check_name(network)
         self.store = open_store(path)
         self.network = network
         self.commits: list[Commit] = []
+        self._names = dict(names or {})
         self._segment: int | None = None
         self._ending = False
         self._relay: list[Row] = []
@@ -182,6 +192,7 @@ class HistoryWriter(Observer):
         if commit is None:
             parts = [part for part in parts if part.rows]
             before = self.commits[-1] if self.commits else None
+            self._write_names()
             commit = write_commit(self.store, self.network, segment, parts, positions, before)
         self.commits.append(commit)
         for rows in (self._relay, self._authorities, self._subscriptions, self._events, self._truth):
@@ -189,6 +200,14 @@ class HistoryWriter(Observer):
         for tables in (self._checkpoints, self._blocks, self._deliveries):
             tables.clear()
         self._nodes = NodeTable()
+
+    def _write_names(self) -> None:
+        names, self._names = self._names, {}
+        if names:
+            try:
+                write_names(self.store, self.network, {int(chain): name for chain, name in names.items()})
+            except OSError as error:
+                raise CommitError(f"nothing was added to {self.store}: {error.strerror or error}") from error
 
     def _chain(self, chain: ParaId) -> "_Chain":
         return self._chains.setdefault(chain, _Chain())

@@ -13,6 +13,7 @@ from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMess
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, FileEntry
+from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import NodeTable, Row
 from pubsub_emulator.spark_audit.history.storage import Store
@@ -56,6 +57,8 @@ class RelayProof:
     """Bytes of the inherent's messages, where some are there by their hashes alone."""
     relay_header: RelayHeader | None = None
     """Of the relay parent, from the relay chain itself."""
+    chain_name: str | None = None
+    """What its source calls the chain."""
 
     @property
     def place(self) -> tuple[str, int, int, bytes]:
@@ -133,6 +136,7 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
     parts = [Part(schema.RELAY_HEADERS, list(headers.values()), name, rows_per_group=4096)]
     parts += [Part(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
     parts.append(Part(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
+    write_names(out, network, {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name})
     after = {chain: at for (where, chain), at in present.positions.items() if where == network}
     present.newest[network] = write_commit(out, network, segment, parts, after, before)
     return len(nodes)

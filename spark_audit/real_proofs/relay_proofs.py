@@ -96,6 +96,7 @@ def read_relay_proof(path: Path) -> RelayProof:
         downward=fields.downward(),
         horizontal=fields.horizontal(),
         source=json.dumps(data.get("source", {}), sort_keys=True),
+        chain_name=chain_name,
     )
     if "parentHead" in data and proof.parent != blake2_256(fields.hex("parentHead", data["parentHead"])):
         raise fields.refuse("parentHead", "does not hash to parentHash")

@@ -85,8 +85,9 @@ class ChainPart:
 
     @property
     def name(self) -> str:
-        """Network and ParaId."""
-        return f"{self.row['network']} {self.row['chain']}"
+        """Network and ParaId, and what its history calls it."""
+        name = self.row.get("name")
+        return f"{self.row['network']} {self.row['chain']}{f' {name}' if name else ''}"
 
 
 def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None) -> list[Path]:
@@ -117,6 +118,7 @@ def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _do
         "report": results.report,
         "chains": chains,
         "drawn": drawn,
+        "names": {_place(row): row["name"] for row in chains if row.get("name")},
         "ids": {_place(part.row): part.id for part in drawn},
         "savings": left_out,
         "culprits": caught,

@@ -96,8 +96,10 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
     before: Sequence[DataFile],
     now: Sequence[DataFile],
     time: int,
+    *,
+    reshaped: bool = False,
 ) -> None:
-    """Write version `version` of the table in `folder`: `now` in the place of `before`.
+    """Write version `version` of the table in `folder`: `now` in the place of `before`; `reshaped` if columns changed.
 
     Raises `DeltaError` when that version is there, `OSError`.
     """
@@ -108,7 +110,9 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
         {"commitInfo": {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}}
     ]
     if version == 0:
-        actions += [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+        actions.append({"protocol": _PROTOCOL})
+    if version == 0 or reshaped:
+        actions.append({"metaData": metadata})
     actions += [
         {"remove": {"path": each.name, "deletionTimestamp": time, "dataChange": True, "size": each.size}}
         for each in gone.values()

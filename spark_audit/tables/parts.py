@@ -13,7 +13,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from pubsub_emulator.spark_audit.audit.results import (
     read_some,
 )
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.schema import CHAINS, Table
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table
 
@@ -73,6 +73,8 @@ class _State:
     parts: list[Part] = field(default_factory=list)
     version: int = -1
     logged: list[list[Any]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    """Those that the log names."""
 
 
 @dataclass(slots=True)
@@ -105,6 +107,7 @@ class Tables:
                 body = kept["tables"][name]
                 state.parts = [Part(**part) for part in body["parts"]]
                 state.version, state.logged = body["version"], body["logged"]
+                state.columns = body.get("columns", _first_columns(RESULT_TABLES[name]))
         except (TypeError, KeyError, AttributeError):
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
         return out
@@ -172,15 +175,18 @@ class Tables:
             table, folder = RESULT_TABLES[name], f"{TABLES}/{name}"
             here = [part.file() for part in state.parts]
             logged = [DataFile(*each) for each in state.logged]
+            shape = published_schema(table)
+            reshaped = state.columns != shape.names
             if not _is_logged(self.store, folder, state.version):
                 for path in self.store.walk(f"{folder}/{LOG}"):
                     self.store.remove(path)
                 state.version, logged = -1, []
-            elif state.version >= 0 and {each.name for each in here} == {each.name for each in logged}:
+            elif state.version >= 0 and not reshaped and {each.name for each in here} == {each.name for each in logged}:
                 continue
             state.version += 1
-            log_table(self.store, folder, table.doc, published_schema(table), state.version, logged, here, now)
+            log_table(self.store, folder, table.doc, shape, state.version, logged, here, now, reshaped=reshaped)
             state.logged = [[each.name, each.size, each.rows, each.time] for each in here]
+            state.columns = shape.names
 
     def sweep(self) -> None:
         """Remove files that are no part, and notes on parts that are gone."""
@@ -333,10 +339,21 @@ def published_schema(table: Table) -> pa.Schema:
     return pa.schema([_fitting(each) for each in table.wider.schema])
 
 
+def _first_columns(table: Table) -> list[str]:
+    """The columns that a table's log names where no note tells: `chains` was then without those added to it."""
+    return list(published_schema(_known_by(table)).names)
+
+
+def _known_by(table: Table) -> Table:
+    """The table without columns added to `chains`: each run replaces its rows, so results fit without them."""
+    return replace(table, added=()) if table == CHAINS else table
+
+
 def _shape() -> str:
     """One digest over the columns of all tables."""
     shapes = [
-        [name, published_schema(table).to_string(show_field_metadata=False)] for name, table in RESULT_TABLES.items()
+        [name, published_schema(_known_by(table)).to_string(show_field_metadata=False)]
+        for name, table in RESULT_TABLES.items()
     ]
     return digest_of(canonical_json(shapes))
 

@@ -62,14 +62,16 @@ def test_without_a_terminal_a_line_every_ten_seconds_says_how_far_and_for_how_lo
     advance(0, 100, "auditing: starting the engine")
     for second in range(1, 61):
         now[0] = second
-        advance(max(second - 8, 0), 100, "auditing: segments, 1.0 a second" if second > 8 else "auditing: starting")
+        advance(
+            max(second - 8, 0), 100, "auditing: units of work, 1.0 a second" if second > 8 else "auditing: starting"
+        )
     assert capsys.readouterr().err.splitlines() == [
-        "auditing: segments, 1.0 a second: 2 of 100, about 1 min 38 s left",
-        "auditing: segments, 1.0 a second: 12 of 100, about 1 min 28 s left",
-        "auditing: segments, 1.0 a second: 22 of 100, about 1 min 18 s left",
-        "auditing: segments, 1.0 a second: 32 of 100, about 1 min 8 s left",
-        "auditing: segments, 1.0 a second: 42 of 100, about 58 s left",
-        "auditing: segments, 1.0 a second: 52 of 100, about 48 s left",
+        "auditing: units of work, 1.0 a second: 2 of 100, about 1 min 38 s left",
+        "auditing: units of work, 1.0 a second: 12 of 100, about 1 min 28 s left",
+        "auditing: units of work, 1.0 a second: 22 of 100, about 1 min 18 s left",
+        "auditing: units of work, 1.0 a second: 32 of 100, about 1 min 8 s left",
+        "auditing: units of work, 1.0 a second: 42 of 100, about 58 s left",
+        "auditing: units of work, 1.0 a second: 52 of 100, about 48 s left",
     ]
 
 
@@ -79,16 +81,16 @@ def test_a_unit_that_takes_long_is_told_of_without_being_called(capsys: pytest.C
     advance = Spoken(lambda: now[0], said="drawing the report")
     now[0] = 12
     advance.beat()
-    advance(0, 1, "auditing: segments")
+    advance(0, 1, "auditing: units of work")
     for second, share in ((15, 0.015), (25, 0.25), (35, 0.25), (45, 1)):
         now[0] = second
-        advance(share, 1, "auditing: segments")
+        advance(share, 1, "auditing: units of work")
         advance.beat()
     now[0] = 60
     advance.beat()
     assert capsys.readouterr().err.splitlines() == [
         "drawing the report: 12 s so far",
-        "auditing: segments: 0.25 of 1, about 39 s left",
-        "auditing: segments: 0.25 of 1, about 1 min 9 s left",
-        "auditing: segments: 1 of 1, 33 s so far",
+        "auditing: units of work: 0.25 of 1, about 39 s left",
+        "auditing: units of work: 0.25 of 1, about 1 min 9 s left",
+        "auditing: units of work: 1 of 1, 33 s so far",
     ]

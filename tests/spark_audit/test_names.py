@@ -1,0 +1,185 @@
+"""Chains keep their names from where they are made to the tables and the report (AU-15)."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from audit_support import SUBSCRIBER, write_history
+from click.testing import CliRunner
+
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.names import MOST_LETTERS, names_path, read_names, showable, write_names
+from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.tables.ask import ask
+
+EVIL = "<script>alert(1)</script>"
+QUESTION = "SELECT chain, name FROM chains ORDER BY chain"
+SCENARIO = """
+name = "named"
+seed = "1"
+relay_blocks = 6
+[[publishers]]
+paras = [1000]
+keys = 2
+[[subscribers]]
+para = 2000
+name = "the reader"
+subscribe = [{ publishers = "all" }]
+[[subscribers]]
+para = 2001
+subscribe = [{ publishers = "all" }]
+"""
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A history that names no chain."""
+    return write_history(tmp_path / "history", 6, subscribers=2)
+
+
+def _name(history: Path, names: dict[int, str]) -> None:
+    write_names(open_store(history), "dev", names)
+
+
+def test_au15_a_scenarios_names_are_in_tables_and_report(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "named.toml", tmp_path / "audit"
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    ran = CliRunner().invoke(pubsub, ["run", str(scenario), "--out", str(tmp_path / "run")])
+    assert ran.exit_code == 0, ran.output
+    arguments = ["audit", str(tmp_path / "run" / "history"), "--out", str(out), "--engine", "python", "--report"]
+    audited = CliRunner().invoke(pubsub, arguments)
+    assert "named 2000 the reader" in audited.output
+    assert ask(out, QUESTION).rows == [(1000, None), (2000, "the reader"), (2001, None)]
+    assert "the reader" in (out / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_au15_an_imported_proofs_chain_keeps_its_name(tmp_path: Path) -> None:
+    real, out = tmp_path / "real", tmp_path / "audit"
+    proof = Path("spark_audit/mainnet/moonbeam-11728459.json").resolve()
+    told = json.loads(proof.read_bytes())["chain"]
+    assert CliRunner().invoke(pubsub, ["import-relay-proofs", str(proof), "--out", str(real)]).exit_code == 0
+    audit(real, out, engine="python")
+    assert ask(out, "SELECT name FROM chains").rows == [(told,)]
+
+
+def test_au15_a_name_is_in_no_digest(history: Path, tmp_path: Path) -> None:
+    before = audit(history, tmp_path / "audit", engine="python")
+    _name(history, {SUBSCRIBER: "first"})
+    after = audit(history, tmp_path / "audit", engine="python")
+    assert (after.digest, after.head, after.units_judged) == (before.digest, before.head, 0)
+    assert [row["name"] for row in after.chains if row["chain"] == SUBSCRIBER] == ["first"]
+    assert (SUBSCRIBER, "first") in ask(tmp_path / "audit", QUESTION).rows
+
+
+def _outdate(out: Path) -> None:
+    """The table `chains`, its log and the ledger as they were before chains had names."""
+    ledger = out / "ledger.json"
+    body = json.loads(ledger.read_bytes().partition(b"\n")[2])
+    for state in body["tables"]["tables"].values():
+        del state["columns"]
+    state = body["tables"]["tables"]["chains"]
+    (part,) = state["parts"]
+    path = out / "tables" / "chains" / part["name"]
+    rows = pq.read_table(path).drop_columns(["name"])
+    path.unlink()
+    pq.write_table(rows, path)
+    data = path.read_bytes()
+    path = path.rename(path.with_name(f"part-{digest_of(data)[:32]}.parquet"))
+    source = part["sources"][0][0].replace("summary/3-", "summary/")
+    part |= {"name": path.name, "size": len(data), "changed": 0, "sources": [[source, rows.num_rows]]}
+    state["logged"] = [[path.name, len(data), rows.num_rows, part["time"]]]
+    written = canonical_json(body)
+    ledger.write_bytes(digest_of(written).encode() + b"\n" + written)
+    report = json.loads((out / "run_report.json").read_bytes())
+    report["tables"]["chains"] = [f"tables/chains/{path.name}"]
+    (out / "run_report.json").write_text(json.dumps(report), encoding="utf-8")
+
+
+def _logged_columns(out: Path) -> set[str]:
+    """The columns that the log of `chains` names last."""
+    found: set[str] = set()
+    for version in sorted((out / "tables" / "chains" / "_delta_log").glob("*.json")):
+        for action in map(json.loads, version.read_text().splitlines()):
+            if "metaData" in action:
+                found = {each["name"] for each in json.loads(action["metaData"]["schemaString"])["fields"]}
+    return found
+
+
+def test_au15_an_audit_made_before_there_were_names_gains_them_and_judges_nothing_again(
+    history: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "audit"
+    before = audit(history, out, engine="python")
+    _outdate(out)
+    assert {row["name"] for row in Results.open(out).rows(schema.CHAINS)} == {None}
+    _name(history, {SUBSCRIBER: "first"})
+    after = audit(history, out, engine="python")
+    assert (after.units_judged, after.digest) == (0, before.digest)
+    assert (SUBSCRIBER, "first") in ask(out, QUESTION).rows
+    assert len(list((out / "tables" / "chains" / "_delta_log").glob("*.json"))) == 2
+    assert "name" in _logged_columns(out)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"format": 2, "chains": {}}', b'{"format": 1, "chains": {"x": "a"}}'])
+def test_au5_a_damaged_file_of_names_is_quarantined_and_the_rest_is_audited(
+    history: Path, tmp_path: Path, body: bytes
+) -> None:
+    path = history / names_path("dev")
+    path.parent.mkdir()
+    path.write_bytes(body)
+    result = audit(history, tmp_path / "audit", engine="python")
+    assert result.exit_code == 3
+    assert {row["status"] for row in result.chains} == {"verified"}
+    assert [row["path"] for row in result.results.rows(schema.QUARANTINE)] == [names_path("dev")]
+    path.unlink()
+    assert audit(history, tmp_path / "audit", engine="python").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("oracle", "oracle"),
+        ("two\nlines\x1b[31m", "two lines [31m"),
+        ("turned \u202e round", "turned round"),
+        ("x" * 500, "x" * MOST_LETTERS),
+        (" \t\x00 ", None),
+        (EVIL, EVIL),
+    ],
+)
+def test_a_name_of_a_stranger_is_bounded_and_printable(told: str, shown: str | None) -> None:
+    assert showable(told) == shown
+
+
+def test_a_stored_name_that_could_hide_others_is_not_believed(history: Path) -> None:
+    path = history / names_path("dev")
+    path.parent.mkdir()
+    path.write_text(json.dumps({"format": 1, "chains": {"2000": "turned \u202e round"}}), encoding="utf-8")
+    names, fault = read_names(open_store(history), "dev")
+    assert not names
+    assert fault is not None
+
+
+def test_a_name_is_text_in_the_report(history: Path, tmp_path: Path) -> None:
+    _name(history, {SUBSCRIBER: EVIL})
+    arguments = ["audit", str(history), "--out", str(tmp_path / "audit"), "--engine", "python", "--report"]
+    assert CliRunner().invoke(pubsub, arguments).exit_code == 0
+    page = (tmp_path / "audit" / "report" / "report.html").read_text(encoding="utf-8")
+    assert EVIL not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_names_that_are_there_stay(history: Path) -> None:
+    _name(history, {SUBSCRIBER: "first"})
+    _name(history, {SUBSCRIBER: "second", SUBSCRIBER + 1: "third"})
+    assert read_names(open_store(history), "dev") == ({SUBSCRIBER: "first", SUBSCRIBER + 1: "third"}, None)
+
+
+def test_an_audit_shows_no_names_where_there_are_none(history: Path, tmp_path: Path) -> None:
+    audit(history, tmp_path / "audit", engine="python")
+    rows = Results.open(tmp_path / "audit").rows(schema.CHAINS)
+    assert {row["name"] for row in rows} == {None}
