@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any
 
 import aiohttp
+from support.accounts import call, signed, signer
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.model import Scenario
@@ -20,6 +21,7 @@ from pubsub_emulator.node.server.producer import Writer
 from pubsub_emulator.node.server.server import Server
 
 PATIENCE = 60.0
+ALICE, BOB = signer("Alice"), signer("Bob")
 
 
 class Refusal(Exception):
@@ -153,3 +155,10 @@ async def serving(
         finally:
             for socket in running.opened:
                 await socket.close()
+
+
+def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:
+    """A signed transfer of Alice's to Bob, in hexadecimal."""
+    net = node.server.live.network
+    what = call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount)
+    return f"0x{signed(net, chain, what, ALICE, **more).hex()}"

@@ -1,14 +1,11 @@
 """What the tests of tries and their vectors share."""
 
 import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-
-from pubsub_emulator.trie import BadNode, MissingNode, read_proof
 
 HERE = Path(__file__).parent
 MAINNET = sorted((HERE.parent / "examples" / "mainnet").glob("*.json"))
@@ -37,17 +34,6 @@ def vectors(name: str) -> list[dict[str, Any]]:
 def expected(reads: list[dict[str, Any]]) -> dict[bytes, bytes | None]:
     """Keys and results of reads that all succeed."""
     return {unhex(read["key"]): unhex(read["result"]["value"]) if "value" in read["result"] else None for read in reads}
-
-
-def outcome(root: bytes, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
-    """What reading one key gives, in the words of the vectors."""
-    try:
-        value = read_proof(root, nodes, [key])[key]
-    except MissingNode as error:
-        return {"error": "InvalidStateRoot" if error.hash == error.root else "IncompleteDatabase"}
-    except BadNode:
-        return {"error": "DecoderError"}
-    return {"absent": True} if value is None else {"value": "0x" + value.hex()}
 
 
 # Few byte values, so that keys share prefixes, end within one another and fill whole branches.

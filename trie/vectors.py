@@ -166,7 +166,7 @@ def check_tampered(vector: Vector) -> None:
     nodes = _all(vector["nodes"])
     same("whether the root is there", root in {blake2_256(node) for node in nodes}, vector["root_present"])
     for read in vector["reads"]:
-        same(f"key {read['key']}", _outcome(root, nodes, unhex(read["key"])), read["result"])
+        same(f"key {read['key']}", outcome(root, nodes, unhex(read["key"])), read["result"])
 
 
 def check_foreign(vector: Vector) -> None:
@@ -176,12 +176,12 @@ def check_foreign(vector: Vector) -> None:
     root, nodes, oracle = Hash(unhex(vector["root"])), _all(vector["nodes"]), vector["oracle"]
     same("whether the root is there", root in {blake2_256(node) for node in nodes}, oracle["root_present"])
     for read in oracle["sp_trie_reads"]:
-        same(f"key {read['key']}", _outcome(root, nodes, unhex(read["key"])), read["result"])
+        same(f"key {read['key']}", outcome(root, nodes, unhex(read["key"])), read["result"])
     entries = dict(_pairs(oracle["smoldot_entries"] or []))
     same("what is there", read_proof(root, nodes, entries), entries)
     for key, wanted in vector.get("assertions_in_source", {}).items():
         stated = {"absent": {"absent": True}, "incomplete": {"error": "IncompleteDatabase"}}.get(wanted)
-        same(f"key {key}", _outcome(root, nodes, unhex(key)), stated or {"value": wanted})
+        same(f"key {key}", outcome(root, nodes, unhex(key)), stated or {"value": wanted})
 
 
 def check_prefix(vector: Vector) -> None:
@@ -189,11 +189,12 @@ def check_prefix(vector: Vector) -> None:
     nodes = list({node: None for proof in vector["proofs"] for node in _all(proof)})
     root = Hash(unhex(vector["root"]))
     for key in vector["expected_keys_under_prefix"]:
-        if "absent" in _outcome(root, nodes, unhex(key)):
+        if "absent" in outcome(root, nodes, unhex(key)):
             raise Mismatch(f"key {key} is absent, the vector states that it is there")
 
 
-def _outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
+def outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
+    """What reading one key gives, in the words of the vectors."""
     try:
         value = read_proof(root, nodes, [key])[key]
     except MissingNode as error:

@@ -6,12 +6,10 @@ are subnets, however many canisters they have.
 """
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from pubsub_emulator.eventplane.ic.canister import (
-    BOUNDED,
     CANISTER_ERROR,
     CANISTER_REJECT,
     DESTINATION_INVALID,
@@ -19,13 +17,24 @@ from pubsub_emulator.eventplane.ic.canister import (
     SECOND,
     STOPPING,
     SYS_TRANSIENT,
-    SYS_UNKNOWN,
     Answer,
     Canister,
     Context,
-    Then,
 )
 from pubsub_emulator.eventplane.ic.errors import CandidError, IcError, Trap
+from pubsub_emulator.eventplane.ic.messaging import (
+    EMPTY,
+    RUNNING,
+    STOPPED,
+    STOPPING_STATUS,
+    Call,
+    CallContext,
+    Host,
+    Key,
+    Messaging,
+    Subnet,
+    Ticket,
+)
 from pubsub_emulator.eventplane.ic.principal import (
     CANISTERS_OF_A_SUBNET,
     MANAGEMENT,
@@ -33,90 +42,13 @@ from pubsub_emulator.eventplane.ic.principal import (
     canister_id,
     key_of,
     self_authenticating,
-    subnet_of,
 )
 from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
-from pubsub_emulator.eventplane.ic.trace import Happening, Observer
-
-RUNNING: Final = "running"
-STOPPING_STATUS: Final = "stopping"
-STOPPED: Final = "stopped"
-EMPTY: Final = "empty"
 
 GENESIS: Final = 1_700_000_000 * SECOND
 
 
-class _Call:
-    """A request on its way, being served, or waiting for its response."""
-
-    __slots__ = ("arg", "context", "kind", "method", "number", "receiver", "sender", "then", "ticket")
-
-    def __init__(  # noqa: PLR0917 — one place makes calls
-        self, number: int, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str
-    ) -> None:
-        self.number = number
-        self.sender = sender
-        self.receiver = receiver
-        self.method = method
-        self.arg = arg
-        self.kind = kind
-        self.then: Then | None = None
-        self.context: _CallContext | None = None
-        self.ticket: Ticket | None = None
-
-
-class _CallContext:
-    """A message that is being served: what it still owes and waits for."""
-
-    __slots__ = ("call", "life", "owes", "waits")
-
-    def __init__(self, call: _Call | None, life: int) -> None:
-        self.call = call
-        self.owes = call is not None
-        self.waits = 0
-        self.life = life
-
-
-class Ticket:
-    """A user's request: `answer` is `None` until it ended."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self) -> None:
-        self.answer: Answer | None = None
-
-
-class _Host:
-    __slots__ = ("code", "due", "id", "inbox", "life", "most_bytes", "open", "ran", "round", "status", "subnet")
-
-    def __init__(self, identity: Principal, subnet: int, code: Canister, most_bytes: int) -> None:
-        self.id = identity
-        self.subnet = subnet
-        self.code: Canister | None = code
-        self.status = RUNNING
-        self.inbox: deque[tuple[_Key, _Call, Answer | None]] = deque()
-        self.open: set[_CallContext] = set()
-        self.due: int | None = None
-        self.round = -1
-        self.ran = 0
-        self.life = 0
-        self.most_bytes = most_bytes
-
-
-_Key = tuple[int, int, int]
-
-
-class _Subnet:
-    __slots__ = ("created", "heartbeats", "timers", "transit")
-
-    def __init__(self) -> None:
-        self.created = 0
-        self.heartbeats: list[_Host] = []
-        self.timers: list[tuple[int, int, Principal]] = []
-        self.transit: list[tuple[_Key, int, _Call, Answer | None]] = []
-
-
-class Network:
+class Network(Messaging):
     """An emulated Internet Computer."""
 
     def __init__(
@@ -131,22 +63,11 @@ class Network:
     ) -> None:
         if subnets < 1 or (skew and len(skew) != subnets):
             raise IcError("a network has at least one subnet, and one skew per subnet")
+        super().__init__(subnets, schedule or Schedule(seed), limits or Limits())
         self.seed = seed
         self.genesis = genesis
         self.skew = tuple(skew) or (0,) * subnets
-        self.schedule = schedule or Schedule(seed)
-        self.limits = limits or Limits()
-        self.round = 0
-        self.observers: list[Observer] = []
-        self._subnets = [_Subnet() for _ in range(subnets)]
-        self._hosts: dict[Principal, _Host] = {}
-        self._number = 0
-        self._sequence = 0
-        self._pending: dict[int, _Call] = {}
-        self._timeouts: list[tuple[int, int]] = []
-        self._under_way: dict[tuple[Principal, Principal], int] = {}
-        self._last: dict[tuple[Principal, Principal], int] = {}
-        self._active: dict[int, list[tuple[_Key, Principal]]] = {}
+        self._active: dict[int, list[tuple[Key, Principal]]] = {}
 
     # Who there is
 
@@ -158,10 +79,6 @@ class Network:
     def user(self, name: str) -> Principal:
         """A user, whose key is drawn from the seed."""
         return self_authenticating(key_of(self.seed, f"user {name}"))
-
-    def subnet_id(self, subnet: int) -> Principal:
-        """The principal of a subnet."""
-        return self_authenticating(key_of(self.seed, f"subnet {subnet}"))
 
     def time(self, subnet: int) -> int:
         """The time on a subnet in ns (IC-1)."""
@@ -178,7 +95,7 @@ class Network:
             raise IcError(f"subnet {subnet} has no canister ids left")
         identity = canister_id(subnet, place.created)
         place.created += 1
-        host = self._hosts[identity] = _Host(identity, subnet, code, self.limits.message_bytes)
+        host = self._hosts[identity] = Host(identity, subnet, code, self.limits.message_bytes)
         self._tell("install", 0, MANAGEMENT, identity)
         self._install(host)
         self._execute(host, None, MANAGEMENT, code.init)
@@ -275,15 +192,6 @@ class Network:
         self._perform(host, None, ctx)
         return True
 
-    def reinstall(self, identity: Principal, code: Canister) -> None:
-        """Give a canister new code and a new state; the old state is gone, as in death."""
-        host = self._host(identity)
-        self.uninstall(identity)
-        host.code, host.status = code, RUNNING
-        self._install(host)
-        self._tell("install", 0, MANAGEMENT, identity)
-        self._execute(host, None, MANAGEMENT, code.init)
-
     def uninstall(self, identity: Principal) -> None:
         """Death: open calls are rejected, the state is gone."""
         host = self._host(identity)
@@ -321,7 +229,7 @@ class Network:
                 self._execute(host, None, identity, host.code.on_timer)
         self._run_messages(number, place)
 
-    def _run_messages(self, number: int, place: _Subnet) -> None:
+    def _run_messages(self, number: int, place: Subnet) -> None:
         active = self._active.setdefault(number, [])
         while place.transit and place.transit[0][0][0] <= self.round:
             key, _, call, answer = heapq.heappop(place.transit)
@@ -332,7 +240,7 @@ class Network:
             if not host.inbox:
                 heapq.heappush(active, (key, host.id))
             host.inbox.append((key, call, answer))
-        rest: list[tuple[_Key, Principal]] = []
+        rest: list[tuple[Key, Principal]] = []
         while active:
             _, identity = heapq.heappop(active)
             host = self._hosts[identity]
@@ -352,12 +260,12 @@ class Network:
         active += rest
         heapq.heapify(active)
 
-    def _nobody(self, call: _Call, answer: Answer | None) -> None:
+    def _nobody(self, call: Call, answer: Answer | None) -> None:
         if answer is None:
             self._left(call)
             self._respond(call, Answer(b"", DESTINATION_INVALID, "there is no such canister"))
 
-    def _serve(self, host: _Host, call: _Call) -> None:
+    def _serve(self, host: Host, call: Call) -> None:
         self._left(call)
         if host.code is None:
             self._respond(call, Answer(b"", CANISTER_ERROR, "IC0537: the canister has no code"))
@@ -369,11 +277,11 @@ class Network:
         else:
             self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
             code = host.code
-            context = _CallContext(call, host.life)
+            context = CallContext(call, host.life)
             host.open.add(context)
             self._execute(host, context, call.sender, lambda ctx: code.update(ctx, call.method, call.arg))
 
-    def _take_answer(self, host: _Host, call: _Call, answer: Answer) -> None:
+    def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
         if self._pending.pop(call.number, None) is None:
             return  # it timed out before
         context = call.context
@@ -390,12 +298,12 @@ class Network:
     # Executions
 
     def _execute(
-        self, host: _Host, context: _CallContext | None, caller: Principal, run: Callable[[Context], None]
+        self, host: Host, context: CallContext | None, caller: Principal, run: Callable[[Context], None]
     ) -> None:
         code = host.code
         if code is None:
             return
-        own = context or _CallContext(None, host.life)
+        own = context or CallContext(None, host.life)
         if context is None:
             host.open.add(own)
         ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
@@ -412,8 +320,8 @@ class Network:
             return
         self._perform(host, own, ctx)
 
-    def _perform(self, host: _Host, context: _CallContext | None, ctx: Context) -> None:
-        own = context or _CallContext(None, host.life)
+    def _perform(self, host: Host, context: CallContext | None, ctx: Context) -> None:
+        own = context or CallContext(None, host.life)
         if context is None:
             host.open.add(own)
         if ctx.timer_set:
@@ -432,129 +340,39 @@ class Network:
             self._respond(own.call, Answer(b"", CANISTER_ERROR, "IC0506: the canister did not answer"))
         self._close(host, own)
 
-    def _close(self, host: _Host, context: _CallContext) -> None:
+    def _close(self, host: Host, context: CallContext) -> None:
         if not context.waits and not context.owes:
             host.open.discard(context)
             self._settle(host)
 
-    def _settle(self, host: _Host) -> None:
+    def _settle(self, host: Host) -> None:
         if host.status == STOPPING_STATUS and not host.open:
             host.status = STOPPED
             self._tell("stopped", 0, MANAGEMENT, host.id)
 
-    # Messages on their way
-
-    def _new_call(self, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str) -> _Call:
-        self._number += 1
-        return _Call(self._number, sender, receiver, method, arg, kind)
-
-    def _send(self, host: _Host, call: _Call) -> None:
-        self._pending[call.number] = call
-        self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
-        if call.kind != GUARANTEED:
-            heapq.heappush(self._timeouts, (self.round + self.limits.timeout, call.number))
-        pair = (call.sender, call.receiver)
-        waiting = self._under_way.get(pair, 0)
-        target = self._hosts.get(call.receiver)
-        there = host.subnet if target is None else target.subnet
-        if target is None:
-            subnet = subnet_of(call.receiver)
-            there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
-        if waiting >= self.limits.under_way:
-            self._tell("refuse", call.number, call.sender, call.receiver, call.method)
-            full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
-            self._arrive(host.subnet, host.subnet, call, full, self.limits.own_subnet)
-            return
-        self._under_way[pair] = waiting + 1
-        self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
-
-    def _way(self, here: int, there: int) -> int:
-        return self.limits.own_subnet if here == there else self.limits.across
-
-    def _respond(self, call: _Call, answer: Answer) -> None:
-        self._tell("respond", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
-        if call.ticket is not None:
-            call.ticket.answer = answer
-            return
-        caller, callee = self._hosts[call.sender], self._hosts.get(call.receiver)
-        here = caller.subnet if callee is None else callee.subnet
-        self._arrive(here, caller.subnet, call, answer, self._way(here, caller.subnet))
-
-    def _arrive(self, here: int, there: int, call: _Call, answer: Answer | None, way: int) -> None:
-        """Put a request or a response on its way: requests of a pair never overtake each other (IC-6a)."""
-        self._sequence += 1
-        arrival = self.round + way
-        place, number = here, self._sequence
-        schedule = self.schedule
-        if schedule.delay or schedule.refuse:
-            if answer is None and call.sender != call.receiver:
-                pair = (call.sender, call.receiver)
-                arrival = max(arrival + schedule.late(self._sequence), self._last.get(pair, 0))
-                self._last[pair] = arrival
-                place = schedule.place(arrival, b"%b>%b" % pair)
-            elif answer is not None:
-                arrival += schedule.late(self._sequence)
-                place = schedule.place(arrival, b"%d" % self._sequence)
-        elif self._last and answer is None:  # what an earlier schedule has delayed is not overtaken
-            late = self._last.pop((call.sender, call.receiver), 0)
-            if late >= arrival:
-                arrival = self._last[call.sender, call.receiver] = late + 1
-        heapq.heappush(self._subnets[there].transit, ((arrival, place, number), number, call, answer))
-
-    def _left(self, call: _Call) -> None:
-        pair = (call.sender, call.receiver)
-        waiting = self._under_way.get(pair, 0)
-        if waiting > 1:
-            self._under_way[pair] = waiting - 1
-        else:
-            self._under_way.pop(pair, None)
-
-    def _time_out(self) -> None:
-        while self._timeouts and self._timeouts[0][0] <= self.round:
-            _, number = heapq.heappop(self._timeouts)
-            call = self._pending.get(number)
-            if call is not None:
-                host = self._hosts[call.sender]
-                self._arrive(host.subnet, host.subnet, call, Answer(b"", SYS_UNKNOWN, "no response in time"), 0)
-
     # Small things
 
-    def _install(self, host: _Host) -> None:
+    def _install(self, host: Host) -> None:
         heartbeats = self._subnets[host.subnet].heartbeats
         if host in heartbeats:
             heartbeats.remove(host)
         if host.code is not None and host.code.heartbeat:
             heartbeats.append(host)
 
-    def _enqueue_timer(self, host: _Host) -> None:
+    def _enqueue_timer(self, host: Host) -> None:
         if host.due is not None:
             self._number += 1
             heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
 
-    def _host(self, identity: Principal) -> _Host:
+    def _host(self, identity: Principal) -> Host:
         host = self._hosts.get(identity)
         if host is None:
             raise IcError(f"there is no canister {identity.text}")
         return host
 
-    def _tell(  # noqa: PLR0917 — the fields of a happening in order
-        self,
-        kind: str,
-        number: int,
-        sender: Principal,
-        receiver: Principal,
-        method: str = "",
-        data: bytes = b"",
-        code: int = 0,
-    ) -> None:
-        if self.observers:
-            happening = Happening(self.round, kind, number, sender, receiver, method, data, code)
-            for observer in self.observers:
-                observer.happened(happening)
 
-
-def _number_of(context: _CallContext) -> int:
+def _number_of(context: CallContext) -> int:
     return 0 if context.call is None else context.call.number
 
 
-__all__ = ["BOUNDED", "EMPTY", "GENESIS", "RUNNING", "STOPPED", "STOPPING_STATUS", "Network", "Ticket"]
+__all__ = ["EMPTY", "GENESIS", "RUNNING", "STOPPED", "STOPPING_STATUS", "Network", "Ticket"]

@@ -94,14 +94,20 @@ def test_what_cannot_be_opened_is_one_line_that_names_the_place(args: list[str],
         raise result.exception
 
 
-def test_a_proof_that_stops_at_the_child_root_is_not_a_proof_of_the_child_trie(tmp_path: Path) -> None:
+def without_child_root(folder: Path) -> tuple[Path, str]:
+    """The proof of a child trie without the root node of that trie; the root's hash."""
     document = json.loads(Path(CHILD).read_bytes())
     opened = json.loads(run(CHILD, HEADER, "--json").stdout)["proofs"][0]
     root = next(part["value"] for part in opened["parts"] if part["kind"] == "child trie")
     nodes = document["result"]["proof"]
     document["result"]["proof"] = [node for node in nodes if hexed(blake2_256(bytes.fromhex(node[2:]))) != root]
-    cut = tmp_path / "cut.json"
+    cut = folder / "cut.json"
     cut.write_text(json.dumps(document), encoding="utf-8")
+    return cut, root
+
+
+def test_a_proof_that_stops_at_the_child_root_is_not_a_proof_of_the_child_trie(tmp_path: Path) -> None:
+    cut, root = without_child_root(tmp_path)
     result = run(str(cut), HEADER, "--child", "1000")
     assert isinstance(result.exception, PubsubError)
     assert f"the root node of child trie 1000, {root[2:]}, is not in the proof" in str(result.exception)
@@ -122,13 +128,7 @@ def test_proofs_are_opened_without_what_the_audit_needs() -> None:
 
 def test_nodes_below_what_a_chain_may_have_stored_are_unread_by_nobodys_word(tmp_path: Path) -> None:
     """Without the request a proof may be a subscriber's own, which leaves out the nodes that it caches."""
-    document = json.loads(Path(CHILD).read_bytes())
-    opened = json.loads(run(CHILD, HEADER, "--json").stdout)["proofs"][0]
-    root = next(part["value"] for part in opened["parts"] if part["kind"] == "child trie")
-    nodes = document["result"]["proof"]
-    document["result"]["proof"] = [node for node in nodes if hexed(blake2_256(bytes.fromhex(node[2:]))) != root]
-    cut = tmp_path / "cut.json"
-    cut.write_text(json.dumps(document), encoding="utf-8")
+    cut, _ = without_child_root(tmp_path)
     result = run(str(cut), HEADER, "--json")
     [proof] = json.loads(result.stdout)["proofs"]
     assert (result.exit_code, proof["unread"]) == (0, [])

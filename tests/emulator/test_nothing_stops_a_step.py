@@ -37,6 +37,17 @@ def stored(net: Network, para: ParaId) -> bool:
     return net.relay.state.child_root(derive_child_key(para)) is not None
 
 
+def overloaded(collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))) -> Network:
+    """A network in which more messages wait for `TIGHT` than fit into one of its blocks."""
+    spec = RuntimeSpec(TIGHT, SUBSCRIBED, max_pov_size=1_300_000, reserve_minimum=True)
+    net = network(ParachainConfig(spec, collators))
+    net.step(3)
+    for _ in range(2):
+        net.send_downward(TIGHT, b"x" * 30_000)
+    net.step(1)
+    return net
+
+
 def refusals(net: Network, steps: int, para: int) -> list[str]:
     """Why honest blocks of a parachain were refused, by its own rules or by the relay chain."""
     done = net.step(steps)
@@ -48,12 +59,7 @@ def refusals(net: Network, steps: int, para: int) -> list[str]:
 
 
 def test_a_parachain_whose_messages_do_not_fit_is_idle_and_the_others_go_on() -> None:
-    tight = ParachainConfig(RuntimeSpec(TIGHT, SUBSCRIBED, max_pov_size=1_300_000, reserve_minimum=True))
-    net = network(tight)
-    net.step(3)
-    for _ in range(2):
-        net.send_downward(TIGHT, b"x" * 30_000)
-    net.step(1)
+    net = overloaded()
     net.publish(PUBLISHER, KEY, b"value")
     height = net.parachain(SUBSCRIBER).header.number
     steps = net.step(5)
@@ -64,12 +70,7 @@ def test_a_parachain_whose_messages_do_not_fit_is_idle_and_the_others_go_on() ->
 
 
 def test_what_a_parachain_that_cannot_build_wants_to_send_is_kept() -> None:
-    tight = ParachainConfig(RuntimeSpec(TIGHT, SUBSCRIBED, max_pov_size=1_300_000, reserve_minimum=True))
-    net = network(tight)
-    net.step(3)
-    for _ in range(2):
-        net.send_downward(TIGHT, b"x" * 30_000)
-    net.step(1)
+    net = overloaded()
     net.send(TIGHT, SUBSCRIBER, b"waits")
     net.step(2)
     assert [message.data for message in net.parachain(TIGHT).horizontal] == [b"waits"]
@@ -77,12 +78,7 @@ def test_what_a_parachain_that_cannot_build_wants_to_send_is_kept() -> None:
 
 @pytest.mark.parametrize("strategy", [(), ("omit-node",)])
 def test_no_collator_is_blamed_when_the_waiting_messages_fit_no_block(strategy: tuple[str, ...]) -> None:
-    spec = RuntimeSpec(TIGHT, SUBSCRIBED, max_pov_size=1_300_000, reserve_minimum=True)
-    net = network(ParachainConfig(spec, ((strategy, 1_000_000), ((), 0))))
-    net.step(3)
-    for _ in range(2):
-        net.send_downward(TIGHT, b"x" * 30_000)
-    net.step(1)
+    net = overloaded(((strategy, 1_000_000), ((), 0)))
     assert [record for step in net.step(4) for record in step.records if record.chain == TIGHT] == []
 
 

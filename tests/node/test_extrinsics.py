@@ -1,10 +1,8 @@
 """Extrinsics from submission to finality, by the old methods and the new ones (ND-12 to ND-16, ND-21)."""
 
-from typing import Any
-
 import pytest
-from node_support import Refusal, Running, serving, story
-from support.accounts import call, signed, signer
+from node_support import ALICE, Refusal, serving, story, transfer
+from support.accounts import call
 
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -13,13 +11,6 @@ from pubsub_emulator.primitives.ss58 import encode_address
 from pubsub_emulator.runtime.framework.origin import Root
 
 CHAINS = pytest.mark.parametrize("chain", [None, 2000])
-ALICE, BOB = signer("Alice"), signer("Bob")
-
-
-def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:
-    net = node.server.live.network
-    what = call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount)
-    return f"0x{signed(net, chain, what, ALICE, **more).hex()}"
 
 
 @CHAINS

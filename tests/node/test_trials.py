@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_support import Refusal, Running, serving, story
-from support.accounts import call, signed, signer
+from node_support import ALICE, BOB, Refusal, serving, story, transfer
+from support.accounts import call
 
 from pubsub_emulator.explorer.difference import difference_page
 from pubsub_emulator.node.types.delta import delta
@@ -17,14 +17,7 @@ from pubsub_emulator.runtime.parachain.governance import transact
 from pubsub_emulator.xcm import Publish, encode
 
 CHAINS = pytest.mark.parametrize("chain", [None, 2000], ids=["relay", "parachain"])
-ALICE, BOB = signer("Alice"), signer("Bob")
 TO = encode_address(BOB.account)
-
-
-def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:
-    net = node.server.live.network
-    what = call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount)
-    return f"0x{signed(net, chain, what, ALICE, **more).hex()}"
 
 
 @CHAINS

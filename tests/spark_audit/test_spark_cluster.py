@@ -146,6 +146,21 @@ def _await(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.1)
 
 
+def _driven(cluster: Cluster, cwd: Path, program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """A driver in a process of its own that uses the cluster: this one may hold a context."""
+    run = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments), cluster.url],
+        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run
+
+
 _DRIVER = """
 import json, sys
 from pathlib import Path
@@ -169,17 +184,8 @@ context.stop()
 def test_a_driver_on_its_own_brings_its_sources_to_the_workers(
     cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
 ) -> None:
-    """Their Python has the third-party packages. The driver has a process of its own: this one may hold a context."""
-    run = subprocess.run(
-        [sys.executable, "-c", _DRIVER, str(history), str(tmp_path), cluster.url],
-        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    """Their Python has the third-party packages."""
+    _driven(cluster, tmp_path, _DRIVER, history, tmp_path)
     told = json.loads((tmp_path / "told.json").read_bytes())
     assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
     assert all(".zip" in place for found in told["places"] for place in found[1:])
@@ -201,16 +207,7 @@ def test_au11_an_output_that_workers_do_not_share_is_an_infrastructure_failure_a
 ) -> None:
     """Each worker writes to a disk of its own under the path that the driver names."""
     out = cluster.apart / "out"
-    run = subprocess.run(
-        [sys.executable, "-c", _LOST_DRIVER, str(history), str(out), cluster.url],
-        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    run = _driven(cluster, tmp_path, _LOST_DRIVER, history, out)
     assert run.stdout.startswith("4 ")
     assert "is missing although a worker wrote it" in run.stdout
     assert not list(out.rglob("*.*")), "nothing is kept"
@@ -231,16 +228,7 @@ def test_driver_and_workers_need_no_common_folder(
 ) -> None:
     """AU-12: history and output are in an object store; driver and workers have folders of their own."""
     write_history(f"{bucket}/history", 12, segment_length=2, cheats={3: drop_a_node})  # type: ignore[arg-type]
-    run = subprocess.run(
-        [sys.executable, "-c", _REMOTE_DRIVER, f"{bucket}/history", f"{bucket}/out", cluster.url],
-        env={**cluster.environment, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
+    run = _driven(cluster, tmp_path, _REMOTE_DRIVER, f"{bucket}/history", f"{bucket}/out")
     told = json.loads(run.stdout.splitlines()[-1])
     assert told == {"digest": plain.digest, "exit_code": plain.exit_code, "engine": "spark"}
     assert not list(tmp_path.iterdir())

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trie_support import MAINNET, outcome, unhex, unhex_all
+from trie_support import MAINNET, unhex, unhex_all
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.trie import MissingNode, decode_compact, encode_compact, read_proof
+from pubsub_emulator.trie.vectors import outcome
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_trie import blake2, proof, root
-from trie_support import dense_keys, entries, keys, outcome, values, versions
+from trie_support import dense_keys, entries, keys, values, versions
 
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
@@ -22,6 +22,7 @@ from pubsub_emulator.trie import (
     read_proof,
     state_root,
 )
+from pubsub_emulator.trie.vectors import outcome
 
 INSERT, REMOVE, CLEAR, ROOT, FORK, SWITCH, UPDATE = range(7)
 changes = st.dictionaries(st.one_of(dense_keys, keys), st.one_of(st.none(), values), max_size=12)

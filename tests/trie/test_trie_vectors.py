@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from trie_support import expected, outcome, unhex, unhex_all, unhex_pairs, vectors
+from trie_support import expected, unhex, unhex_all, unhex_pairs, vectors
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
@@ -21,6 +21,7 @@ from pubsub_emulator.trie import (
     read_proof,
     state_root,
 )
+from pubsub_emulator.trie.vectors import outcome
 
 ROOT_FILES = [
     "roots",

@@ -290,3 +290,20 @@ def _bool(key: str, value: Variant) -> bool:
     if value.tag != "Bool":
         raise ConfigError(f"{key} is a Bool")
     return bool(value.value)
+
+
+def replay_config(config: Pairs, filter_: str | None, skip: Skip | None) -> tuple[str | None, Skip | None]:
+    """Filter and skip of a replay: those of its configuration, or else of the subscription. Raises `ConfigError`."""
+    for written, value in config:
+        key = keys.canonical(written)
+        inside = value.value if value.tag == "Option" else value
+        if key == keys.REPLAY_FILTER:
+            filter_ = None if inside is None else filter_text(inside)
+        elif key == keys.REPLAY_SKIP:
+            skip = None if inside is None else skip_of(inside)
+        elif key == keys.REPLAY_ISOLATED:
+            if value.tag != "Bool":
+                raise ConfigError(f"{key} is a Bool")
+        elif is_system(written):
+            raise ConfigError(f"the key {written[:80]!r} is not known here")
+    return filter_, skip

@@ -1,43 +1,30 @@
-"""Replays: requests, payment in escrow, states, alerts and what happens when somebody fails (ICRC-77)."""
+"""Replays: requests, states, alerts and what happens when somebody fails (ICRC-77)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.canister import Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
 from pubsub_emulator.eventplane.icrc72.messages import (
-    Account,
-    ByNat,
-    GenericError,
     ReplayRegistration,
-    ReplayStatus,
     ReplayStatusUpdate,
-    TransferArg,
-    TransferFromArgs,
 )
 from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches
 from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import check_memo, check_size, filter_text
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import check_memo, check_size, replay_config
+from pubsub_emulator.eventplane.icrc72.orchestrator.escrow import Escrow
 from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, generic, too_many
 from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Replay
-from pubsub_emulator.eventplane.icrc72.role import Handler, Query, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.role import Handler, RoleCanister, reply
 from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.skip import Skip, skip_of
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_nat, nat
+from pubsub_emulator.eventplane.icrc72.values import as_nat
 
 LIVE: Final = frozenset(["pending", "running"])
-
-
-def _err(tag: str, value: Any = None) -> Variant:
-    return Variant("Err", Variant(tag, value))
-
-
-def _code(code: int, detail: str = "") -> Variant:
-    return _err("GenericError", GenericError(code, detail or keys.CODES[code]))
 
 
 class Replays:
@@ -51,6 +38,7 @@ class Replays:
         self.access = access
         self.settings = settings
         self.role = role
+        self.escrow = Escrow(settings, role)
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""
@@ -59,10 +47,6 @@ class Replays:
             "icrc77_cancel_replay": self._cancel,
             "icrc77_replay_status": self._status,
         }
-
-    def queries(self) -> Mapping[str, Query]:
-        """Queries by name."""
-        return {"icrc77_get_replays": self._get}
 
     # How a replay is registered: RP-3, RP-4
 
@@ -80,11 +64,10 @@ class Replays:
                 elif not outcome.price:
                     results.append(self._accept(ctx, outcome))
                 else:
-                    self._pay(ctx, outcome, paid)
+                    self.escrow.pay(ctx, outcome, paid)
                     return
             if len(items) > len(taken):
-                most = f"at most {self.settings.batch_items} items are answered"
-                results.append(_err("GenericBatchError", most))
+                results.append(too_many(self.settings.batch_items))
             reply(ctx, "icrc77_register_replay", tuple(results))
 
         def paid(ctx: Context, replay: Replay, refusal: Variant | None) -> None:
@@ -104,15 +87,15 @@ class Replays:
         """The checks of RP-3 in order: a replay that could be accepted, or the answer."""
         who, state = ctx.caller, self.state
         if is_system(item.namespace):
-            return _err("Unauthorized")
+            return err("Unauthorized")
         publication = state.publications.get(state.by_namespace.get(item.namespace, 0))
         if publication is None:
-            return _err("PublicationNotFound")
+            return err("PublicationNotFound")
         if not self.access.may(publication, "subscribers", who):
-            return _err("UnauthorizedSubscriber", (item.namespace,))
+            return err("UnauthorizedSubscriber", (item.namespace,))
         mine = sorted(n for name, n in state.by_subscriber.get(who, {}).items() if matches(name, item.namespace))
         if not mine:
-            return _err("SubscriptionNotFound")
+            return err("SubscriptionNotFound")
         start, end = item.range
         chosen = state.subscriptions[mine[0]].config
         try:
@@ -122,18 +105,18 @@ class Replays:
                 raise ConfigError("the range has ids of two publishers")  # noqa: TRY301 — answered below like its siblings
             check_memo(item.memo)
             check_size(item.config, self.settings)
-            filter_, skip = _replay_config(item.config, chosen.filter, chosen.skip)
+            filter_, skip = replay_config(item.config, chosen.filter, chosen.skip)
         except ConfigError as error:
-            return _err("ImproperConfig", str(error))
+            return err("ImproperConfig", str(error))
         config = publication.config
         most = config.max_range or self.settings.max_range
         if end is not None and end - start > most:
-            return _err("RangeTooLarge", f"at most {most} ids, not {end - start}")
+            return err("RangeTooLarge", f"at most {most} ids, not {end - start}")
         publisher = self._publisher_of(publication, start)
         if not config.replay or publisher is None:
-            return _code(keys.NO_REPLAY)
+            return generic(keys.NO_REPLAY)
         if not self._within_quota(ctx, who):
-            return _code(keys.QUOTA)
+            return generic(keys.QUOTA)
         made = Replay(
             0, item.namespace, publication.id, publisher, who, start, end, filter_, skip, item.config, ctx.now
         )
@@ -169,24 +152,6 @@ class Replays:
         self._start_waiting(ctx)
         return Variant("Ok", replay.id)
 
-    def _pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Variant | None], None]) -> None:
-        ledger, payer = replay.ledger, replay.payer
-        if ledger is None or payer is None:
-            paid(ctx, replay, None)
-            return
-        count = replay.paid // replay.price
-        terms = (
-            f"perEvent={replay.price};count={count};amount={replay.paid};"
-            f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
-        )
-
-        def moved(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            done = values is not None and values[0].tag == "Ok"
-            paid(ctx, replay, None if done else _err("PaymentRequired", terms))
-
-        order = TransferFromArgs(None, Account(payer), Account(ctx.me), replay.paid)
-        self.role.ask(ctx, ledger, "icrc2_transfer_from", order, then=moved, kind=GUARANTEED)
-
     def _refund(self, ctx: Context, replay: Replay) -> None:
         """The whole amount goes back, although there is no replay: kept as one that ended."""
         self.state.last_replay += 1
@@ -196,7 +161,7 @@ class Replays:
         replay.settled = True
         replay.owed = [] if replay.payer is None else [(replay.payer, replay.paid)]
         self.state.replays[replay.id] = replay
-        self._transfer(ctx, replay)
+        self.escrow.transfer(ctx, replay)
 
     # Going on
 
@@ -267,7 +232,7 @@ class Replays:
             waits = replay.state == "canceled" and replay.reported is None
             if not waits or ctx.now - ended > settings.replay_settle:
                 self._count_out(ctx, replay, ended)
-        self._transfer(ctx, replay)
+        self.escrow.transfer(ctx, replay)
         if replay.settled and not replay.owed and ctx.now - ended > settings.replay_forgotten:
             del self.state.replays[replay.id]
 
@@ -307,8 +272,6 @@ class Replays:
         self.planner.plan_replay(replay.id)
         self._start_waiting(ctx)
 
-    # Payment out
-
     def _count_out(self, ctx: Context, replay: Replay, ended: int) -> None:
         """Settle with n; what the publisher reports counts as far as the entry says that it accepted it (RP-4)."""
         count = 0 if replay.state == "errored" or replay.reported is None else replay.reported
@@ -319,47 +282,22 @@ class Replays:
                     self._ask_entry(ctx, replay)
                 return
             count = min(count, replay.accepted)
-        self._settle(ctx, replay, count)
-
-    def _settle(self, ctx: Context, replay: Replay, count: int) -> None:
-        replay.settled = True
-        earned = min(replay.price * count, replay.paid)
-        if replay.payer is not None:
-            owed = [(replay.publisher, earned), (replay.payer, replay.paid - earned)]
-            replay.owed = [each for each in owed if each[1]]
-        self._transfer(ctx, replay)
-
-    def _transfer(self, ctx: Context, replay: Replay) -> None:
-        if not replay.owed or replay.paying or ctx.now < replay.next_pay or replay.ledger is None:
-            return
-        to, amount = replay.owed[0]
-        replay.paying = True
-
-        def moved(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            replay.paying = False
-            if values is not None and values[0].tag == "Ok":
-                del replay.owed[0]
-                self._transfer(ctx, replay)
-            else:
-                replay.next_pay = ctx.now + self.settings.transfer_retry
-
-        order = TransferArg(None, Account(to), amount)
-        self.role.ask(ctx, replay.ledger, "icrc1_transfer", order, then=moved, kind=GUARANTEED)
+        self.escrow.settle(ctx, replay, count)
 
     # Reports, cancelling and asking: RP-5, RP-11, RP-12
 
     def _status(self, ctx: Context, items: tuple[ReplayStatusUpdate, ...]) -> None:
         results = [self._report(ctx, each) for each in items[: self.settings.batch_items]]
         if len(items) > len(results):
-            results.append(_err("GenericBatchError", f"at most {self.settings.batch_items} items are answered"))
+            results.append(too_many(self.settings.batch_items))
         reply(ctx, "icrc77_replay_status", tuple(results))
 
     def _report(self, ctx: Context, item: ReplayStatusUpdate) -> Variant:
         replay = self.state.replays.get(item.replayId)
         if replay is None:
-            return _err("NotFound")
+            return err("NotFound")
         if ctx.caller != replay.publisher:
-            return _err("Unauthorized")
+            return err("Unauthorized")
         tag, value = item.status
         ok = Variant("Ok", replay.id)
         if replay.state == "canceled" and tag == "canceled" and replay.reported is None:
@@ -377,66 +315,28 @@ class Replays:
         elif replay.state == "running" and replay.done is None and tag == "errored":
             self._end(ctx, replay, "errored", text=value)
         else:
-            return _code(keys.WRONG_STATE)
+            return generic(keys.WRONG_STATE)
         replay.heard = ctx.now
         return ok
 
     def _cancel(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         results = [self._cancel_one(ctx, each) for each in numbers[: self.settings.batch_items]]
         if len(numbers) > len(results):
-            results.append(_err("GenericBatchError", f"at most {self.settings.batch_items} items are answered"))
+            results.append(too_many(self.settings.batch_items))
         reply(ctx, "icrc77_cancel_replay", tuple(results))
 
     def _cancel_one(self, ctx: Context, number: int) -> Variant:
         replay = self.state.replays.get(number)
         if replay is None:
-            return _err("NotFound")
+            return err("NotFound")
         publication = self.state.publications.get(replay.publication)
         controllers = () if publication is None else publication.config.controllers
         if ctx.caller != replay.subscriber and ctx.caller not in controllers:
-            return _err("Unauthorized")
+            return err("Unauthorized")
         if replay.state not in LIVE:
-            return _err("CannotCancel", replay.state)
+            return err("CannotCancel", replay.state)
         self._end(ctx, replay, "canceled")
         return Variant("Ok", number)
-
-    def _get(self, _caller: Principal, _time: int, page: ByNat) -> Any:
-        take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
-        slices = () if page.filter is None else page.filter.slice
-        found = [
-            each
-            for number, each in sorted(self.state.replays.items())
-            if (page.prev is None or number > page.prev) and all(self._satisfies(each, one) for one in slices)
-        ]
-        statistics = Variant("All") if page.filter is None else page.filter.statistics
-        return tuple(self._shown(each, statistics) for each in found[:take])
-
-    @staticmethod
-    def _satisfies(replay: Replay, slice_: Variant) -> bool:
-        tag, value = slice_
-        if tag == "BySubscriber":
-            return bool(replay.subscriber == value)
-        if tag == "ByPublisher":
-            return bool(replay.publisher == value)
-        if tag == "ByBroadcaster":
-            return replay.path is not None and value in replay.path
-        return matches(value, replay.namespace)
-
-    def _shown(self, replay: Replay, statistics: Variant) -> ReplayStatus:
-        inside: Any = {"completed": replay.count, "canceled": replay.count, "errored": replay.text}.get(replay.state)
-        prefix = "icrc77:replay:stats:"
-        stats: Pairs = ()
-        if statistics.tag != "None":
-            sums = {name: self._sum(replay.id, name) for name in keys.STATISTICS[prefix]}
-            sums["published"] = replay.accepted or sums["published"]
-            pairs = tuple((prefix + name, nat(number)) for name, number in sums.items())
-            stats = pairs if statistics.tag == "All" else tuple(p for p in pairs if p[0] in statistics.value)
-        state = Variant(replay.state, inside)
-        return ReplayStatus(replay.id, replay.namespace, replay.config, stats, (replay.start, replay.end), state)
-
-    def _sum(self, number: int, name: str) -> int:
-        key = f"icrc77:replay:{number}:{name}"
-        return sum(each.stats.get(key, 0) for each in self.state.brokers.values())
 
     # When somebody fails (RP-13)
 
@@ -470,22 +370,6 @@ class Replays:
             if replay.state in LIVE and which(replay):
                 replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
                 self.planner.plan_replay(replay.id)
-
-
-def _replay_config(config: Pairs, filter_: str | None, skip: Skip | None) -> tuple[str | None, Skip | None]:
-    for written, value in config:
-        key = keys.canonical(written)
-        inside = value.value if value.tag == "Option" else value
-        if key == keys.REPLAY_FILTER:
-            filter_ = None if inside is None else filter_text(inside)
-        elif key == keys.REPLAY_SKIP:
-            skip = None if inside is None else skip_of(inside)
-        elif key == keys.REPLAY_ISOLATED:
-            if value.tag != "Bool":
-                raise ConfigError(f"{key} is a Bool")
-        elif is_system(written):
-            raise ConfigError(f"the key {written[:80]!r} is not known here")
-    return filter_, skip
 
 
 __all__ = ["Replays"]

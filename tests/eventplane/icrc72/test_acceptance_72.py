@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.canister_apps import Sink, Source
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
@@ -30,19 +31,6 @@ from pubsub_emulator.eventplane.icrc72.values import as_items, as_principal, blo
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
-
-
-class Source(App):
-    """Publishes plain data: the argument is a Python literal of a number."""
-
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
-        ctx.reply(b"")
-
-
-class Sink(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
 
 
 class Notes(App):

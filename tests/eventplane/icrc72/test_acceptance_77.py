@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.canister_apps import Source
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Context
@@ -28,12 +29,6 @@ from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
 QUICK = replace(DEFAULTS, confirmations=100)
-
-
-class Source(App):
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
-        ctx.reply(b"")
 
 
 class Asker(App):

@@ -249,7 +249,7 @@ def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() ->
     lab, ledger, teller, reader = priced(1)
     publication = lab.system.registry.state.publications[1]
     publication.config = replace(publication.config, lists={"publishers:disallowed": (teller,)})
-    lab.system.registry._judge(publication)
+    lab.system.registry.publications.judge(publication)
     lab.step(260)
     assert lab.system.registry.state.replays[1].state == "canceled"
     assert ledger.balances[reader] == 1000

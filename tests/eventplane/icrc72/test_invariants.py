@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.canister_apps import Source
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Canister, Context
@@ -217,14 +218,6 @@ def test_i12_the_three_deployments_agree(schedule: Schedule, wanted: Any, rounds
 
 
 # Who is notified
-
-
-class Source(App):
-    """Publishes numbers."""
-
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
-        ctx.reply(b"")
 
 
 @settings(max_examples=6)

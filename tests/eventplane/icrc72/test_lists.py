@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support.canister_apps import Sink, Source
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
@@ -10,7 +11,7 @@ from pubsub_emulator.eventplane.ic.errors import Trap
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import App, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.client import App
 from pubsub_emulator.eventplane.icrc72.messages import (
     PublicationRegistration,
     PublicationUpdate,
@@ -24,17 +25,8 @@ NAME = "org.example.a"
 ALLOWED = keys.icrc75_key("subscribers:allowed")
 
 
-class Source(App):
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
-        ctx.reply(b"")
-
-
-class Sink(App):
+class Reader(Sink):
     subscriptions = {NAME: {}}  # noqa: RUF012 — as authors write it
-
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
 
 
 class Lists(App):
@@ -76,10 +68,10 @@ def test_ic_33a_another_list_is_asked_when_it_is_set_and_the_answers_of_the_form
     stays, goes = lab.network.next_id(1), None
     registered(lab, owner, (ALLOWED, [bytes(first), "friends"]))
     lab.app(first).data["friends"].append(stays)
-    lab.install(Sink, 1)
+    lab.install(Reader, 1)
     goes = lab.network.next_id(1)
     lab.app(first).data["friends"].append(goes)
-    lab.install(Sink, 1)
+    lab.install(Reader, 1)
     lab.step(60)
     assert verdicts(lab) == {stays: {True}, goes: {True}}
     where = {"first": first, "second": second}[other[0]]
@@ -94,7 +86,7 @@ def test_ic_33a_a_list_canister_that_is_set_interrupts_nobody_whom_it_lists() ->
     lab = Canisters()
     lists = lab.install(Lists)
     source = lab.install(Source, 0, publications={NAME: {}})
-    reader = lab.install(Sink, 1)
+    reader = lab.install(Reader, 1)
     lab.step(60)
     publication = lab.system.registry.state.publications[1]
     controller = lab.probe()
@@ -116,7 +108,7 @@ def test_ic_33b_silence_at_a_change_is_a_no_and_is_told_with_code_6() -> None:
     lab = Canisters()
     lists, owner = lab.install(Lists), lab.probe()
     registered(lab, owner)
-    reader = lab.install(Sink, 1)
+    reader = lab.install(Reader, 1)
     lab.step(60)
     lab.app(lists).data["silent"] = True
     assert update(lab, owner, ALLOWED, [bytes(lists), "friends"]) == ("Ok", True)
@@ -134,7 +126,7 @@ def test_ic_33c_a_publisher_that_the_list_drops_ends_and_comes_back() -> None:
     registered(lab, owner, (keys.icrc75_key("publishers:allowed"), [bytes(lists), "friends"]))
     who = lab.network.next_id(0)
     lab.app(lists).data["friends"].append(who)
-    source, reader = lab.install(Source, 0, publications={NAME: {}}), lab.install(Sink, 1)
+    source, reader = lab.install(Source, 0, publications={NAME: {}}), lab.install(Reader, 1)
     lab.step(80)
     lab.call(source, NAME, b"1")
     lab.step(40)
@@ -152,7 +144,7 @@ def test_ic_33c_a_publisher_that_the_list_drops_ends_and_comes_back() -> None:
 def test_ic_33_a_disallow_list_canister_wins_and_asks_of_many_go_together() -> None:
     lab = Canisters()
     lists, owner = lab.install(Lists), lab.probe()
-    readers = [lab.install(Sink, 1) for _ in range(30)]
+    readers = [lab.install(Reader, 1) for _ in range(30)]
     lab.app(lists).data["others"] += readers[:3]
     registered(lab, owner)
     lab.step(60)

@@ -4,27 +4,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.canister_apps import Sink, Source
 
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.schedule import Schedule
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, Context
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
-
-
-class Source(App):
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
-        ctx.reply(b"")
-
-
-class Sink(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
 
 
 def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]], **config: Any) -> tuple[Canisters, Principal]:

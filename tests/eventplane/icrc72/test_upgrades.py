@@ -3,25 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from support.canister_apps import Sink, Source
 
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME, OTHER = "org.example.a", "org.example.b"
-
-
-class Source(App):
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
-        ctx.reply(b"")
-
-
-class Sink(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
 
 
 def upgraded(lab: Canisters, who: Principal, made: App) -> None:

@@ -1,0 +1,202 @@
+"""Messages between canisters: bounded, in the order of a schedule, answered or timed out (IC-5 to IC-7)."""
+
+import heapq
+from collections import deque
+from typing import Final
+
+from pubsub_emulator.eventplane.ic.canister import (
+    GUARANTEED,
+    SYS_TRANSIENT,
+    SYS_UNKNOWN,
+    Answer,
+    Canister,
+    Then,
+)
+from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
+from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
+from pubsub_emulator.eventplane.ic.trace import Happening, Observer
+
+RUNNING: Final = "running"
+STOPPING_STATUS: Final = "stopping"
+STOPPED: Final = "stopped"
+EMPTY: Final = "empty"
+
+Key = tuple[int, int, int]
+"""Arrival, place in the round, and number: in this order messages are executed."""
+
+
+class Call:
+    """A request on its way, being served, or waiting for its response."""
+
+    __slots__ = ("arg", "context", "kind", "method", "number", "receiver", "sender", "then", "ticket")
+
+    def __init__(  # noqa: PLR0917 — one place makes calls
+        self, number: int, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str
+    ) -> None:
+        self.number = number
+        self.sender = sender
+        self.receiver = receiver
+        self.method = method
+        self.arg = arg
+        self.kind = kind
+        self.then: Then | None = None
+        self.context: CallContext | None = None
+        self.ticket: Ticket | None = None
+
+
+class CallContext:
+    """A message that is being served: what it still owes and waits for."""
+
+    __slots__ = ("call", "life", "owes", "waits")
+
+    def __init__(self, call: Call | None, life: int) -> None:
+        self.call = call
+        self.owes = call is not None
+        self.waits = 0
+        self.life = life
+
+
+class Ticket:
+    """A user's request: `answer` is `None` until it ended."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: Answer | None = None
+
+
+class Host:
+    """A canister where it runs: `code` is `None` once it was removed."""
+
+    __slots__ = ("code", "due", "id", "inbox", "life", "most_bytes", "open", "ran", "round", "status", "subnet")
+
+    def __init__(self, identity: Principal, subnet: int, code: Canister, most_bytes: int) -> None:
+        self.id = identity
+        self.subnet = subnet
+        self.code: Canister | None = code
+        self.status = RUNNING
+        self.inbox: deque[tuple[Key, Call, Answer | None]] = deque()
+        self.open: set[CallContext] = set()
+        self.due: int | None = None
+        self.round = -1
+        self.ran = 0
+        self.life = 0
+        self.most_bytes = most_bytes
+
+
+class Subnet:
+    """A subnet: its canisters with a heartbeat, timers by time, and messages on their way to it."""
+
+    __slots__ = ("created", "heartbeats", "timers", "transit")
+
+    def __init__(self) -> None:
+        self.created = 0
+        self.heartbeats: list[Host] = []
+        self.timers: list[tuple[int, int, Principal]] = []
+        self.transit: list[tuple[Key, int, Call, Answer | None]] = []
+
+
+class Messaging:
+    """The messages of a network that are on their way, and what observers are told."""
+
+    def __init__(self, subnets: int, schedule: Schedule, limits: Limits) -> None:
+        self.schedule = schedule
+        self.limits = limits
+        self.round = 0
+        self.observers: list[Observer] = []
+        self._subnets = [Subnet() for _ in range(subnets)]
+        self._hosts: dict[Principal, Host] = {}
+        self._number = 0
+        self._sequence = 0
+        self._pending: dict[int, Call] = {}
+        self._timeouts: list[tuple[int, int]] = []
+        self._under_way: dict[tuple[Principal, Principal], int] = {}
+        self._last: dict[tuple[Principal, Principal], int] = {}
+
+    def _new_call(self, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str) -> Call:
+        self._number += 1
+        return Call(self._number, sender, receiver, method, arg, kind)
+
+    def _send(self, host: Host, call: Call) -> None:
+        self._pending[call.number] = call
+        self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
+        if call.kind != GUARANTEED:
+            heapq.heappush(self._timeouts, (self.round + self.limits.timeout, call.number))
+        pair = (call.sender, call.receiver)
+        waiting = self._under_way.get(pair, 0)
+        target = self._hosts.get(call.receiver)
+        there = host.subnet if target is None else target.subnet
+        if target is None:
+            subnet = subnet_of(call.receiver)
+            there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
+        if waiting >= self.limits.under_way:
+            self._tell("refuse", call.number, call.sender, call.receiver, call.method)
+            full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
+            self._arrive(host.subnet, host.subnet, call, full, self.limits.own_subnet)
+            return
+        self._under_way[pair] = waiting + 1
+        self._arrive(host.subnet, there, call, None, self._way(host.subnet, there))
+
+    def _way(self, here: int, there: int) -> int:
+        return self.limits.own_subnet if here == there else self.limits.across
+
+    def _respond(self, call: Call, answer: Answer) -> None:
+        self._tell("respond", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
+        if call.ticket is not None:
+            call.ticket.answer = answer
+            return
+        caller, callee = self._hosts[call.sender], self._hosts.get(call.receiver)
+        here = caller.subnet if callee is None else callee.subnet
+        self._arrive(here, caller.subnet, call, answer, self._way(here, caller.subnet))
+
+    def _arrive(self, here: int, there: int, call: Call, answer: Answer | None, way: int) -> None:
+        """Put a request or a response on its way: requests of a pair never overtake each other (IC-6a)."""
+        self._sequence += 1
+        arrival = self.round + way
+        place, number = here, self._sequence
+        schedule = self.schedule
+        if schedule.delay or schedule.refuse:
+            if answer is None and call.sender != call.receiver:
+                pair = (call.sender, call.receiver)
+                arrival = max(arrival + schedule.late(self._sequence), self._last.get(pair, 0))
+                self._last[pair] = arrival
+                place = schedule.place(arrival, b"%b>%b" % pair)
+            elif answer is not None:
+                arrival += schedule.late(self._sequence)
+                place = schedule.place(arrival, b"%d" % self._sequence)
+        elif self._last and answer is None:  # what an earlier schedule has delayed is not overtaken
+            late = self._last.pop((call.sender, call.receiver), 0)
+            if late >= arrival:
+                arrival = self._last[call.sender, call.receiver] = late + 1
+        heapq.heappush(self._subnets[there].transit, ((arrival, place, number), number, call, answer))
+
+    def _left(self, call: Call) -> None:
+        pair = (call.sender, call.receiver)
+        waiting = self._under_way.get(pair, 0)
+        if waiting > 1:
+            self._under_way[pair] = waiting - 1
+        else:
+            self._under_way.pop(pair, None)
+
+    def _time_out(self) -> None:
+        while self._timeouts and self._timeouts[0][0] <= self.round:
+            _, number = heapq.heappop(self._timeouts)
+            call = self._pending.get(number)
+            if call is not None:
+                host = self._hosts[call.sender]
+                self._arrive(host.subnet, host.subnet, call, Answer(b"", SYS_UNKNOWN, "no response in time"), 0)
+
+    def _tell(  # noqa: PLR0917 — the fields of a happening in order
+        self,
+        kind: str,
+        number: int,
+        sender: Principal,
+        receiver: Principal,
+        method: str = "",
+        data: bytes = b"",
+        code: int = 0,
+    ) -> None:
+        if self.observers:
+            happening = Happening(self.round, kind, number, sender, receiver, method, data, code)
+            for observer in self.observers:
+                observer.happened(happening)

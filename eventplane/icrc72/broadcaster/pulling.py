@@ -1,0 +1,169 @@
+"""System events: what an addition names is asked of the orchestrator before it is applied (IC-38c)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import ONE_WAY, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.alerts import read_broker_alert
+from pubsub_emulator.eventplane.icrc72.broadcaster.assignments import Assignments, Pulled
+from pubsub_emulator.eventplane.icrc72.broadcaster.state import BroadcasterState, PublicationView
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError
+from pubsub_emulator.eventplane.icrc72.messages import ByNat, ByText, EventNotification, OrchestrationFilter
+from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
+from pubsub_emulator.eventplane.icrc72.role import Got, RoleCanister, reply
+from pubsub_emulator.eventplane.icrc72.skip import Skip, skip_of
+from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, as_principal, as_text, first
+
+_NO_STATS: Final = Variant("None")
+
+
+@dataclass(slots=True, eq=False)
+class _Pulling:
+    pulled: Pulled
+    left: int = 0
+    again: list[Callable[[Context], None]] = field(default_factory=list)
+
+
+class Pulling:
+    """The system event that is being looked up, if there is one."""
+
+    def __init__(
+        self, state: BroadcasterState, role: RoleCanister, orchestrator: Principal, assignments: Assignments
+    ) -> None:
+        self.state = state
+        self.role = role
+        self.orchestrator = orchestrator
+        self.assignments = assignments
+        self._pulling: _Pulling | None = None
+
+    def waits(self) -> bool:
+        """Whether a question must be asked again."""
+        return self._pulling is not None and bool(self._pulling.again)
+
+    def wake(self, ctx: Context) -> None:
+        """Ask again what was not answered."""
+        if self._pulling is not None:
+            again, self._pulling.again = self._pulling.again, []
+            for ask in again:
+                ask(ctx)
+
+    def handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+        """Take what the orchestrator notifies; an event that was applied is confirmed again."""
+        mine = system_namespace("broadcaster", ctx.me)
+        taken = [each for each in notifications if each.namespace == mine and ctx.caller == self.orchestrator]
+        for each in taken:
+            if each.eventId <= self.state.applied:
+                self._confirm(ctx, each.notificationId)
+            elif self._pulling is None or self._pulling.pulled.id < each.eventId:
+                self._pull(ctx, each)
+        if taken:
+            reply(ctx, "icrc72_handle_notification")
+
+    def _confirm(self, ctx: Context, notification: int) -> None:
+        self.role.ask(ctx, self.orchestrator, "icrc72_confirm_notifications", (notification,), kind=ONE_WAY)
+
+    def _pull(self, ctx: Context, event: EventNotification) -> None:
+        adds, removes = read_broker_alert(event.data)
+        pulling = self._pulling = _Pulling(Pulled(event.eventId, event.notificationId, adds, removes))
+        names: dict[str, None] = {}
+        for fact, _ in adds:
+            if fact[0] in {"pub", "relayer"} or (fact[0] == "sub" and not is_system(fact[1])):
+                names[fact[1]] = None
+            if fact[0] == "sub" and not is_system(fact[1]):
+                self._ask_subscriptions(ctx, pulling, fact[1], fact[2])
+            elif fact[0] == "rp":
+                self._ask_replay(ctx, pulling, fact[1])
+        for name in names:
+            self._ask_publication(ctx, pulling, name)
+        self._ended(ctx, pulling)
+
+    def _ask(self, ctx: Context, pulling: _Pulling, method: str, page: Any, then: Callable[[Any], None]) -> None:
+        """A bounded call that is repeated until answered."""
+        pulling.left += 1
+
+        def got(ctx: Context, values: tuple[Any, ...] | None, answer: Answer) -> None:
+            if self._pulling is not pulling:
+                return
+            del answer
+            if values is None:
+                pulling.again.append(lambda ctx: self.role.ask(ctx, self.orchestrator, method, page, then=got))
+                return
+            then(values[0])
+            pulling.left -= 1
+            self._ended(ctx, pulling)
+
+        repeated: Got = got
+        self.role.ask(ctx, self.orchestrator, method, page, then=repeated)
+
+    def _ask_subscriptions(self, ctx: Context, pulling: _Pulling, namespace: str, who: Principal) -> None:
+        slices = (Variant("BySubscriber", who), Variant("ByNamespace", namespace))
+        page = ByNat(None, 1000, OrchestrationFilter(_NO_STATS, slices))
+
+        def got(infos: Any) -> None:
+            found = [_subscription(each.subscriptionId, each.config) for each in infos]
+            pulling.pulled.subscriptions[namespace, who] = tuple(each for each in found if each is not None)
+
+        self._ask(ctx, pulling, "icrc72_get_subscriptions", page, got)
+
+    def _ask_publication(self, ctx: Context, pulling: _Pulling, namespace: str) -> None:
+        page = ByText(None, 1, OrchestrationFilter(_NO_STATS, (Variant("ByNamespace", namespace),)))
+
+        def got(infos: Any) -> None:
+            for each in infos:
+                if each.namespace == namespace:
+                    pulling.pulled.publications[namespace] = _publication(each.publicationId, each.config)
+
+        self._ask(ctx, pulling, "icrc72_get_publications", page, got)
+
+    def _ask_replay(self, ctx: Context, pulling: _Pulling, number: int) -> None:
+        def got(infos: Any) -> None:
+            for each in infos:
+                if each is not None and each.replayId == number:
+                    value = first(each.config, keys.REPLAY_ISOLATED)
+                    if value is not None and value.value is True:
+                        pulling.pulled.isolated.add(number)
+
+        page = ByNat(number - 1, 1, OrchestrationFilter(_NO_STATS, ()))
+        self._ask(ctx, pulling, "icrc77_get_replays", page, got)
+
+    def _ended(self, ctx: Context, pulling: _Pulling) -> None:
+        if pulling.left or self._pulling is not pulling:
+            return
+        self._pulling = None
+        self.assignments.apply(ctx, pulling.pulled)
+        self.state.applied = pulling.pulled.id
+        self._confirm(ctx, pulling.pulled.notification)
+
+
+def _subscription(number: int, config: Pairs) -> tuple[int, str | None, Skip | None] | None:
+    stopped = first(config, keys.STOPPED)
+    if stopped is not None and stopped.value is True:
+        return None
+    written = first(config, keys.SKIP)
+    try:
+        skip = None if written is None else skip_of(written)
+    except ConfigError:
+        skip = None
+    return number, as_text(first(config, keys.FILTER)), skip
+
+
+def _publication(number: int, config: Pairs) -> PublicationView:
+    priorities: dict[Principal, int] = {}
+    for each in as_items(first(config, keys.PRIORITIES)) or ():
+        pair = as_items(each) or ()
+        who = as_principal(pair[0]) if len(pair) == 2 else None
+        if who is not None:
+            priorities[who] = as_nat(pair[1]) or 0
+    trusted = first(config, keys.TRUSTED)
+    return PublicationView(
+        number,
+        as_principal(first(config, keys.CREATOR)) or Principal(),
+        as_text(first(config, keys.MODE)) or "fifo",
+        as_nat(first(config, keys.PARTITIONS)) or 1,
+        priorities,
+        trusted is not None and trusted.value is True,
+    )

@@ -1,0 +1,95 @@
+"""Relaying: events of a chain, or of a replay, go to another broadcaster in order (IC-43d)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from pubsub_emulator.eventplane.ic.canister import BOUNDED, Answer, Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery
+from pubsub_emulator.eventplane.icrc72.broadcaster.state import BroadcasterState, Lane
+from pubsub_emulator.eventplane.icrc72.messages import Event
+from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+
+_HEADERS_BYTES: Final = 200
+"""Most bytes of what a relay adds to an event, without those who are late."""
+
+_LATE_BYTES: Final = 40
+"""Bytes of a principal in the header of an event that waits for a relay."""
+
+
+class Relaying:
+    """The lanes of a broadcaster."""
+
+    def __init__(self, state: BroadcasterState, settings: Settings, role: RoleCanister, delivery: Delivery) -> None:
+        self.state = state
+        self.settings = settings
+        self.role = role
+        self.delivery = delivery
+
+    def lanes(self) -> list[Lane]:
+        """Every lane."""
+        lanes = [lane for relay in self.state.relays.values() for lane in relay.lanes.values()]
+        return lanes + [each.lane for each in self.state.forwarded.values()]
+
+    def drop(self, lane: Lane) -> None:
+        """Give up what waits in a lane."""
+        while lane.queue:
+            self.delivery.release(lane.queue.popleft().stored)
+
+    def pump(self, ctx: Context) -> None:
+        """Send what waits in each lane whose turn it is, one batch of a lane at a time."""
+        for (namespace, target), relay in self.state.relays.items():
+            for key, lane in relay.lanes.items():
+                where = (namespace, target)
+                self._pump_lane(
+                    ctx,
+                    target,
+                    lane,
+                    lambda w=where, k=key, x=lane: self._is_lane(w, k, x),  # type: ignore[misc]
+                )
+        for number, forwarded in self.state.forwarded.items():
+            lane = forwarded.lane
+            self._pump_lane(
+                ctx,
+                forwarded.target,
+                lane,
+                lambda n=number, x=lane: n in self.state.forwarded and self.state.forwarded[n].lane is x,  # type: ignore[misc]
+            )
+
+    def _is_lane(self, where: tuple[str, Principal], key: Any, lane: Lane) -> bool:
+        relay = self.state.relays.get(where)
+        return relay is not None and relay.lanes.get(key) is lane
+
+    def _pump_lane(self, ctx: Context, target: Principal, lane: Lane, alive: Callable[[], bool]) -> None:
+        if lane.busy or not lane.queue or ctx.now < lane.next:
+            return
+        batch: list[Event] = []
+        size = 0
+        for forward in lane.queue:
+            stored = self.state.events[forward.stored]
+            size += stored.size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
+            if len(batch) >= self.settings.batch_notifications or (batch and size > self.settings.batch_bytes):
+                break
+            forward.sent = forward.sent or ctx.time
+            batch.append(self.delivery.relayed(forward, stored.event))
+        lane.busy = True
+
+        def answered(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+            if not alive():
+                return
+            lane.busy = False
+            results = () if values is None else values[0]
+            for result in results[: len(batch)]:
+                if result is None or result.tag != "Ok":
+                    break
+                self.delivery.release(lane.queue.popleft().stored)
+                lane.tries = 0
+            else:
+                if results:
+                    lane.next = ctx.now
+                    return
+            lane.next = ctx.now + min(self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most)
+            lane.tries += 1
+
+        self.role.ask(ctx, target, "icrc72_publish", tuple(batch), then=answered, kind=BOUNDED)

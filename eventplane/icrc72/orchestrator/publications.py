@@ -1,0 +1,216 @@
+"""Publications: registered, changed, deleted, and who may publish and subscribe (IC-31, IC-33)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError, NamespaceError
+from pubsub_emulator.eventplane.icrc72.messages import PublicationDelete, PublicationRegistration, PublicationUpdate
+from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, is_system, matches
+from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import (
+    MEMO_BYTES,
+    changed_publication,
+    check_memo,
+    check_size,
+    new_publication,
+)
+from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
+from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, generic, ok
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Subscription
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+
+Result = Variant
+Hook = Callable[[Principal, str], bool]
+"""Whether a caller may publish in a namespace."""
+
+
+class Publications:
+    """The publications of an orchestrator."""
+
+    def __init__(
+        self,
+        state: Registry,
+        settings: Settings,
+        planner: Planner,
+        access: Access,
+        *,
+        replays: Replays,
+        may_publish: Hook,
+    ) -> None:
+        self.state = state
+        self.settings = settings
+        self.planner = planner
+        self.access = access
+        self.replays = replays
+        self._may_publish = may_publish
+
+    def ask(self, ctx: Context, item: PublicationRegistration) -> list[Question]:
+        """What list canisters must say before a registration is judged."""
+        number = self.state.by_namespace.get(item.namespace)
+        if number is None:
+            return []
+        return self.access.questions(self.state.publications[number], "publishers", ctx.caller)
+
+    def register(self, ctx: Context, item: PublicationRegistration, silent: set[Question]) -> Result:
+        """Register the caller as a publisher; the first one creates the publication (IC-31)."""
+        who = ctx.caller
+        if is_system(item.namespace) or not self._may_publish(who, item.namespace):
+            return err("Unauthorized")
+        try:
+            check_namespace(item.namespace)
+            check_memo(item.memo)
+            check_size(item.config, self.settings)
+            config = new_publication(who, item.config)
+        except (ConfigError, NamespaceError) as error:
+            return err("ImproperConfig", str(error))
+        number = self.state.by_namespace.get(item.namespace)
+        publication = None if number is None else self.state.publications[number]
+        if publication is not None and who in publication.publishers:
+            return ok(publication.id)
+        if self.state.by_publisher.get(who, 0) >= self.settings.publications:
+            return generic(keys.QUOTA)
+        if publication is None:
+            publication = self._create(item.namespace, config)
+        elif any(each in silent for each in self.access.questions(publication, "publishers", who)):
+            return generic(keys.LIST_SILENT)
+        elif not self.access.may(publication, "publishers", who):
+            return err("UnauthorizedPublisher", (item.namespace,))
+        self.state.by_publisher[who] = self.state.by_publisher.get(who, 0) + 1
+        publication.publishers[who] = True
+        self.planner.assign_entries(publication, who)
+        return ok(publication.id)
+
+    def _create(self, namespace: str, config: Any) -> Publication:
+        state = self.state
+        state.last_publication += 1
+        made = Publication(state.last_publication, namespace, config, {})
+        state.publications[made.id] = made
+        state.by_namespace[namespace] = made.id
+        waiting = [*state.exact.get(namespace, ()), *state.patterns]
+        for number in sorted(waiting):
+            subscription = state.subscriptions[number]
+            if matches(subscription.pattern, namespace):
+                self.match(made, subscription)
+        return made
+
+    def match(self, publication: Publication, subscription: Subscription) -> None:
+        """A subscription meets a publication: it is authorised now (IC-32a)."""
+        who = subscription.subscriber
+        may = self.access.may(publication, "subscribers", who)
+        publication.subscribers.setdefault(who, {})[subscription.id] = may
+        if not may:
+            self._refused(publication, "subscriber", who, subscription.id)
+        self.planner.plan_pair(publication, who)
+
+    def _refused(self, publication: Publication, role: str, who: Principal, number: int) -> None:
+        """Tell somebody that it may not: code 6 where a list canister does not say so (IC-33b)."""
+        code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
+        self._error(role, who, number, code, publication.namespace)
+
+    def _error(self, role: str, who: Principal, number: int, code: int, namespace: str) -> None:
+        member = self.state.members.get((role, who))
+        if member is not None:
+            member.errors[number, code, namespace] = None
+            self.state.restless[role, who] = None
+
+    def _find(self, identifier: Variant) -> Publication | None:
+        number = identifier.value
+        if identifier.tag == "namespace":
+            number = self.state.by_namespace.get(identifier.value, 0)
+        return self.state.publications.get(number)
+
+    def ask_update(self, ctx: Context, item: PublicationUpdate) -> list[Question]:
+        """What list canisters must say before a change is judged."""
+        publication = self._find(item.publication)
+        if publication is None or ctx.caller not in publication.config.controllers:
+            return []
+        try:
+            return self.access.questions_of_change(publication, changed_publication(publication.config, *item.config))
+        except ConfigError:
+            return []  # it is answered when the item is judged
+
+    def update(self, ctx: Context, item: PublicationUpdate, _silent: set[Question]) -> Result:
+        """Change a publication, and judge everybody by it."""
+        try:
+            check_memo(item.memo)
+        except ConfigError as error:
+            return err("ImproperConfig", str(error))
+        publication = self._find(item.publication)
+        if publication is None:
+            return generic(keys.NOT_FOUND)
+        if ctx.caller not in publication.config.controllers:
+            return err("Unauthorized")
+        try:
+            config = changed_publication(publication.config, *item.config)
+            check_size(config, self.settings)
+        except ConfigError as error:
+            return err("ImproperConfig", str(error))
+        publication.config = config
+        places = set(config.canisters.values())
+        publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places}
+        publication.heard = {said: at for said, at in publication.heard.items() if said[:2] in places}
+        publication.version += 1
+        self.judge(publication)
+        if config.canisters:
+            self.state.last_check = ctx.now - self.settings.list_retry
+        for who in publication.publishers:
+            self.planner.plan_publisher(publication, who)
+        for number in {n for numbers in publication.subscribers.values() for n in numbers}:
+            self.state.subscriptions[number].version += item.config[0] == keys.PRIORITIES
+        self.planner.plan_all_pairs(publication)
+        return ok(True)
+
+    def judge(self, publication: Publication) -> None:
+        """Judge everybody of a publication again (IC-33c)."""
+        for who, had in list(publication.publishers.items()):
+            may = self.access.may(publication, "publishers", who)
+            if may != had:
+                publication.publishers[who] = may
+                if not may:
+                    publication.entries.pop(who, None)
+                    self._refused(publication, "publisher", who, publication.id)
+                    self.replays.publisher_forbidden(publication.id, who)
+                self.planner.plan_publisher(publication, who)
+                if may:
+                    self.planner.assign_entries(publication, who)
+                self.planner.plan_all_pairs(publication)
+        for who, numbers in list(publication.subscribers.items()):
+            may = self.access.may(publication, "subscribers", who)
+            if any(had != may for had in numbers.values()):
+                publication.subscribers[who] = dict.fromkeys(numbers, may)
+                if not may:
+                    for number in numbers:
+                        self._refused(publication, "subscriber", who, number)
+                    self.replays.forbidden(publication.id, who)
+                self.planner.plan_pair(publication, who)
+
+    def delete(self, ctx: Context, item: PublicationDelete, _silent: set[Question]) -> Result:
+        """Delete a publication; its replays are canceled."""
+        if item.memo is not None and len(item.memo) > MEMO_BYTES:
+            return generic(keys.TOO_LARGE)
+        publication = self._find(item.publication)
+        if publication is None:
+            return generic(keys.NOT_FOUND)
+        if ctx.caller not in publication.config.controllers:
+            return err("Unauthorized")
+        self.replays.publication_deleted(publication.id)
+        for who in publication.publishers:
+            self.state.by_publisher[who] -= 1
+            publication.publishers[who] = False
+            self.planner.plan_publisher(publication, who)
+        for who in list(publication.subscribers):
+            self.planner.forget_pair(publication, who)
+        del self.state.publications[publication.id]
+        del self.state.by_namespace[publication.namespace]
+        return ok(True)
+
+    def judge_listed(self) -> None:
+        """Only what list canisters say changes without a call."""
+        for publication in self.state.publications.values():
+            if publication.config.canisters:
+                self.judge(publication)

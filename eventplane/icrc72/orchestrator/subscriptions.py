@@ -1,0 +1,224 @@
+"""Subscriptions of subscribers, and of members to what concerns them (IC-32)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.canister import Context
+from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError, NamespaceError
+from pubsub_emulator.eventplane.icrc72.messages import SubscriptionDelete, SubscriptionRegistration, SubscriptionUpdate
+from pubsub_emulator.eventplane.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
+from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
+from pubsub_emulator.eventplane.icrc72.orchestrator.config import (
+    MEMO_BYTES,
+    SubscriptionConfig,
+    changed_subscription,
+    check_memo,
+    check_size,
+    new_subscription,
+)
+from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.eventplane.icrc72.orchestrator.publications import Publications
+from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
+from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, generic, ok
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import Member, Publication, Registry, Subscription
+from pubsub_emulator.eventplane.icrc72.settings import Settings
+
+Result = Variant
+
+_SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
+
+
+class Subscriptions:
+    """The subscriptions of an orchestrator. `died` is told of a broadcaster that has lost its state."""
+
+    def __init__(
+        self,
+        state: Registry,
+        settings: Settings,
+        planner: Planner,
+        access: Access,
+        *,
+        replays: Replays,
+        publications: Publications,
+        died: Callable[[Principal], None],
+    ) -> None:
+        self.state = state
+        self.settings = settings
+        self.planner = planner
+        self.access = access
+        self.replays = replays
+        self.publications = publications
+        self._died = died
+
+    def ask(self, ctx: Context, item: SubscriptionRegistration) -> list[Question]:
+        """What list canisters must say before a registration is judged."""
+        if is_system(item.namespace):
+            return []
+        if not has_wildcard(item.namespace):
+            number = self.state.by_namespace.get(item.namespace)
+            met = [] if number is None else [self.state.publications[number]]
+        else:
+            met = [each for each in self.state.publications.values() if matches(item.namespace, each.namespace)]
+        return [each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)]
+
+    def register(self, ctx: Context, item: SubscriptionRegistration, silent: set[Question]) -> Result:
+        """Register a subscription of the caller, or the caller for system events (IC-32)."""
+        who, state = ctx.caller, self.state
+        system = is_system(item.namespace)
+        owner = system_owner(item.namespace)
+        if system and (owner is None or owner[1] != who):
+            return err("Unauthorized")
+        if owner is not None and owner[0] == "broadcaster" and who not in state.brokers:
+            return err("Unauthorized")
+        try:
+            if not system:
+                check_pattern(item.namespace)
+            check_memo(item.memo)
+            check_size(item.config, self.settings)
+            config = new_subscription(who, item.config)
+            if system and any(keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config):
+                raise ConfigError("a system namespace takes no skip, filter or stopped")  # noqa: TRY301 — answered below like its siblings
+        except (ConfigError, NamespaceError) as error:
+            return err("ImproperConfig", str(error))
+        mine = state.by_subscriber.setdefault(who, {})
+        known = mine.get(item.namespace)
+        if owner is not None:
+            return ok(self._register_system(owner[0], who, item.namespace, known))
+        if known is not None:
+            return ok(known)
+        exact = state.by_namespace.get(item.namespace)
+        if exact is not None:
+            publication = state.publications[exact]
+            if any(each in silent for each in self.access.questions(publication, "subscribers", who)):
+                return generic(keys.LIST_SILENT)
+            if not self.access.may(publication, "subscribers", who):
+                return err("UnauthorizedSubscriber", (item.namespace,))
+        if sum(1 for pattern in mine if not is_system(pattern)) >= self.settings.subscriptions:
+            return generic(keys.QUOTA)
+        return ok(self._subscribe(who, item.namespace, config))
+
+    def _subscribe(self, who: Principal, pattern: str, config: SubscriptionConfig) -> int:
+        state = self.state
+        state.last_subscription += 1
+        made = Subscription(state.last_subscription, pattern, who, config)
+        state.subscriptions[made.id] = made
+        state.by_subscriber[who][pattern] = made.id
+        self.planner.assign_exit(who)
+        if has_wildcard(pattern):
+            state.patterns[made.id] = None
+            for publication in state.publications.values():
+                if matches(pattern, publication.namespace):
+                    self.publications.match(publication, made)
+        else:
+            state.exact.setdefault(pattern, {})[made.id] = None
+            number = state.by_namespace.get(pattern)
+            if number is not None:
+                self.publications.match(state.publications[number], made)
+        return made.id
+
+    def _register_system(self, role: str, who: Principal, namespace: str, known: int | None) -> int:
+        state = self.state
+        if known is None:
+            state.last_subscription += 1
+            known = state.last_subscription
+            state.subscriptions[known] = Subscription(known, namespace, who, SubscriptionConfig((who,)))
+            state.by_subscriber[who][namespace] = known
+            again = False
+        else:
+            again = True
+        if role == "broadcaster":
+            broker = state.brokers[who]
+            broker.registered = True
+            if again and (broker.held or broker.alert is not None):
+                self._died(who)  # it has lost its state
+            self.planner.move_all()
+            return known
+        if not again:
+            member = state.members[role, who] = Member(role, who)
+            self.planner.assign_exit(who)
+            if state.exits.get(who) is None:
+                member.errors[0, keys.NO_SUBNET, ""] = None
+            state.restless[role, who] = None
+            self.planner.plan_member_exit(who)
+            self._plan_member(role, who)
+        else:
+            state.members[role, who].fresh = True
+            state.restless[role, who] = None
+        return known
+
+    def _plan_member(self, role: str, who: Principal) -> None:
+        """What was assigned before the member asked to be told of it."""
+        for publication in self.state.publications.values():
+            if role == "publisher" and who in publication.publishers:
+                self.planner.assign_entries(publication, who)
+                self.planner.plan_publisher(publication, who)
+            if role == "subscriber" and who in publication.subscribers:
+                self.planner.plan_pair(publication, who)
+
+    def _find(self, ctx: Context, identifier: Variant, whose: Principal | None) -> Subscription | None:
+        number = identifier.value
+        if identifier.tag == "namespace":
+            number = self.state.by_subscriber.get(whose or ctx.caller, {}).get(identifier.value, 0)
+        found = self.state.subscriptions.get(number)
+        return None if found is None or is_system(found.pattern) else found
+
+    def _may_change(self, ctx: Context, subscription: Subscription) -> bool:
+        return ctx.caller == subscription.subscriber or ctx.caller in subscription.config.controllers
+
+    def update(self, ctx: Context, item: SubscriptionUpdate, _silent: set[Question]) -> Result:
+        """Change a subscription; setting `stopped` to false ends a suspension."""
+        try:
+            check_memo(item.memo)
+        except ConfigError as error:
+            return err("ImproperConfig", str(error))
+        subscription = self._find(ctx, item.subscription, item.subscriber)
+        if subscription is None:
+            return generic(keys.NOT_FOUND)
+        if not self._may_change(ctx, subscription):
+            return err("Unauthorized")
+        try:
+            config = changed_subscription(subscription.config, *item.config)
+            check_size(config, self.settings)
+        except ConfigError as error:
+            return err("ImproperConfig", str(error))
+        resumes = keys.canonical(item.config[0]) == keys.STOPPED and not config.stopped
+        if config == subscription.config and not resumes:
+            return ok(True)
+        subscription.config = config
+        subscription.version += 1
+        for publication in self._matched(subscription):
+            self.planner.plan_pair(publication, subscription.subscriber)
+        return ok(True)
+
+    def _matched(self, subscription: Subscription) -> list[Publication]:
+        who = subscription.subscriber
+        return [each for each in self.state.publications.values() if subscription.id in each.subscribers.get(who, ())]
+
+    def delete(self, ctx: Context, item: SubscriptionDelete, _silent: set[Question]) -> Result:
+        """Delete a subscription."""
+        if item.memo is not None and len(item.memo) > MEMO_BYTES:
+            return generic(keys.TOO_LARGE)
+        subscription = self._find(ctx, item.subscription, item.subscriber)
+        if subscription is None:
+            return generic(keys.NOT_FOUND)
+        if not self._may_change(ctx, subscription):
+            return err("Unauthorized")
+        who, state = subscription.subscriber, self.state
+        met = self._matched(subscription)
+        del state.subscriptions[subscription.id]
+        del state.by_subscriber[who][subscription.pattern]
+        state.patterns.pop(subscription.id, None)
+        exact = state.exact.get(subscription.pattern, {})
+        exact.pop(subscription.id, None)
+        if not exact:
+            state.exact.pop(subscription.pattern, None)
+        for publication in met:
+            del publication.subscribers[who][subscription.id]
+            if not publication.subscribers[who]:
+                del publication.subscribers[who]
+                self.replays.forbidden(publication.id, who)
+            self.planner.plan_pair(publication, who)
+        return ok(True)
