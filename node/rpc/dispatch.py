@@ -123,7 +123,7 @@ class Dispatcher:
         except ValueError:
             raise RpcError(PARSE_ERROR, "Parse error") from None
         brackets = text.count("[") + text.count("{")
-        if brackets + text.count(",") > self._limits.values:
+        if len(text) > self._limits.values and brackets + text.count(",") > self._limits.values:
             raise RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {self._limits.values} values")
         found = self._read(text)
         if brackets > self._limits.depth and not _is_shallow(found, self._limits.depth):

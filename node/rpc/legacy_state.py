@@ -10,7 +10,7 @@ from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, batched, block_hash, hexadecimal, list_of, text, u64
+from pubsub_emulator.node.rpc.params import AT, Param, batched, block_hash, hexadecimal, hexadecimals, text, u64
 from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
 from pubsub_emulator.node.types import RuntimeVersion, UnknownMetadataVersion
 from pubsub_emulator.primitives.errors import PubsubError
@@ -26,7 +26,7 @@ AT_ONCE: Final = 1024
 """Keys that are read before others have a turn."""
 CODE: Final = b":code"
 KEY: Final = Param("key", hexadecimal)
-KEYS: Final = Param("keys", list_of(hexadecimal))
+KEYS: Final = Param("keys", hexadecimals)
 PREFIX: Final = Param("prefix", hexadecimal, optional=True)
 COUNT: Final = Param("count", u64)
 START: Final = Param("startKey", hexadecimal, optional=True, aliases=("start", "start_key"))

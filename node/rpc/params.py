@@ -144,6 +144,16 @@ def list_of(read: Read, most: int | None = None) -> Read:
     return read_list
 
 
+def hexadecimals(value: Any) -> list[bytes]:
+    """A list of byte strings, each as `hexadecimal` takes it."""
+    if not isinstance(value, list):
+        raise ValueError("a list is wanted")
+    try:
+        return [unhexlify(item.removeprefix("0x")) for item in value]
+    except (AttributeError, ValueError):
+        return [hexadecimal(item) for item in value]  # it says what is wrong
+
+
 def batched(items: list[T], count: int) -> Iterator[list[T]]:
     """The items in lists of `count`, the last one shorter."""
     return (items[at : at + count] for at in range(0, len(items), count))
