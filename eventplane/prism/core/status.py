@@ -86,10 +86,13 @@ class Branch:
         return next((each.hash for each in self.blocks if each.number == number), None)
 
     def go_to(self, kept: int, added: Iterable[BestBlock], number: int, processed: int) -> set[bytes]:
-        """Keep blocks up to number `kept`, take `added`, forget what is processed; returns what left the branch."""
+        """Keep blocks up to number `kept`, take `added`, forget what is processed; returns what left the branch.
+
+        `added` are blocks that are not among the kept ones, some of them possibly before these.
+        """
         self.version += 1
         gone = {name for each in self.blocks if each.number > kept for name in each.operations}
-        branch = [*(each for each in self.blocks if each.number <= kept), *added]
+        branch = sorted((*(each for each in self.blocks if each.number <= kept), *added), key=lambda each: each.number)
         inside = {name for each in branch for name in each.operations}  # of a block, too, that is processed already
         self.blocks = [each for each in branch if each.number > processed]
         self.number = number

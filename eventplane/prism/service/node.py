@@ -81,14 +81,17 @@ class PrismNode:
         await asyncio.to_thread(self._service.processor.run, -1)  # what the log took back
         branch = self._service.branch
         kept = await self._common()
-        first = max(kept + 1, best.number - _MOST_UNPROCESSED, 1)
-        added = [await self._chain.block(number) for number in range(first, best.number + 1)]
-        if added and added[-1].hash != best.hash:  # the branch changed meanwhile
+        known = {each.number for each in branch.blocks if each.number <= kept}
+        # A block that the log took back, and the chain has still, is missing before those that are known.
+        first = max(min(kept, self._service.processor.processed) + 1, best.number - _MOST_UNPROCESSED, 1)
+        missing = [number for number in range(first, best.number + 1) if number not in known]
+        added = [await self._chain.block(number) for number in missing]
+        if added and await self._chain.hash_at(best.number) != best.hash:  # the branch changed meanwhile
             return
-        steps = [each.number for each in added] or [best.number]
-        for number in steps:
+        for number in [each for each in missing if each > kept] or [best.number]:
             await asyncio.to_thread(self._service.processor.run, number)
-            fresh = [each for each in added if kept < each.number <= number]
+            fresh = [each for each in added if each.number <= number]
+            added = added[len(fresh) :]
             gone = branch.go_to(kept, fresh, number, self._service.processor.processed)
             kept = number
             if gone:

@@ -240,6 +240,23 @@ def test_pr_53_a_rewind_below_what_was_sent_ends_a_live_stream(log: SqlStore) ->
     play(log, story)
 
 
+def test_pr_60_a_block_that_the_log_took_back_and_the_chain_still_has_is_looked_into_again(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        created = Wallet("a").created
+        number = node.chain.anchor_now(created)
+        for _ in range(3):
+            node.chain.build()
+        await node.processed(number)
+        node.chain.drop_to(number + 1)
+        node.chain.build()  # the best block is less high: the block is no longer final, and the one after it is known
+        await until(lambda: node.service.branch.number == number + 2)
+        async with aclosing(node.client.statuses(created.id)) as updates:
+            update = await anext(updates)
+        assert (update.status, update.confirmation_level) == (pb.CONFIRMATION_LEVEL, 2)
+
+    play(file_log, story, Branches(lag=3))
+
+
 def test_pr_53_cancelling_ends_streams_and_forgets(file_log: SqlStore) -> None:
     async def story(node: Running) -> None:
         where = await node.client.subscribe([ANY])
