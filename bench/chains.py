@@ -151,10 +151,10 @@ def _entry(state: State, para: int, key: PubsubKey) -> bytes | None:
     return None if trie is None else trie.get(key)
 
 
-def image(published: dict[PubsubKey, bytes], publisher: ParaId = ParaId(2_000)) -> State:  # noqa: B008  # a constant
+def image(published: dict[PubsubKey, bytes]) -> State:
     """A relay state with one publisher and some hundreds of other rows."""
     top = [(b"row %d" % i, blake2_256(b"%d" % i)) for i in range(300)]
-    return State.from_entries(top, {derive_child_key(publisher): published.items()})
+    return State.from_entries(top, {derive_child_key(ParaId(2_000)): published.items()})
 
 
 def entry(key: PubsubKey, number: int) -> bytes:

@@ -25,7 +25,6 @@ from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(8))
 SEGMENT: Final = 8
-RELAY_BLOCKS_A_SEGMENT: Final = SEGMENT
 
 
 def make_history(path: Path, segments: int) -> None:

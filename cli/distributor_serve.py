@@ -12,7 +12,7 @@ from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
 from pubsub_emulator.eventplane.distributor.event import NETWORK
 from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, make_access, read_config
-from pubsub_emulator.eventplane.distributor.service.logs import log_to
+from pubsub_emulator.eventplane.distributor.service.logs import log_lines
 from pubsub_emulator.eventplane.distributor.service.serve import running, served, tune_collector
 from pubsub_emulator.eventplane.once import open_store
 
@@ -20,7 +20,7 @@ from pubsub_emulator.eventplane.once import open_store
 def serve_distributor(path: Path) -> None:
     """Serve until told to end."""
     config = read_config(path)
-    log_to()
+    log_lines()
 
     async def run() -> None:
         async with running(config, path.parent) as found:
@@ -53,7 +53,7 @@ def serve_adapter(wish: AdapterWish) -> None:
     if not NETWORK.fullmatch(wish.network):
         raise click.BadParameter("a network's name has 1 to 32 of the characters a-z, 0-9 and -", param_hint="NETWORK")
     access = make_access(AccessConfig(open=wish.everyone), wish.host, Path())
-    log_to()
+    log_lines()
 
     async def run() -> None:
         ledger = await _ledger(wish)

@@ -54,19 +54,19 @@ def picture_of_proof(root: bytes, nodes: Iterable[bytes], keys: Iterable[bytes])
     return Picture(draw_read(Hash(root), nodes, keys), f"proof under {short(root)}")
 
 
-def picture_of_trie(trie: Trie, labels: Mapping[bytes, str] | None = None) -> Picture:
-    """A trie with its nodes, up to `MOST_KEYS` keys; `labels` name some keys."""
+def picture_of_trie(trie: Trie) -> Picture:
+    """A trie with its nodes, up to `MOST_KEYS` keys."""
     keys = [key for key, _ in zip(trie.keys(), range(MOST_KEYS), strict=False)]
     nodes: dict[Hash, bytes] = {}
     trie.prove(keys, nodes)
     more = f", the first {MOST_KEYS} drawn" if len(trie) > MOST_KEYS else ""
-    return Picture(draw_trie(trie.root(), nodes.values(), labels), f"trie of {len(trie):,} keys{more}")
+    return Picture(draw_trie(trie.root(), nodes.values()), f"trie of {len(trie):,} keys{more}")
 
 
-def picture_of_block(record: BlockRecord, names: Names = _NAMES) -> Picture:
+def picture_of_block(record: BlockRecord) -> Picture:
     """The proof of a candidate."""
     plan = None if record.outcome is None else record.outcome.plan
-    return Picture(draw_block(record, plan, names), f"proof of {len(record.candidate.inherent.proof)} nodes")
+    return Picture(draw_block(record, plan, _NAMES), f"proof of {len(record.candidate.inherent.proof)} nodes")
 
 
 # Cards

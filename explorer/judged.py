@@ -50,13 +50,13 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
     )
 
 
-def block_card(record: BlockRecord, state: State, names: Names | None = None) -> str:
+def block_card(record: BlockRecord, state: State) -> str:
     """A block's card with its proof as a verifier walks it, or as a plain list if `state` cannot be walked."""
     try:
         walked = walk_again(record, state)
     except PubsubError:
         walked = None
-    drawn = draw_block(record, walked and walked.plan, names or Names(), walked and walked.start)
+    drawn = draw_block(record, walked and walked.plan, Names(), walked and walked.start)
     return record_card(record, Picture(drawn, f"proof of {len(record.candidate.inherent.proof)} nodes"))
 
 

@@ -28,6 +28,8 @@ PUBLISHER: Final = ParaId(1000)
 SUBSCRIBER: Final = ParaId(3000)
 COLLATORS: Final = 10
 WITHHOLD: Final = "withheld-delivery"
+WORLDS: Final = 30
+_SEED: Final = b"attacker"
 
 OnStep = Callable[[str], None]
 """Called with a description of what is measured next."""
@@ -66,15 +68,15 @@ class Gain:
         }
 
 
-def cheat_gains(worlds: int = 30, seed: bytes = b"attacker", on_step: OnStep | None = None) -> list[Gain]:
-    """Try every strategy on some blocks of `worlds` generated worlds."""
+def cheat_gains(on_step: OnStep | None = None) -> list[Gain]:
+    """Try every strategy on some blocks of `WORLDS` generated worlds."""
     gains = {name: Gain(name) for name in for_any_chain()}
-    for number in range(worlds):
+    for number in range(WORLDS):
         if on_step is not None:
-            on_step(f"world {number + 1} of {worlds}")
-        world = World(Draws(seed, f"world/{number}").take(32), alone=False)
+            on_step(f"world {number + 1} of {WORLDS}")
+        world = World(Draws(_SEED, f"world/{number}").take(32), alone=False)
         for block in range(3):
-            _try_all(world.situation(), gains, Draws(seed, f"cheats/{number}/{block}"))
+            _try_all(world.situation(), gains, Draws(_SEED, f"cheats/{number}/{block}"))
             world.advance()
     return list(gains.values())
 

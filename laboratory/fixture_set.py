@@ -46,10 +46,10 @@ replays them, and `pubsub replay` does so with the reference.
 """
 
 
-def make_vectors(progress: Callable[[int], None] | None = None, scenario: str = SCENARIO) -> list[Fixture]:
+def make_vectors(progress: Callable[[int], None] | None = None) -> list[Fixture]:
     """Run the scenario and make one fixture of each kind, always the same ones."""
     maker = FixtureMaker(per_kind=1)
-    Simulation(load_bundled(scenario), (maker,)).run(progress)
+    Simulation(load_bundled(SCENARIO), (maker,)).run(progress)
     cases = {case.strategies[0]: case for _, case in corpus() if case.block is not None}
     found = [
         fixture

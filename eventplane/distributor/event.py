@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -217,9 +217,6 @@ def parse_row(body: object) -> Notice:
     """The notice of an item of a query's answer, whose time is in ms. Raises `BadEventError`."""
     fields = _object(body)
     return _notice(fields, _number(fields, "timestamp", MOST_TIME) // 1000)
-
-
-LegacyFix = Callable[[Notice], Notice]
 
 
 def legacy_notice(notice: Notice, chain_id: str) -> Notice:

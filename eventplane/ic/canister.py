@@ -14,7 +14,6 @@ from pubsub_emulator.eventplane.ic.principal import Principal
 SECOND: Final = 10**9
 """Nanoseconds of a round."""
 
-SYS_FATAL: Final = 1
 SYS_TRANSIENT: Final = 2
 DESTINATION_INVALID: Final = 3
 CANISTER_REJECT: Final = 4

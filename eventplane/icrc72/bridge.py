@@ -18,8 +18,8 @@ from typing import Any, Final
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.client import App, Config
-from pubsub_emulator.eventplane.icrc72.keys import REPLAY
+from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.client import App
 from pubsub_emulator.eventplane.icrc72.namespaces import cleaned
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.values import array, blob, boolean, map_, nat, of, option, text
@@ -39,16 +39,8 @@ class Bridge(App):
 
     heartbeat: bool = True
 
-    def __init__(
-        self,
-        orchestrator: Principal,
-        settings: Settings = DEFAULTS,
-        *,
-        store: Store,
-        config: Config | None = None,
-    ) -> None:
+    def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS, *, store: Store) -> None:
         self.store = store
-        self.config: Config = {REPLAY: True} if config is None else config
         super().__init__(orchestrator, settings, publications={}, subscriptions={})
 
     def start(self) -> Any:
@@ -94,9 +86,7 @@ class Bridge(App):
 
     def _say(self, ctx: Context, namespace: str, data: Variant, number: int) -> None:
         if self.publisher is not None:
-            self.publisher.add_publication(
-                ctx, namespace, tuple((key, of(value)) for key, value in self.config.items())
-            )
+            self.publisher.add_publication(ctx, namespace, ((keys.REPLAY, of(True)),))
         self.emit(ctx, namespace, data, number=number)
 
 

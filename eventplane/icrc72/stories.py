@@ -151,7 +151,6 @@ class Story:
     upgrading: dict[Principal, None] = field(default_factory=dict)
     silent: bool = False
     """A broadcaster was taken for dead, if only for a while."""
-    rested: int | None = None
 
     @property
     def network(self) -> Network:
@@ -320,7 +319,6 @@ def calm(story: Story, most: int = 12_000) -> None:
         if at % 25 == 0:
             since = since + 1 if not restless(story) else 0
             if since >= 4:
-                story.rested = network.round
                 return
     raise Surprise(f"not at rest after {most} rounds of calm: {'; '.join(restless(story))[:600]}")
 

@@ -159,9 +159,9 @@ ERA: Final = Variants(
 _MODE: Final = type_info.enum("frame_metadata_hash_extension::Mode", "Disabled", "Enabled")
 
 
-def _extension(name: str, *fields: Field, crate: str = "frame_system::extensions") -> Composite:
+def _extension(name: str, *fields: Field) -> Composite:
     parts = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
-    return Composite(path(f"{crate}::{parts}::{name}"), fields, (Parameter("T"),))
+    return Composite(path(f"frame_system::extensions::{parts}::{name}"), fields, (Parameter("T"),))
 
 
 EXTENSIONS: Final[tuple[tuple[str, TypeInfo, TypeInfo], ...]] = (

@@ -24,9 +24,9 @@ GENESIS_SLOT: Final = StorageValue(PALLET, "GenesisSlot", scale.u64, 0)
 _SECONDARY_PLAIN: Final = 2
 
 
-def babe_pre_digest(slot: Slot, authority: int = 0) -> DigestItem:
-    """The pre-runtime digest by which a relay block's author claims a slot."""
-    data = bytes((_SECONDARY_PLAIN,)) + authority.to_bytes(4, "little") + slot.to_bytes(8, "little")
+def babe_pre_digest(slot: Slot) -> DigestItem:
+    """The pre-runtime digest by which the first authority claims a slot."""
+    data = bytes((_SECONDARY_PLAIN,)) + bytes(4) + slot.to_bytes(8, "little")
     return DigestItem(DigestKind.PRE_RUNTIME, BABE_ENGINE, data)
 
 

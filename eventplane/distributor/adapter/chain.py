@@ -90,16 +90,8 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
 class ChainLedger:
     """The ledger of a chain in this process."""
 
-    def __init__(
-        self,
-        network: str,
-        *,
-        unique: bool = True,
-        author: AccountId = AUTHOR,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time) -> None:
         self._network = network
-        self._author = author
         self._clock = clock
         self.chain = DomeChain(network, unique=unique)
         self._log: list[Notice] = []
@@ -108,7 +100,7 @@ class ChainLedger:
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Build a block with the call."""
         now = int(self._clock() * 1000)
-        block = self.chain.call(self._author, publication_of(event, self._network), now)
+        block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
         error = block.outcomes[0].error if block.outcomes else None
         if error == ModuleError(PALLET, Error.AlreadyPublished):
             return Published(self._time_of(event), new=False)

@@ -58,7 +58,7 @@ def check_endpoint(text: object, *, private: bool) -> str:
     return text
 
 
-def guarded_connector(*, private: bool, limit: int = 100) -> aiohttp.TCPConnector:
+def guarded_connector(*, private: bool) -> aiohttp.TCPConnector:
     """A connector that refuses every address that is not public, whatever name led to it."""
 
     def make_socket(info: Any) -> socket.socket:
@@ -69,4 +69,4 @@ def guarded_connector(*, private: bool, limit: int = 100) -> aiohttp.TCPConnecto
         made.setblocking(False)
         return made
 
-    return aiohttp.TCPConnector(limit=limit, socket_factory=make_socket, ttl_dns_cache=10)
+    return aiohttp.TCPConnector(socket_factory=make_socket, ttl_dns_cache=10)

@@ -4,7 +4,6 @@ import json
 import logging
 import sys
 import time
-from typing import TextIO
 
 
 class JsonLines(logging.Formatter):
@@ -26,11 +25,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def log_to(stream: TextIO = sys.stderr, level: int = logging.INFO) -> None:
-    """Send the logs of this program to a stream."""
-    handler = logging.StreamHandler(stream)
+def log_lines() -> None:
+    """Write the logs of this program to standard error, from level INFO on."""
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger("pubsub")
     root.handlers[:] = [handler]
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
     root.propagate = False

@@ -109,9 +109,9 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
     )
 
 
-def parse_number(parameters: Mapping[str, str], name: str = "after") -> int:
+def parse_number(parameters: Mapping[str, str]) -> int:
     """The number after which an adapter is asked: one more than the `id` in `after`, 0 without. Raises `Problem`."""
-    return _integer(parameters, name, -1, 0, MOST_NUMBER) + 1
+    return _integer(parameters, "after", -1, 0, MOST_NUMBER) + 1
 
 
 def newest_per_entity(rows: list[Any], entity: Callable[[Any], str]) -> list[Any]:

@@ -19,10 +19,9 @@ from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
 from pubsub_emulator.eventplane.icrc72.values import blob, map_, nat
 
 
-def _brings(make: Callable[[Stage], Event], *, warm: int = 3) -> Deed:
+def _brings(make: Callable[[Stage], Event]) -> Deed:
     def deed(stage: Stage) -> None:
-        if warm:
-            stage.emit(warm)
+        stage.emit(3)
         stage.say(stage.teller, stage.entry, "icrc72_publish", (make(stage),))
 
     return deed

@@ -109,7 +109,6 @@ class Stage:
 
 
 Deed = Callable[[Stage], None]
-Configs = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

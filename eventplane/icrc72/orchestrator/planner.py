@@ -55,10 +55,6 @@ class Planner:
         ]
         return min(fit)[1] if fit else None
 
-    def exit_of(self, who: Principal) -> Principal | None:
-        """The broadcaster that serves a subscriber."""
-        return self.state.exits.get(who)
-
     def assign_exit(self, who: Principal) -> None:
         """Choose an exit for a principal that has none; members hear everything anew."""
         current = self.state.exits.get(who)

@@ -17,9 +17,9 @@ def err(tag: str, value: Any = None) -> Variant:
     return Variant("Err", Variant(tag, value))
 
 
-def generic(code: int, detail: str = "") -> Variant:
+def generic(code: int) -> Variant:
     """A result with a code of `keys.CODES`."""
-    return err("GenericError", GenericError(code, detail or keys.CODES[code]))
+    return err("GenericError", GenericError(code, keys.CODES[code]))
 
 
 def too_many(most: int) -> Variant:

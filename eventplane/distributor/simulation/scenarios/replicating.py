@@ -48,9 +48,9 @@ def _crossing(stage: Stage) -> None:
     stage.calls(2)
 
 
-def _without_notifying(stage: Stage, network: str, number: int, entity: int = 0) -> None:
+def _without_notifying(stage: Stage, network: str, number: int) -> None:
     """A stranger publishes, and the notification is lost."""
-    stage.world.networks[network].append(stage.event(number, entity)[1], stage.world.now)
+    stage.world.networks[network].append(stage.event(number, 0)[1], stage.world.now)
 
 
 @scenario(15, "a notification is lost, the next one comes", "33")
