@@ -184,7 +184,22 @@ class ParaInclusion(Hooks):
         `Dmp.acknowledge`, `Hrmp.acknowledge` and `Hrmp.queue_outbound`; then the state is as before and the sender
         still has its messages (PS-23). Emits `UpwardMessagesReceived`, `NewHeadNoted`.
         """
-        with_storage_layer(storage, lambda: self._enact(storage, para, commitments, relay_parent, now))
+
+        def enact() -> None:
+            if not self._paras.is_parachain(storage, para):
+                raise ModuleError(PALLET, Error.UnscheduledCandidate)
+            if commitments.upward_messages and self._paras.is_offboarding(storage, para):
+                # Its queue is dropped when it leaves, and new messages would be lost.
+                raise ModuleError(PALLET, Error.IsOffboarding)
+            self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
+            self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)
+            if commitments.upward_messages:
+                self._queue.enqueue(storage, para, commitments.upward_messages)
+                deposit(storage, UpwardMessagesReceived(para, len(commitments.upward_messages)))
+            self._channels.queue_outbound(storage, para, commitments.horizontal_messages, now)
+            self._paras.note_new_head(storage, para, commitments.head_data, relay_parent)
+
+        with_storage_layer(storage, enact)
 
     def check_bounds(self, storage: Storage) -> None:
         """Check that all messages that may wait for a parachain fit into one of its blocks.
@@ -194,24 +209,3 @@ class ParaInclusion(Hooks):
         allowed = active_config(storage).max_pov_size * 85 // 100
         if self._bounds.total() > allowed:
             raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")
-
-    def _enact(
-        self,
-        storage: Storage,
-        para: ParaId,
-        commitments: CandidateCommitments,
-        relay_parent: RelayBlockNumber,
-        now: RelayBlockNumber,
-    ) -> None:
-        if not self._paras.is_parachain(storage, para):
-            raise ModuleError(PALLET, Error.UnscheduledCandidate)
-        if commitments.upward_messages and self._paras.is_offboarding(storage, para):
-            # Its queue is dropped when it leaves, and new messages would be lost.
-            raise ModuleError(PALLET, Error.IsOffboarding)
-        self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
-        self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)
-        if commitments.upward_messages:
-            self._queue.enqueue(storage, para, commitments.upward_messages)
-            deposit(storage, UpwardMessagesReceived(para, len(commitments.upward_messages)))
-        self._channels.queue_outbound(storage, para, commitments.horizontal_messages, now)
-        self._paras.note_new_head(storage, para, commitments.head_data, relay_parent)

@@ -6,6 +6,7 @@ from typing import Any
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError, NamespaceError
 from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.eventplane.icrc72.orchestrator.messenger import Messenger
 from pubsub_emulator.eventplane.icrc72.orchestrator.moves import Moves
@@ -14,7 +15,7 @@ from pubsub_emulator.eventplane.icrc72.orchestrator.publications import Hook, Pu
 from pubsub_emulator.eventplane.icrc72.orchestrator.queries import Queries
 from pubsub_emulator.eventplane.icrc72.orchestrator.replay_queries import ReplayQueries
 from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
-from pubsub_emulator.eventplane.icrc72.orchestrator.results import too_many
+from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, too_many
 from pubsub_emulator.eventplane.icrc72.orchestrator.state import Broker, Registry
 from pubsub_emulator.eventplane.icrc72.orchestrator.subscriptions import Subscriptions
 from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, RoleCanister, reply
@@ -162,7 +163,7 @@ class Orchestrator(Core):
 
             def judged(ctx: Context, silent: set[Question]) -> None:
                 ctx.caller = caller
-                results = [judge(ctx, item, silent) for item in taken]
+                results = [_judged(judge, ctx, item, silent) for item in taken]
                 if len(items) > len(taken):
                     results.append(too_many(self.settings.batch_items))
                 reply(ctx, method, tuple(results))
@@ -202,6 +203,13 @@ class Orchestrator(Core):
     def retire(self, broadcaster: Principal) -> bool:
         """Move everybody off a broadcaster and take it off the list. False when nobody else serves its subnet."""
         return self.moves.retire(broadcaster)
+
+
+def _judged(judge: Judge, ctx: Context, item: Any, silent: set[Question]) -> Variant:
+    try:
+        return judge(ctx, item, silent)
+    except (ConfigError, NamespaceError) as error:
+        return err("ImproperConfig", str(error))
 
 
 __all__ = ["Hook", "Orchestrator"]

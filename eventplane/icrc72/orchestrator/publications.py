@@ -7,7 +7,7 @@ from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError, NamespaceError
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.messages import PublicationDelete, PublicationRegistration, PublicationUpdate
 from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, is_system, matches
 from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
@@ -30,7 +30,7 @@ Hook = Callable[[Principal, str], bool]
 
 
 class Publications:
-    """The publications of an orchestrator."""
+    """The publications of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`."""
 
     def __init__(
         self,
@@ -61,13 +61,10 @@ class Publications:
         who = ctx.caller
         if is_system(item.namespace) or not self._may_publish(who, item.namespace):
             return err("Unauthorized")
-        try:
-            check_namespace(item.namespace)
-            check_memo(item.memo)
-            check_size(item.config, self.settings)
-            config = new_publication(who, item.config)
-        except (ConfigError, NamespaceError) as error:
-            return err("ImproperConfig", str(error))
+        check_namespace(item.namespace)
+        check_memo(item.memo)
+        check_size(item.config, self.settings)
+        config = new_publication(who, item.config)
         number = self.state.by_namespace.get(item.namespace)
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
@@ -136,20 +133,14 @@ class Publications:
 
     def update(self, ctx: Context, item: PublicationUpdate, _silent: set[Question]) -> Result:
         """Change a publication, and judge everybody by it."""
-        try:
-            check_memo(item.memo)
-        except ConfigError as error:
-            return err("ImproperConfig", str(error))
+        check_memo(item.memo)
         publication = self._find(item.publication)
         if publication is None:
             return generic(keys.NOT_FOUND)
         if ctx.caller not in publication.config.controllers:
             return err("Unauthorized")
-        try:
-            config = changed_publication(publication.config, *item.config)
-            check_size(config, self.settings)
-        except ConfigError as error:
-            return err("ImproperConfig", str(error))
+        config = changed_publication(publication.config, *item.config)
+        check_size(config, self.settings)
         publication.config = config
         places = set(config.canisters.values())
         publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places}

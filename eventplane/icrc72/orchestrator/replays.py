@@ -98,11 +98,11 @@ class Replays:
             return err("SubscriptionNotFound")
         start, end = item.range
         chosen = state.subscriptions[mine[0]].config
+        if end is not None and not start < end:
+            return err("ImproperConfig", "the range is empty")
+        if end is not None and start // OWN != (end - 1) // OWN:
+            return err("ImproperConfig", "the range has ids of two publishers")
         try:
-            if end is not None and not start < end:
-                raise ConfigError("the range is empty")  # noqa: TRY301 — answered below like its siblings
-            if end is not None and start // OWN != (end - 1) // OWN:
-                raise ConfigError("the range has ids of two publishers")  # noqa: TRY301 — answered below like its siblings
             check_memo(item.memo)
             check_size(item.config, self.settings)
             filter_, skip = replay_config(item.config, chosen.filter, chosen.skip)

@@ -7,7 +7,7 @@ from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError, NamespaceError
+from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.messages import SubscriptionDelete, SubscriptionRegistration, SubscriptionUpdate
 from pubsub_emulator.eventplane.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
 from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
@@ -32,7 +32,10 @@ _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
 
 
 class Subscriptions:
-    """The subscriptions of an orchestrator. `died` is told of a broadcaster that has lost its state."""
+    """The subscriptions of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`.
+
+    `died` is told of a broadcaster that has lost its state.
+    """
 
     def __init__(
         self,
@@ -73,16 +76,13 @@ class Subscriptions:
             return err("Unauthorized")
         if owner is not None and owner[0] == "broadcaster" and who not in state.brokers:
             return err("Unauthorized")
-        try:
-            if not system:
-                check_pattern(item.namespace)
-            check_memo(item.memo)
-            check_size(item.config, self.settings)
-            config = new_subscription(who, item.config)
-            if system and any(keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config):
-                raise ConfigError("a system namespace takes no skip, filter or stopped")  # noqa: TRY301 — answered below like its siblings
-        except (ConfigError, NamespaceError) as error:
-            return err("ImproperConfig", str(error))
+        if not system:
+            check_pattern(item.namespace)
+        check_memo(item.memo)
+        check_size(item.config, self.settings)
+        config = new_subscription(who, item.config)
+        if system and any(keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config):
+            raise ConfigError("a system namespace takes no skip, filter or stopped")
         mine = state.by_subscriber.setdefault(who, {})
         known = mine.get(item.namespace)
         if owner is not None:
@@ -170,20 +170,14 @@ class Subscriptions:
 
     def update(self, ctx: Context, item: SubscriptionUpdate, _silent: set[Question]) -> Result:
         """Change a subscription; setting `stopped` to false ends a suspension."""
-        try:
-            check_memo(item.memo)
-        except ConfigError as error:
-            return err("ImproperConfig", str(error))
+        check_memo(item.memo)
         subscription = self._find(ctx, item.subscription, item.subscriber)
         if subscription is None:
             return generic(keys.NOT_FOUND)
         if not self._may_change(ctx, subscription):
             return err("Unauthorized")
-        try:
-            config = changed_subscription(subscription.config, *item.config)
-            check_size(config, self.settings)
-        except ConfigError as error:
-            return err("ImproperConfig", str(error))
+        config = changed_subscription(subscription.config, *item.config)
+        check_size(config, self.settings)
         resumes = keys.canonical(item.config[0]) == keys.STOPPED and not config.stopped
         if config == subscription.config and not resumes:
             return ok(True)

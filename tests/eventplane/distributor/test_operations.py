@@ -22,7 +22,6 @@ from pubsub_emulator.eventplane.distributor.service.access import hash_token
 from pubsub_emulator.eventplane.distributor.service.config import Config
 from pubsub_emulator.eventplane.distributor.service.logs import JsonLines
 from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import World
 
 ROOT = Path(__file__).parents[3]
 
@@ -133,18 +132,3 @@ def test_a_stop_lets_what_is_under_way_end_and_stores_it(tmp_path: Path) -> None
     assert store.members(rows.published("a")) == store.members(rows.published("b")) == [event_of(1)[0]]
     assert store.rows(rows.JOBS) == []
     store.close()
-
-
-def test_id34_an_alarm_ends_once_the_network_shows_the_event() -> None:
-    world = World(0)
-    world.start()
-    world.run(500)
-    world.networks["a"].lies = True
-    world.publish(*event_of(1))
-    world.run(200_000)
-    assert len(world.store.rows(rows.ALARMS)) == 1
-    world.networks["a"].lies = False
-    world.run(200_000)
-    assert world.networks["a"].count(event_of(1)[0]) == 1
-    assert world.store.rows(rows.ALARMS) == []
-    assert world.store.rows(rows.REVOCATIONS) == []

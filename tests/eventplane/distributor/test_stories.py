@@ -175,7 +175,7 @@ def test_id46_ids_older_than_retain_are_forgotten_and_their_replay_is_too_old() 
     assert again.notes["too-old"] == 3
 
 
-def test_id34_the_third_untrue_yes_is_an_alarm() -> None:
+def test_id34_the_third_untrue_yes_is_an_alarm_until_the_network_shows_the_event() -> None:
     world = World(0)
     world.start()
     world.run(500)
@@ -183,6 +183,11 @@ def test_id34_the_third_untrue_yes_is_an_alarm() -> None:
     world.publish(*event_of(1))
     world.run(200_000)
     assert [key for key, _ in world.store.rows(rows.ALARMS)] == ["a|untrue-yes"]
+    world.networks["a"].lies = False
+    world.run(200_000)
+    assert world.networks["a"].count(event_of(1)[0]) == 1
+    assert world.store.rows(rows.ALARMS) == []
+    assert world.store.rows(rows.REVOCATIONS) == []
 
 
 def test_id36_a_log_that_seems_empty_is_believed_only_after_a_while() -> None:
