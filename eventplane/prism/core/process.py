@@ -27,6 +27,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     is_canonical,
 )
 from pubsub_emulator.eventplane.prism.core.state import (
+    USAGES,
     Batch,
     Did,
     Key,
@@ -62,8 +63,9 @@ class Status(StrEnum):
 _UNKNOWN: Final = OperationType.UNKNOWN
 _CREATE: Final = OperationType.CREATE_DID
 _REVOKE: Final = OperationType.REVOKE_CREDENTIALS
-_MASTER, _LAST_USAGE = int(Usage.MASTER_KEY), int(Usage.VDR_KEY)
 """Members by names of their own: an enumeration looks its members up each time."""
+_NO_USAGE: Final = Usage.VDR_KEY
+"""In place of a number that is no usage. PR-24 refuses such a key."""
 
 _TYPES: Final[dict[type, OperationType]] = {
     CreateDID: OperationType.CREATE_DID,
@@ -270,8 +272,7 @@ class _Judged:
             first = next((each for each in keys if each.id == name), None)
             point = None if first is None else key_point(first)
             if first is not None and point is not None:
-                is_usage = _MASTER <= first.usage <= _LAST_USAGE
-                found = Key(Usage(first.usage) if is_usage else Usage.VDR_KEY, *point)  # PR-24 refuses it if not
+                found = Key(USAGES.get(first.usage, _NO_USAGE), *point)
         elif did is not None:
             found = did.keys.get(name)
         if found is None or found.curve != SECP256K1:
@@ -298,13 +299,14 @@ def _listed(signed: SignedAtalaOperation) -> tuple[bytes, ...]:
 
 
 def _check_previous(operation: Operation, did: Did | None, batch: Batch | None) -> None:
-    if isinstance(operation, UpdateDID | DeactivateDID):
-        last = None if did is None else did.last_hash
-    elif isinstance(operation, RevokeCredentials):
-        last = None if batch is None else batch.issue_hash
-    else:
-        return
-    if operation.previous_operation_hash != last:
+    match operation:
+        case UpdateDID(previous) | DeactivateDID(previous):
+            last = None if did is None else did.last_hash
+        case RevokeCredentials(previous):
+            last = None if batch is None else batch.issue_hash
+        case _:
+            return
+    if previous != last:
         _reject(Reason.WRONG_PREVIOUS_HASH)
 
 

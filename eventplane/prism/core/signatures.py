@@ -2,7 +2,7 @@
 
     30 length  02 length r  02 length s        integers big-endian, positive, minimal
 
-The library verifies low S only, so a high one is turned round first.
+The library reads strict DER, too, and verifies low S only: where it says no, a high one is turned round.
 """
 
 from functools import lru_cache
@@ -17,15 +17,22 @@ _COORDINATE: Final = 32
 
 def verify(point: bytes, digest: bytes, signature: bytes) -> bool:
     """Whether `signature` is that of the key with this compressed point over what has this SHA-256."""
+    key = _key(point)
+    if key is None:
+        return False
+    try:
+        return key.verify(signature, digest, None) or _verify_high(key, digest, signature)
+    except ValueError:  # not strict DER
+        return False
+
+
+def _verify_high(key: PublicKey, digest: bytes, signature: bytes) -> bool:
+    """Whether a signature that the library refuses holds, because only its S is high."""
     parts = read_der(signature)
     if parts is None:
         return False
     r, s = parts
-    if not (0 < r < ORDER and 0 < s < ORDER):
-        return False
-    low = signature if s <= _HALF else write_der(r, ORDER - s)
-    key = _key(point)
-    return key is not None and key.verify(low, digest, None)
+    return 0 < r < ORDER and _HALF < s < ORDER and key.verify(write_der(r, ORDER - s), digest, None)
 
 
 def compressed(x: bytes, y: bytes) -> bytes | None:

@@ -22,7 +22,8 @@ from pubsub_emulator.eventplane.prism.core.messages import (
 )
 from pubsub_emulator.eventplane.prism.core.well_formed import MOST_ACTIVE, key_point
 
-_USAGES: Final = {int(each): each for each in Usage}
+USAGES: Final = {int(each): each for each in Usage}
+"""By their numbers."""
 _MASTER: Final = Usage.MASTER_KEY
 """Named once: an enumeration looks its members up each time."""
 
@@ -227,7 +228,7 @@ def _key(key: PublicKey) -> Key:
     found = key_point(key)
     if found is None:
         _reject(Reason.MALFORMED_OPERATION)
-    return Key(_USAGES[key.usage], *found)
+    return Key(USAGES[key.usage], *found)
 
 
 def _reject(reason: Reason) -> NoReturn:

@@ -45,20 +45,24 @@ def reader(
         at, end = 0, len(raw)
         while at < end:
             tag = raw[at]
-            tag, at = (tag, at + 1) if tag < 0x80 else _varint(raw, at)
+            at += 1
+            if tag >= 0x80:
+                tag, at = _varint(raw, at - 1)
             step = step_of(tag)
             if step is None:
                 at = _skip(tag, raw, at)
                 continue
-            number = raw[at] if at < end else 0x80
-            number, at = (number, at + 1) if number < 0x80 else _varint(raw, at)
+            value: Any = raw[at] if at < end else 0x80
+            at += 1
+            if value >= 0x80:
+                value, at = _varint(raw, at - 1)
             place, is_repeated, convert = step
-            value: Any = number
             if tag & BYTES:
-                first, at = at, at + number
+                value = raw[at : (at := at + value)]
                 if at > end:
                     raise Undecodable(f"field {tag >> 3} ends beyond its message")
-                value = raw[first:at] if convert is None else convert(raw[first:at])
+                if convert is not None:
+                    value = convert(value)
             if not is_repeated:
                 values[place] = value
             elif values[place]:

@@ -5,7 +5,7 @@ index, and kept in memory while they are in use. So whatever a rewind does to th
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from pubsub_emulator.eventplane.log.database import Session
@@ -17,7 +17,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     SignedAtalaOperation,
     decode,
 )
-from pubsub_emulator.eventplane.prism.core.process import Examined, Status, effect
+from pubsub_emulator.eventplane.prism.core.process import Examined, effect
 from pubsub_emulator.eventplane.prism.core.state import Batch, Did, revoked
 
 T = TypeVar("T")
@@ -62,26 +62,17 @@ class SqlLedger:
         """Batches that no row issues, so that each new one costs no query of its own."""
 
     def look_up(self, operations: Sequence[Examined]) -> None:
-        """Learn what is known of these operations; only they may be asked about."""
-        ids = [each.id for each in operations]
+        """Learn which of these operations were applied; only they may be asked about."""
         hashes = [each.hash for each in operations if each.hash is not None]
-        for chunk in _chunks(ids):
-            for operation_id, status in self._session.run(
-                "SELECT signed_atala_operation_id, atala_operation_status FROM atala_operations "
-                f"WHERE signed_atala_operation_id IN ({_marks(chunk)})",
+        for at in range(0, len(hashes), _CHUNK):
+            chunk = hashes[at : at + _CHUNK]
+            for operation_id, operation_hash in self._session.run(
+                "SELECT signed_atala_operation_id, operation_hash FROM atala_operations "
+                f"WHERE atala_operation_status = 'APPLIED' AND operation_hash IN ({_marks(chunk)})",
                 chunk,
             ):
-                if status == Status.APPLIED:
-                    self._applied.add(bytes(operation_id))
-                elif status == Status.REJECTED:
-                    self._rejected.add(bytes(operation_id))
-        for chunk in _chunks(hashes):
-            found = self._session.run(
-                "SELECT operation_hash FROM atala_operations WHERE atala_operation_status = 'APPLIED' "
-                f"AND operation_hash IN ({_marks(chunk)})",
-                chunk,
-            )
-            self._hashes.update(bytes(each) for (each,) in found)
+                self._applied.add(bytes(operation_id))
+                self._hashes.add(bytes(operation_hash))
         self._look_up_batches(operations)
 
     def _look_up_batches(self, operations: Sequence[Examined]) -> None:
@@ -89,10 +80,9 @@ class SqlLedger:
         asked = [each for each in sorted(named) if each not in self._kept.batches]
         for at in range(0, len(asked), _CHUNK):
             chunk = asked[at : at + _CHUNK]
-            marks = ", ".join("?" * len(chunk))
             found = self._session.run(
-                f"SELECT DISTINCT credential_batch_id FROM atala_operations WHERE credential_batch_id IN ({marks}) "
-                "AND atala_operation_status = 'APPLIED'",
+                "SELECT DISTINCT credential_batch_id FROM atala_operations "
+                f"WHERE credential_batch_id IN ({_marks(chunk)}) AND atala_operation_status = 'APPLIED'",
                 chunk,
             )
             self._no_batches.update({*chunk} - {each for (each,) in found})
@@ -132,8 +122,14 @@ class SqlLedger:
         return operation_id in self._applied
 
     def is_rejected(self, operation_id: bytes) -> bool:
-        """See `Ledger.is_rejected`."""
-        return operation_id in self._rejected
+        """See `Ledger.is_rejected`. Asks the tables: most operations are applied, and nobody asks about those."""
+        return operation_id in self._rejected or bool(
+            self._session.run(
+                "SELECT 1 FROM atala_operations "
+                "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'REJECTED'",
+                (operation_id,),
+            )
+        )
 
     def put_did(self, suffix: str, did: Did) -> None:
         """See `Ledger.put_did`."""
@@ -204,9 +200,5 @@ def _put(kept: OrderedDict[str, T], changed: dict[str, T], size: int) -> None:
         kept.popitem(last=False)
 
 
-def _chunks(values: list[bytes]) -> Iterable[list[bytes]]:
-    return (values[at : at + _CHUNK] for at in range(0, len(values), _CHUNK))
-
-
-def _marks(values: list[bytes]) -> str:
+def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))

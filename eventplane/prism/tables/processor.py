@@ -306,12 +306,16 @@ def _insert(  # noqa: PLR0917  # the parts of the rows' position
     time: int,
 ) -> None:
     rows: list[tuple[object, ...]] = []
+    shared = {anchored.place: bytearray(anchored.id) for anchored, _, _ in outcomes}
+    block = None if block_hash is None else bytearray(block_hash)
     for seq_no, (anchored, place, outcome) in enumerate(outcomes, after + 1):
         operation_id, operation_hash, kind, reason, did_suffix, created, batch_id, _, content = outcome
         status, details = (_APPLIED, None) if reason is None else (_REJECTED, reason.name)
+        # sqlite3 looks for an adapter of each `bytes`, which costs more than binding a `bytearray`.
         rows.append((
-            operation_id, status, anchored.id, details, did_suffix, _TYPES[kind], content, seq_no, created,
-            operation_hash, batch_id, number, block_hash, time, anchored.place, place,
+            bytearray(operation_id), status, shared[anchored.place], details, did_suffix, _TYPES[kind],
+            bytearray(content), seq_no, created, None if operation_hash is None else bytearray(operation_hash),
+            batch_id, number, block, time, anchored.place, place,
         ))  # fmt: skip
     session.run_many(
         "INSERT INTO atala_operations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", rows

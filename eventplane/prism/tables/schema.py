@@ -117,8 +117,14 @@ SECOND: Final = (
 )
 """Migration 2, before what was scheduled is carried over. What was processed is processed again from the log."""
 
+THIRD: Final = (
+    "DROP INDEX operations_hash",
+    "CREATE INDEX operations_hash ON atala_operations (operation_hash) WHERE atala_operation_status <> 'APPLIED'",
+)
+"""Migration 3: an applied operation's hash is in one index, not in two."""
+
 _IS_SCHEDULED: Final = _is_one_of("o.atala_operation_status", Status.RECEIVED, Status.CANCELLED)
-_THIRD: Final = (
+_CARRIED: Final = (
     (
         "DELETE FROM atala_objects WHERE NOT EXISTS "
         "(SELECT 1 FROM old_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id "
@@ -133,8 +139,8 @@ def prepare(database: Database) -> None:
     """Bring the tables to their newest version. Raises `StoreError` where the names are taken by something else."""
     if _has_foreign_tables(database):
         raise StoreError(f"{database.place}: it has a table `subscriptions` of something else; name another place")
-    second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_THIRD]
-    migrate(database, COMPONENT, [list(FIRST), second])
+    second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
+    migrate(database, COMPONENT, [FIRST, second, THIRD])
 
 
 def _has_foreign_tables(database: Database) -> bool:

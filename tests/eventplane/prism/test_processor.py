@@ -12,6 +12,7 @@ from support.prism import DOCUMENT, Wallet
 from support.prism_log import Chain, dump
 
 from pubsub_emulator.eventplane.errors import AnotherChain, StoreError
+from pubsub_emulator.eventplane.filters.sql import Dialect
 from pubsub_emulator.eventplane.log.database import Database, migrate
 from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.log.open_database import open_database
@@ -333,6 +334,29 @@ def test_pr_35_and_pr_33_the_second_migration_processes_the_log_again(database_p
         session.run("DELETE FROM atala_operations WHERE atala_operation_seq_no IS NULL")
         session.run("DELETE FROM atala_objects WHERE block_number IS NULL")
     _compare(database, chain, 0)
+    database.close()
+
+
+INDEX_OF = {
+    Dialect.SQLITE: "SELECT sql FROM sqlite_master WHERE name = 'operations_hash'",
+    Dialect.POSTGRESQL: "SELECT indexdef FROM pg_indexes WHERE indexname = 'operations_hash'",
+}
+
+
+def test_pr_35_the_third_migration_keeps_rows_and_indexes_a_hash_once(database_place: str, chain: Chain) -> None:
+    chain.anchor(Wallet("a").created)
+    database = open_database(database_place)
+    Processor(database, chain.log, depth=0).run()
+    before = dump(database)
+    with database.transaction(write=True) as session:
+        session.run("DROP INDEX operations_hash")
+        session.run("CREATE INDEX operations_hash ON atala_operations (operation_hash)")
+        session.run("UPDATE migrations SET version = 2 WHERE component = 'prism'")
+    prepare(database)
+    found = database.select(INDEX_OF[database.dialect])
+    assert len(found) == 1
+    assert "atala_operation_status <> 'APPLIED'" in found[0][0]
+    assert dump(database) == before
     database.close()
 
 
