@@ -1,17 +1,20 @@
 """What one more segment costs an audit, by how many there were: `python -m bench.one_more 250 500 1000`.
 
-The history is one publisher's and one subscriber's, eight relay blocks a segment. Every audit runs in this process, and
-its CPU time is that of the process: all of a turn, and of it judging and folding. `--turns` are made one after another,
-as `--follow` makes them; the median of them is told. `--history` keeps the history that is made, for another time.
+The history is one publisher's and one subscriber's, twenty relay blocks a segment: a chain's state grows until it has
+the hashes of 4,096 blocks, which 205 segments are, so that all sizes judge blocks on states of the same size. Every
+audit runs in this process, and its CPU time is that of the process: all of a turn, and of it judging and folding.
+`--turns` are made one after another, as `--follow` makes them, in turn for each size; the median of them is told.
+`--history` keeps the history that is made, for another time.
 """
 
 import argparse
+import json
 import resource
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -24,7 +27,7 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(8))
-SEGMENT: Final = 8
+SEGMENT: Final = 20
 
 
 def make_history(path: Path, segments: int) -> None:
@@ -39,13 +42,14 @@ def make_history(path: Path, segments: int) -> None:
         network.finish()
 
 
-def _copy(whole: Path, history: Path, manifests: list[Path]) -> None:
-    """A history with the same files and only some of the manifests."""
-    (history / COMMITS).mkdir(parents=True)
-    for folder in whole.iterdir():
-        if folder.name != COMMITS:
-            shutil.copytree(folder, history / folder.name, copy_function=lambda a, b: Path(b).hardlink_to(a))
+def _extend(whole: Path, history: Path, manifests: Iterable[Path]) -> None:
+    """Add segments to a history: their files, and their manifests after them."""
     for manifest in manifests:
+        for entry in json.loads(manifest.read_bytes())["files"]:
+            target = history / entry["path"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.hardlink_to(whole / entry["path"])
+        (history / COMMITS).mkdir(parents=True, exist_ok=True)
         shutil.copy(manifest, history / COMMITS)
 
 
@@ -67,21 +71,28 @@ def _turn(history: Path, out: Path) -> tuple[float, float, float]:
     return seconds, *(times[-1] - times[0] if times else 0.0 for times in spans.values())  # type: ignore[return-value]
 
 
-def measure(whole: Path, scratch: Path, segments: int, turns: int) -> tuple[float, ...]:
-    """CPU seconds: of all segments, of one more, of it judging and folding, of nothing new; peak memory in MiB."""
+def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """CPU seconds by size: one more segment, of it judging and folding, nothing new; peak memory in MiB."""
     manifests = sorted((whole / COMMITS).glob("*.json"))
-    history, out = scratch / f"history-{segments}", scratch / f"out-{segments}"
-    _copy(whole, history, manifests[: segments - turns])
-    first, _ = _timed(lambda: audit(history, out, engine="python"))
-    found = []
-    for manifest in manifests[segments - turns : segments]:
-        shutil.copy(manifest, history / COMMITS)
-        found.append(_turn(history, out))
-    none, _ = _timed(lambda: audit(history, out, engine="python"))
+    places = {size: (scratch / f"history-{size}", scratch / f"out-{size}") for size in sizes}
+    before: Path | None = None
+    for size, (history, out) in places.items():
+        _extend(whole, history, manifests[: size - turns])
+        if before is not None:
+            shutil.copytree(before, out)
+        audit(history, out, engine="python")
+        before = out
+    found: dict[int, list[tuple[float, ...]]] = {size: [] for size in sizes}
+    for turn in range(turns):
+        for size, (history, out) in places.items():
+            at = size - turns + turn
+            _extend(whole, history, manifests[at : at + 1])
+            told = _turn(history, out)
+            none, _ = _timed(partial(audit, history, out, engine="python"))
+            found[size].append((*told, none))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    shutil.rmtree(history)
-    shutil.rmtree(out)
-    return first, *(median(column) for column in zip(*found, strict=True)), none, peak
+    for size in sizes:
+        yield size, (*(median(column) for column in zip(*found[size], strict=True)), peak)
 
 
 def main() -> None:
@@ -96,13 +107,14 @@ def main() -> None:
         whole = given.history or scratch / "whole"
         if not whole.exists():
             make_history(whole, max(given.segments) + 1)
-        print("| segments | all, s | one more, s | judging | folding | nothing new, s | peak MiB |")
-        print("|---|---|---|---|---|---|---|", flush=True)
-        for segments in given.segments:
-            told = measure(whole, scratch, segments, given.turns)
-            cells = [f"{seconds:.3f}" for seconds in told[:-1]]
-            print(f"| {segments} | {' | '.join(cells)} | {told[-1]:.0f} |", flush=True)
+        print("| segments | one more, s | judging | folding | nothing new, s |")
+        print("|---|---|---|---|---|", flush=True)
+        peak = 0.0
+        for segments, told in measure(whole, scratch, sorted(given.segments), given.turns):
+            print(f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in told[:-1])} |", flush=True)
+            peak = told[-1]
+        print(f"peak: {peak:.0f} MiB")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

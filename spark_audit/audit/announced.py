@@ -24,7 +24,7 @@ class Announced:
         rows = rows or ()
         self._keys = {row["from_block"]: row for row in rows if "keys" in row}
         self._items = {row["from_block"]: row for row in rows if "items" in row}
-        self._errors = [f"two rows say what holds from a block on ({len(rows)} rows)"] * (
+        self._errors = [f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"] * (
             len(self._keys) + len(self._items) != len(rows)
         )
         self._start = start.number
@@ -51,22 +51,24 @@ class Announced:
         for number in sorted({*self._keys, *self._items}):
             if not self._start < number:
                 continue  # told before the segment began
-            yield f"a row says what holds from block {number} on, which the segment does not reach"
+            yield f"authorities or subscriptions have a row for block {number}, which the segment does not reach"
 
     def _compare(self, number: int, state: State, *, changed: bool, new_keys: bool) -> None:
         keys, items = self._keys.pop(number, None), self._items.pop(number, None)
         if keys is None and new_keys:
-            self._errors.append(f"no row of authorities says who authors from block {number} on")
+            self._errors.append(f"authorities has no row for block {number}, from which other collators author")
         if keys is not None and keys["keys"] != AUTHORITIES.get(Storage(state)):
-            self._errors.append(f"authorities says that others author from block {number} on than the state does")
+            self._errors.append(f"authorities and the state have different collators from block {number} on")
         subscribed = _subscriptions(_code(state))
         if items is None and changed:
-            self._errors.append(f"no row of subscriptions says what holds from block {number} on")
+            self._errors.append(
+                f"subscriptions has no row for block {number}, from which the chain has other subscriptions"
+            )
         if items is not None:
             stated = {row["publisher"]: row["keys"] for row in items["items"]}
             right = stated == subscribed and list(stated) == list(subscribed) and len(stated) == len(items["items"])
             if not right or items["hash"] != blake2_256(encode_items(subscribed)):
-                self._errors.append(f"subscriptions says otherwise than the state from block {number} on")
+                self._errors.append(f"subscriptions and the state differ from block {number} on")
 
 
 def _code(state: State) -> bytes:

@@ -41,7 +41,9 @@ from pubsub_emulator.spark_audit.audit.rebuild import Undecided, rebuild
 from pubsub_emulator.spark_audit.audit.shared import Shared
 from pubsub_emulator.spark_audit.audit.waste import Repeated, junk_bytes
 from pubsub_emulator.spark_audit.engine.segment_task import ChainFiles, Task
+from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import (
+    LostNode,
     Row,
     RowError,
     block_place,
@@ -119,7 +121,7 @@ class _Check:
         receipt = self.notes.out.receipt
         start, end = self.reader.checkpoints()
         if start is None:
-            self.notes.fault(self.notes.blocks_path(), "the segment's checkpoint is not in the history")
+            self.lack_start()
             self.notes.out.block_measures += [row_measures(row, nodes, judged=False) for row in rows]
             return
         receipt["genesis"] = start["number"] == 0
@@ -139,9 +141,18 @@ class _Check:
         if self.notes.whole:
             receipt["seam"] = self.check_seam(reached, end, start["position"] + len(rows))
 
+    def lack_start(self) -> None:
+        """Note that the chain's checkpoint is not there, unless that follows from something that is noted already."""
+        at = self.task.segment
+        if at and not any(entry.segment < at for files in self.task.chains for entry in files.checkpoints):
+            self.shared.lack_before()
+            self.notes.whole = False
+        elif not self.reader.unread:
+            self.notes.fault(self.notes.blocks_path(), "the segment's checkpoint is not in the history")
+
     def lose(self, error: Exception) -> None:
         """Note that judging ended with an error that nobody foresaw."""
-        self.notes.fault(self.notes.blocks_path(), f"judging it ended with {type(error).__name__}: {short(error)}")
+        self.notes.fault(self.notes.blocks_path(), f"judging it failed with {type(error).__name__}: {short(error)}")
         self.notes.out.passing = self.notes.out.passing or isinstance(error, (MemoryError, OSError))
         self.notes.out.receipt.update(complete=False, seam="none", judged=self.judged)
 
@@ -175,7 +186,9 @@ class _Check:
 
     def unreadable_relay(self, number: int, row: Row) -> None:
         """Note that a relay block is not in the history. Raises `Undecided`."""
-        self.notes.fault(self.notes.blocks_path(), f"relay block {number} is not readable", position=row["position"])
+        if not self.shared.lacks(schema.RELAY_HEADERS):  # of a file that cannot be read is told once, not by each chain
+            said = f"relay block {number} is not readable"
+            self.notes.fault(self.notes.blocks_path(), said, position=row["position"])
         raise Undecided
 
     # Judging
@@ -194,7 +207,7 @@ class _Check:
                 )
                 raise Undecided
             if row["included_at"] is not None and row["included_at"] < judged_at:
-                said = f"it was judged in relay block {row['included_at']}, the one before it in {judged_at}"
+                said = f"it was judged in relay block {row['included_at']}, but the one before it in {judged_at}"
                 self.notes.fault(self.notes.blocks_path(), said, position=position)
             judged_at = max(judged_at, row["included_at"] or 0)
             parent, state = self.judge(row, nodes, parent, state, recorded)
@@ -224,7 +237,7 @@ class _Check:
         elif spec.para_id != self.files.chain:
             wrong = f"the checkpoint's state is that of chain {spec.para_id}"
         elif not keys:
-            wrong = "the checkpoint's state knows no collators"
+            wrong = "the checkpoint's state has no collators"
         if wrong is not None:
             self.notes.fault(self.notes.checkpoints_path(), wrong)
             raise Undecided
@@ -233,14 +246,19 @@ class _Check:
     def check_counts(self, position: int, recorded: dict[int, list[Row]] | None) -> None:
         """Hold the number of candidates against the manifest, and callbacks against the blocks they are of."""
         if self.untold:
-            self.notes.fault(self.notes.blocks_path(), f"no callbacks are on record, executing gives {self.untold}")
+            self.notes.fault(
+                self.notes.blocks_path(),
+                f"the history has no callbacks of the segment, and executing its blocks gives {self.untold}",
+            )
         stated = self.files.next_position
         if stated != position:
-            said = f"it ends before position {position}, its manifest says {stated}"
+            said = f"the segment ends before position {position}, but its manifest says {stated}"
             self.notes.fault(self.notes.blocks_path(), said)
         for at in sorted(recorded or ()):
             self.notes.fault(
-                self.notes.deliveries_path(), f"callbacks at position {at} are of no included block", position=at
+                self.notes.deliveries_path(),
+                f"there are callbacks at position {at}, where there is no included block",
+                position=at,
             )
 
     def judge(
@@ -252,14 +270,19 @@ class _Check:
         recorded: dict[int, list[Row]] | None,
     ) -> tuple[Header, State]:
         """Judge one candidate and return what the next one builds on. Raises `Undecided`."""
-        candidate, row = rebuild(self.notes, row, nodes, parent, state)
+        try:
+            candidate, row = rebuild(self.notes, row, nodes, parent, state)
+        except LostNode as error:
+            if not self.shared.lacks(schema.NODES):
+                self.notes.fault(self.notes.blocks_path(), str(error), position=row["position"])
+            raise Undecided from None
         relay = self.relay_context(row)
         try:
             outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
         except (MemoryError, OSError):  # of the machine
             raise
         except Exception as error:  # noqa: BLE001  # a state that is consistent and senseless (AU-5)
-            said = f"judging it ended with {type(error).__name__}: {short(error)}"
+            said = f"judging it failed with {type(error).__name__}: {short(error)}"
             self.notes.fault(self.notes.blocks_path(), said, position=row["position"])
             raise Undecided from None
         found = None if refusal is None else refusal.verdict.value
@@ -308,7 +331,7 @@ class _Check:
         told = sorted(told, key=lambda each: each["sequence"])
         for sequence, each in enumerate(told):
             if each["sequence"] != sequence or (each["number"], each["block"]) != (row["number"], row["block"]):
-                said = f"callback {each['sequence']} is of another block, or another one in its order"
+                said = f"callback {each['sequence']} is of another block, or not in order"
                 self.notes.fault(self.notes.deliveries_path(), said, position=row["position"])
                 return
         if [[each[name] for name in _DELIVERED] for each in told] == [

@@ -12,7 +12,8 @@ from pubsub_emulator.spark_audit.audit.findings import Severity
 from pubsub_emulator.spark_audit.audit.measures import I64_MAX, row_measures
 from pubsub_emulator.spark_audit.audit.notes import Notes, shown
 from pubsub_emulator.spark_audit.audit.shared import Shared
-from pubsub_emulator.spark_audit.history.rows import Row, RowError, proof_of
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.rows import LostNode, Row, proof_of
 from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inherent, proof_parts
@@ -29,19 +30,23 @@ def open_imported(notes: Notes, shared: Shared, row: Row, nodes: Mapping[int, by
     vouched = shared.vouched(row["relay_parent"])
     measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None, "repeated_bytes": repeated}
     if row["relay_root"] is None:
-        notes.fault(notes.blocks_path(), "the row does not say which relay root it is to open to", position=position)
+        notes.fault(notes.blocks_path(), "the row has no relay root to open the proof against", position=position)
         notes.out.block_measures.append({**measures, "judged": False})
         return
     if row["relay_root"] not in shared.relay_roots(row["relay_parent"]):
+        notes.whole = False
         said = f"relay block {row['relay_parent']} with this storage root is not in the history"
-        notes.fault(notes.blocks_path(), said, position=position)
+        if not shared.lacks(schema.RELAY_HEADERS):
+            notes.fault(notes.blocks_path(), said, position=position)
     if (vouched or row["relay_root"]) != row["relay_parent_root"]:
         _note_other_root(notes, row, vouched)
     root = row["relay_parent_root"]
     try:
         proof = proof_of(row, nodes)
-    except RowError as error:
-        notes.fault(notes.blocks_path(), str(error), position=position)
+    except LostNode as error:
+        notes.whole = False
+        if not shared.lacks(schema.NODES):
+            notes.fault(notes.blocks_path(), str(error), position=position)
         notes.out.block_measures.append({**measures, "judged": False})
         return
     opened = {"root": root.hex(), "proof": [node.hex() for node in proof]}
@@ -79,7 +84,7 @@ def _bound(notes: Notes, row: Row) -> None:
         notes.fault(notes.blocks_path(), f"max_pov is {row['max_pov']}", position=row["position"])
         row["max_pov"] = None
     if row["unpruned"] is not None and sum(part["bytes"] for part in row["unpruned"]) > I64_MAX:
-        notes.fault(notes.blocks_path(), "unpruned weighs more than can be", position=row["position"])
+        notes.fault(notes.blocks_path(), "the sum of unpruned is too large", position=row["position"])
         row["unpruned"] = None
 
 

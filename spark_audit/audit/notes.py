@@ -82,8 +82,8 @@ class Notes:
         else:
             if shown.kind == "figures" or shown.code == code:
                 return True
-            said = f"it shows {shown.code or 'nothing to complain of'}"
-        self.fault(self.blocks_path(), f"{code} is not borne out by its evidence: {said}", position=position)
+            said = f"it shows {shown.code or 'a valid block'}"
+        self.fault(self.blocks_path(), f"the evidence of a finding {code} does not show it: {said}", position=position)
         return False
 
     def note(self, row: Row, code: str, severity: Severity, evidence: bytes, detail: str) -> None:

@@ -48,11 +48,11 @@ class SegmentReader:
         task = self.task
         if (row["network"], row["chain"]) != (task.network, self.files.chain):
             self.notes.fault(
-                self.notes.blocks_path(), f"a row of {short(row['network'])}, chain {row['chain']} stands in {table}"
+                self.notes.blocks_path(), f"{table} has a row of {short(row['network'])}, chain {row['chain']}"
             )
             return False
         if row["segment"] not in (segments or (task.segment,)):
-            self.notes.fault(self.notes.blocks_path(), f"a row of segment {row['segment']} stands in {table}")
+            self.notes.fault(self.notes.blocks_path(), f"{table} has a row of segment {row['segment']}")
             return False
         return True
 

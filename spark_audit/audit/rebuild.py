@@ -12,7 +12,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
 from pubsub_emulator.spark_audit.audit.measures import I64_MAX
 from pubsub_emulator.spark_audit.audit.notes import Notes, short, shown
-from pubsub_emulator.spark_audit.history.rows import Row, RowError, candidate_of
+from pubsub_emulator.spark_audit.history.rows import LostNode, Row, RowError, candidate_of
 
 
 class Undecided(Exception):  # no error of the program: the segment cannot be judged further
@@ -20,11 +20,13 @@ class Undecided(Exception):  # no error of the program: the segment cannot be ju
 
 
 def rebuild(notes: Notes, row: Row, nodes: Mapping[int, bytes], parent: Header, state: State) -> tuple[Candidate, Row]:
-    """The candidate of a row, and the row with what header and state say. Raises `Undecided`."""
+    """The candidate of a row, and the row with what header and state say. Raises `LostNode`, `Undecided`."""
     position = row["position"]
     try:
         candidate = candidate_of(row, nodes)
         spec = decode_spec(state.top.get(CODE) or b"")
+    except LostNode:
+        raise
     except (RowError, ScaleError) as error:
         notes.fault(notes.blocks_path(), str(error), position=position)
         raise Undecided from None
@@ -37,11 +39,11 @@ def rebuild(notes: Notes, row: Row, nodes: Mapping[int, bytes], parent: Header, 
             said = f"the row says {name} {shown(row[name])}, its block says {shown(fact)}"
             notes.fault(notes.blocks_path(), said, position=position)
     if row["status"] == "included" and (row["verdict"] is not None or row["detail"] is not None):
-        said = f"the row says included and refused at once, for {shown(row['verdict'] or row['detail'])}"
+        said = f"the row says both included and refused, for {shown(row['verdict'] or row['detail'])}"
         notes.fault(notes.blocks_path(), said, position=position)
     unpruned = row["unpruned"]
     if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:
-        notes.fault(notes.blocks_path(), "unpruned weighs more than can be", position=position)
+        notes.fault(notes.blocks_path(), "the sum of unpruned is too large", position=position)
         unpruned = None
     return candidate, {**row, **facts, "unpruned": unpruned}
 

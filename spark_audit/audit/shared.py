@@ -8,7 +8,7 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.engine.segment_task import Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import Commit, FileEntry
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -51,6 +51,20 @@ class Shared:
     def readable(self) -> bool:
         """Whether everything could be read."""
         return not self.faults
+
+    def lacks(self, table: schema.Table) -> bool:
+        """Whether a common file of a table could not be read, which is noted once for all chains."""
+        return any(fault.path.startswith(f"{table.name}/") for fault in self.faults)
+
+    def lack_before(self) -> None:
+        """Note once for all chains that there is nothing of the segment before, which has their checkpoints."""
+        before = self.task.segment - 1
+        said = (
+            f"segment {before} or its checkpoints are not in the history: no chain of segment {before + 1} has a start"
+        )
+        fault = Fault(COMMITS, said, network=self.task.network, segment=self.task.segment)
+        if fault not in self.faults:
+            self.faults.append(fault)
 
     @property
     def has_headers(self) -> bool:
@@ -104,7 +118,7 @@ class Shared:
                 continue
             for row in unit.to_pylist():
                 if row["network"] != self.task.network or row.get("segment", self.task.segment) != self.task.segment:
-                    self._fault(entry, "a row of another network or segment stands here")
+                    self._fault(entry, "the file has a row of another network or segment")
                 else:
                     rows.append(row)
         return rows

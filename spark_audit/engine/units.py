@@ -169,7 +169,7 @@ def fold_network(text: str, out: str) -> Receipt:
                     settled.append(row)
                     state.settle(row)
                 else:
-                    said = f"{row['code']} is not borne out by its evidence"
+                    said = f"the evidence of a finding {row['code']} does not show it"
                     place = {name: row[name] for name in ("network", "chain", "segment", "position")}
                     faults.append(Fault(f"{schema.BLOCKS.name}/network={fold.network}", said, **place).row())
             state.sizes.add(blocks, publishers)

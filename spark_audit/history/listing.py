@@ -6,16 +6,18 @@ says nothing of network and segment is kept by itself.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES, Commit
-from pubsub_emulator.spark_audit.history.storage import Stamp, Store
+from pubsub_emulator.spark_audit.history.storage import Seen, Stamp, Store
 
 _NETWORK: Final = re.compile(r"/network=([^/]+)/")
-_SEGMENT: Final = re.compile(r"/segment=(\d{1,10})/[^/]+$|/(\d{8,10})-[0-9a-f]{16}\.parquet$")
+_SEGMENT: Final = re.compile(r"/segment=(\d{1,10})/$")
+_FILE: Final = re.compile(r"(\d{8,10})-[0-9a-f]{16}\.parquet$")
 _MODULUS: Final = 1 << 128
 
 OWN: Final = 0
@@ -32,15 +34,46 @@ _KINDS: Final = {schema.RELAY_HEADERS.name: SHARED, schema.CHECKPOINTS.name: SHA
 
 def place_of(path: str) -> tuple[str, int, int] | None:
     """Network, segment and kind of a file by its path, `None` where the path does not tell them."""
-    table, _, rest = path.partition("/")
-    if table == COMMITS:
-        network, _, end = rest.rpartition("-")
-        network, _, segment = network.rpartition("-")
-        return (network, int(segment), UNREAD) if network and segment.isdecimal() and end else None
-    network_found, segment_found = _NETWORK.search(path), _SEGMENT.search(path)
-    if network_found is None or segment_found is None:
-        return None
-    return network_found[1], int(segment_found[1] or segment_found[2]), _KINDS.get(table, OWN)
+    folder, _, name = path.rpartition("/")
+    return _Folder.of(folder).place_of(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What a folder's path says of the files in it; `None` where it says nothing."""
+
+    path: str
+    network: str | None
+    segment: int | None
+    kind: int
+
+    @staticmethod
+    def of(path: str) -> "_Folder":
+        table, _, rest = path.partition("/")
+        if table == COMMITS:
+            return _Folder(path, None, None, UNREAD)
+        network, segment = _NETWORK.search(f"/{rest}/"), _SEGMENT.search(f"/{rest}/")
+        return _Folder(
+            path,
+            None if network is None else network[1],
+            None if segment is None else int(segment[1]),
+            _KINDS.get(table, OWN),
+        )
+
+    def place_of(self, name: str) -> tuple[str, int, int] | None:
+        """Network, segment and kind of a file of the folder."""
+        if self.network is None:
+            return _place_of_manifest(name) if self.path == COMMITS else None
+        if self.segment is not None:
+            return self.network, self.segment, self.kind
+        found = _FILE.match(name)
+        return None if found is None else (self.network, int(found[1]), self.kind)
+
+
+def _place_of_manifest(name: str) -> tuple[str, int, int] | None:
+    network, _, end = name.rpartition("-")
+    network, _, segment = network.rpartition("-")
+    return (network, int(segment), UNREAD) if network and segment.isdecimal() and end else None
 
 
 @dataclass(slots=True)
@@ -57,25 +90,29 @@ class Listing:
         """List a history. Raises `OSError`."""
         out = Listing()
         for folder in (*HISTORY_TABLES, COMMITS):
-            for path, stamp in history.scan(folder):
-                out.add(path, stamp)
+            for path, files in history.folders(folder):
+                out.add(path, files)
         return out
 
-    def add(self, path: str, stamp: Stamp) -> None:
-        """Count one file."""
-        place = place_of(path)
-        if place is None:
-            self.odd[path] = stamp
-        else:
-            if path.endswith(".parquet"):
-                self._counts[place[:2]] = self._counts.get(place[:2], 0) + 1
-            seen = blake2b(f"{path}\n{stamp.size}\n{stamp.time}".encode(), digest_size=16).digest()
-            self._sums[place] = (self._sums.get(place, 0) + int.from_bytes(seen, "little")) % _MODULUS
+    def add(self, path: str, files: Iterable[Seen]) -> None:
+        """Count the files of a folder."""
+        folder = _Folder.of(path)
+        sums, counts = self._sums, self._counts
+        for name, size, time in files:
+            place = folder.place_of(name)
+            if place is None:
+                self.odd[f"{path}/{name}"] = Stamp(size, time)
+                continue
+            if name.endswith(".parquet"):
+                segment = place[:2]
+                counts[segment] = counts.get(segment, 0) + 1
+            seen = blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest()
+            sums[place] = sums.get(place, 0) + int.from_bytes(seen, "little")
 
     def read_by(self, network: str, segment: int) -> list[int]:
         """Numbers that change when files do that judging a segment reads."""
         places = ((network, segment, OWN), (network, segment, SHARED), (network, segment - 1, SHARED))
-        return [self._sums.get(place, 0) for place in places]
+        return [self._sums.get(place, 0) % _MODULUS for place in places]
 
     def surplus(self, commit: Commit) -> int:
         """How many data files of a segment its manifest does not name."""

@@ -61,6 +61,10 @@ class RowError(PubsubError):
     """A row whose bytes are not what its columns say: it cannot be judged."""
 
 
+class LostNode(RowError):
+    """A node of the row's proof is not in the history."""
+
+
 def relay_row(network: str, record: RelayRecord) -> Row:
     """The row of a relay block."""
     return {
@@ -260,11 +264,11 @@ def messages_of(row: Row) -> InboundMessages:
 
 
 def proof_of(row: Row, nodes: Mapping[int, bytes]) -> tuple[bytes, ...]:
-    """The proof of a row, in its order. Raises `RowError` for a node that is not there."""
+    """The proof of a row, in its order. Raises `LostNode`."""
     try:
         return tuple(nodes[reference] for reference in row["proof"])
     except KeyError as missing:
-        raise RowError(f"proof node {missing.args[0]} of the segment is not in the history") from None
+        raise LostNode(f"proof node {missing.args[0]} of the segment is not in the history") from None
 
 
 def state_of(row: Row) -> tuple[Header, State]:
@@ -288,7 +292,7 @@ def state_of(row: Row) -> tuple[Header, State]:
 def build_state(top: list[tuple[bytes, bytes]], children: Mapping[bytes, list[tuple[bytes, bytes]]]) -> State:
     """A state from entries of uncertain origin. Raises `RowError` when they speak of child roots themselves."""
     if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in top):
-        raise RowError("child roots stand among the entries, from which they should follow")
+        raise RowError("the entries contain child roots, which follow from the child tries")
     return State.from_entries(top, children)
 
 

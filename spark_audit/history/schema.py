@@ -40,7 +40,7 @@ ENTRIES: Final = pa.list_(_struct(key=BYTES, value=BYTES))
 
 
 class SchemaError(PubsubError):
-    """A file that is not the table it stands for: another name, another version, other columns."""
+    """A file that is not the table that its path names: it has another name, version or columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Table:
         metadata: dict[bytes, bytes] = dict(found.metadata or {})
         name, version = metadata.get(_NAME), metadata.get(_VERSION)
         if name != self.name.encode():
-            raise SchemaError(f"table {_shown(name)} stands where {self.name} belongs")
+            raise SchemaError(f"this is table {_shown(name)}, not {self.name}")
         for later in self.stages[1:]:
             if version == str(later.version).encode():
                 later.check(found)

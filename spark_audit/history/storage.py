@@ -36,6 +36,10 @@ class Stamp:
     time: int
 
 
+Seen = tuple[str, int, int]
+"""A file in a folder: its name, and size and time as in `Stamp`."""
+
+
 class Store(ABC):
     """One place with files below it; paths are relative, with `/`, and are checked by whoever got them from outside."""
 
@@ -54,9 +58,13 @@ class Store(ABC):
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """All files below a folder, however deep, hidden ones included; none when there is no such folder."""
 
-    def scan(self, folder: str = "") -> Iterator[tuple[str, Stamp]]:
-        """As `walk`, one file after the other: nothing is kept of a history of millions of files."""
-        yield from self.walk(folder).items()
+    def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
+        """As `walk`, one folder after the other: nothing is kept of a history of millions of files."""
+        found: dict[str, list[Seen]] = {}
+        for path, stamp in self.walk(folder).items():
+            parent, _, name = path.rpartition("/")
+            found.setdefault(parent, []).append((name, stamp.size, stamp.time))
+        yield from found.items()
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -114,9 +122,13 @@ class LocalStore(Store):
 
     def walk(self, folder: str = "") -> dict[str, Stamp]:
         """All files below a folder; symbolic links are not followed."""
-        return dict(self.scan(folder))
+        return {
+            f"{parent}/{name}" if parent else name: Stamp(size, time)
+            for parent, files in self.folders(folder)
+            for name, size, time in sorted(files)
+        }
 
-    def scan(self, folder: str = "") -> Iterator[tuple[str, Stamp]]:
+    def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
         """All files below a folder, as they are met."""
         return _scan(f"{self.uri}/{folder}" if folder else self.uri, folder)
 
@@ -314,19 +326,23 @@ def _stamp(info: fs.FileInfo) -> Stamp:
     return Stamp(info.size, info.mtime_ns if info.mtime_ns is not None else 0)
 
 
-def _scan(folder: str, relative: str) -> Iterator[tuple[str, Stamp]]:
+def _scan(folder: str, relative: str) -> Iterator[tuple[str, list[Seen]]]:
+    files: list[Seen] = []
+    inside: list[str] = []
     try:
         with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+            for entry in found:
+                if entry.is_file(follow_symlinks=False):
+                    stat = entry.stat(follow_symlinks=False)
+                    files.append((entry.name, stat.st_size, stat.st_mtime_ns))
+                elif entry.is_dir(follow_symlinks=False):
+                    inside.append(entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return
-    for entry in entries:
-        path = f"{relative}/{entry.name}" if relative else entry.name
-        if entry.is_dir(follow_symlinks=False):
-            yield from _scan(entry.path, path)
-        elif entry.is_file(follow_symlinks=False):
-            stat = entry.stat()
-            yield path, Stamp(stat.st_size, stat.st_mtime_ns)
+    if files:
+        yield relative, files
+    for name in sorted(inside):
+        yield from _scan(f"{folder}/{name}", f"{relative}/{name}" if relative else name)
 
 
 def _sync_directory(path: Path) -> None:

@@ -4,7 +4,6 @@ import atexit
 import logging
 import os
 import re
-import socket
 import sys
 import tempfile
 from typing import IO, Final
@@ -14,8 +13,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
-from pubsub_emulator.spark_audit.engine.engine import EngineLost, check_form
+from pubsub_emulator.spark_audit.engine.engine import check_form
 from pubsub_emulator.spark_audit.spark.java import find_java
+from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable, check_master
 from pubsub_emulator.spark_audit.spark.ship import build_archive, source_root
 
 LOCAL: Final = "local[*]"
@@ -29,23 +29,12 @@ ATTEMPTS: Final = 4
 
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
-_CONNECT_SECONDS: Final = 12
 _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
-_YARN_FOLDERS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-_STREAM_REQUEST: Final = 6
-_STREAM_RESPONSE: Final = 7
-_STREAM_FAILURE: Final = 8
-_FRAME_HEAD: Final = 9
-_MOST_ANSWER: Final = 1024
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
 """Settings by which whoever submits brings the packages; see `ship`."""
 
 _jvm_log: list[IO[bytes]] = []
 """What the JVM of this process writes to its standard error: kept for error messages, out of the user's sight."""
-
-
-class SparkUnavailable(EngineLost):
-    """No context could be started, or it was lost; the message says why."""
 
 
 def start_context(master: str | None = None, name: str = "pubsub-audit") -> SparkContext:
@@ -85,53 +74,6 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
         raise SparkUnavailable(f"no Spark context on {master or 'the master'}: {_one_line(str(error))}") from error
     return context
-
-
-def check_master(master: str) -> None:
-    """Refuse a standalone master that does not answer, and YARN that nobody configured. Raises `SparkUnavailable`.
-
-    Spark itself tries for a minute or for ever, and then says so in a page of Java.
-    """
-    if master == "yarn" and not any(os.environ.get(name) for name in _YARN_FOLDERS):
-        raise SparkUnavailable(f"no YARN is configured: neither {' nor '.join(_YARN_FOLDERS)} is set")
-    if not master.startswith("spark://"):
-        return
-    problems = []
-    for place in master.removeprefix("spark://").split(","):
-        host, _, port = place.rpartition(":")
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS) as found:
-                if _speaks_spark(found):
-                    return
-                problems.append(f"{place}: what answers there is no Spark master")
-        except TimeoutError:
-            problems.append(f"{place}: no answer in {_CONNECT_SECONDS} seconds")
-        except OSError as error:
-            problems.append(f"{place}: {error.strerror or error}")
-    raise SparkUnavailable(f"no Spark master answers at {master}: {'; '.join(problems)}")
-
-
-def _speaks_spark(found: socket.socket) -> bool:
-    """Whether a server answers in the frames of Spark's transport, to a request for a file that is not there.
-
-    A frame is its length in 8 bytes, a type and a body. One that closes the connection may be a master that wants to
-    know who asks first. Raises `OSError`.
-    """
-    name = b"/files/pubsub"
-    body = bytes([_STREAM_REQUEST]) + len(name).to_bytes(4, "big") + name
-    found.sendall((8 + len(body)).to_bytes(8, "big") + body)
-    answer = b""
-    size = _FRAME_HEAD
-    try:
-        while len(answer) < size and (more := found.recv(size - len(answer))):
-            answer += more
-            if len(answer) >= _FRAME_HEAD:  # a master whose answer is read to its end has nothing to complain of
-                size = min(int.from_bytes(answer[:8], "big"), _MOST_ANSWER)
-                if answer[8] not in {_STREAM_RESPONSE, _STREAM_FAILURE}:
-                    return False
-    except ConnectionResetError:
-        return True
-    return not answer or len(answer) >= _FRAME_HEAD
 
 
 def _one_line(text: str) -> str:

@@ -23,7 +23,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pubsub_emulator.spark_audit.engine.engine import Report, Unit, heaviest_first
-from pubsub_emulator.spark_audit.spark.context import SparkUnavailable, last_words, start_context
+from pubsub_emulator.spark_audit.spark.context import last_words, start_context
+from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import ANSWER, run_units
 
 _POLL_SECONDS: Final = 0.5

@@ -192,7 +192,7 @@ def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
         ("status", "pending", "the status 'pending' is not known"),
         ("included_at", None, "has no included_at"),
         ("header", b"\x00", "the header does not decode"),
-        ("chain", 77, "a row of dev, chain 77 stands in blocks"),
+        ("chain", 77, "blocks has a row of dev, chain 77"),
     ],
 )
 def test_a_row_that_makes_no_candidate_ends_its_segment_only(

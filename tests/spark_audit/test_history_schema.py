@@ -92,7 +92,7 @@ def test_no_two_tables_share_a_name_unless_they_are_one() -> None:
     [
         (None, "without a name"),
         ({b"pubsub.table": b"nodes"}, "version without a name"),
-        ({b"pubsub.table": b"blocks", b"pubsub.version": b"1"}, "table 'blocks' stands where nodes belongs"),
+        ({b"pubsub.table": b"blocks", b"pubsub.version": b"1"}, "this is table 'blocks', not nodes"),
         ({b"pubsub.table": b"nodes", b"pubsub.version": b"3"}, "version '3' is not version 2"),
     ],
 )

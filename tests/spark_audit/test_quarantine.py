@@ -102,14 +102,38 @@ def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> N
     assert units[1] == Fault(entry.path, "the row group differs from what was committed", 1, "dev", None, 0)
 
 
-def test_a_lost_node_stops_the_chains_that_need_it_and_says_which(history: Path) -> None:
-    _file(history, schema.NODES, None, 2).unlink()
+@pytest.mark.parametrize("table", [schema.NODES, schema.RELAY_HEADERS], ids=lambda table: table.name)
+def test_a_lost_file_of_all_chains_is_told_once_and_stops_those_that_need_it(history: Path, table: Table) -> None:
+    path = _file(history, table, None, 2)
+    path.unlink()
     result = _audit(history)
     assert result.exit_code == 3
-    rows = list(result.results.rows(schema.QUARANTINE))
-    assert any("is not in the history" in row["error"] and row["position"] is not None for row in rows)
-    assert {row["segment"] for row in rows} == {2}
+    rows = [(row["path"], row["segment"]) for row in result.results.rows(schema.QUARANTINE)]
+    assert rows == [(str(path.relative_to(history)), 2)]
     assert set(_statuses(result).values()) == {"not verified"}
+    assert all("segment 2 was not judged to its end" in row["reasons"] for row in result.chains)
+
+
+def test_a_lost_checkpoint_is_told_once(history: Path) -> None:
+    path = _file(history, schema.CHECKPOINTS, 2000, 1)
+    path.unlink()
+    rows = list(_audit(history).results.rows(schema.QUARANTINE))
+    assert [row["path"] for row in rows] == [str(path.relative_to(history))]
+
+
+def test_a_segment_without_the_one_before_says_so_once_for_all_chains(history: Path) -> None:
+    next((history / COMMITS).glob("dev-00000001-*.json")).unlink()
+    rows = list(_audit(history).results.rows(schema.QUARANTINE))
+    assert len(rows) == 2
+    assert {row["chain"] for row in rows} == {None}
+
+
+def test_a_node_that_no_manifest_lost_is_told_with_its_block(history: Path, tmp_path: Path) -> None:
+    segments = load(history)
+    key = ("nodes", None)
+    segments[2].parts[key] = [row for row in segments[2].parts[key] if row["number"] != 0]
+    rows = list(_audit(store(segments, tmp_path / "forged")).results.rows(schema.QUARANTINE))
+    assert any("proof node 0" in row["error"] and row["position"] is not None for row in rows)
 
 
 def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:

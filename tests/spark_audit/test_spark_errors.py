@@ -9,8 +9,9 @@ from audit_support import write_history
 
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.engine.engine import WrongMaster, check_form
-from pubsub_emulator.spark_audit.spark import context
-from pubsub_emulator.spark_audit.spark.context import SparkUnavailable, _one_line, check_master
+from pubsub_emulator.spark_audit.spark import masters
+from pubsub_emulator.spark_audit.spark.context import _one_line
+from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable, check_master
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_au15_a_server_that_is_no_master_is_told_before_spark_tries_for_a_minute
 
 
 def test_au15_a_server_that_says_nothing_is_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "_CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(masters, "CONNECT_SECONDS", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(SparkUnavailable, match=r"no answer in 0\.2 seconds"),
@@ -83,6 +84,60 @@ def test_au15_yarn_without_its_configuration_is_told_at_once(monkeypatch: pytest
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
     with pytest.raises(SparkUnavailable, match="neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set"):
         check_master("yarn")
+
+
+def _configured(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
+    """Configure YARN as `HADOOP_CONF_DIR` does; `_` is written for `.` and `__` for `-`."""
+    names = {name.replace("__", "-").replace("_", "."): value for name, value in settings.items()}
+    rows = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in names.items())
+    (folder / "yarn-site.xml").write_text(f"<configuration>{rows}</configuration>", encoding="utf-8")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(folder))
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+
+
+def test_au15_yarn_without_a_server_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        host, address = {"yarn_resourcemanager_hostname": "127.0.0.1"}, "${yarn.resourcemanager.hostname}"
+        _configured(tmp_path, monkeypatch, **host, yarn_resourcemanager_address=f"{address}:{port}")
+        with pytest.raises(SparkUnavailable) as failed:
+            check_master("yarn")
+    assert str(failed.value) == f"no resource manager answers at yarn: 127.0.0.1:{port}: Connection refused"
+
+
+def test_au15_one_of_several_resource_managers_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        _configured(
+            tmp_path,
+            monkeypatch,
+            yarn_resourcemanager_ha_enabled="true",
+            yarn_resourcemanager_ha_rm__ids="one, two",
+            yarn_resourcemanager_address_one="127.0.0.1:1",
+            yarn_resourcemanager_address_two=f"127.0.0.1:{server.getsockname()[1]}",
+        )
+        check_master("yarn")
+
+
+def test_au15_a_configuration_of_yarn_that_is_no_xml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _configured(tmp_path, monkeypatch)
+    (tmp_path / "yarn-site.xml").write_text("<configuration>", encoding="utf-8")
+    with pytest.raises(SparkUnavailable, match=r"yarn-site\.xml: no element found"):
+        check_master("yarn")
+
+
+@pytest.mark.parametrize("url", ["k8s://https://127.0.0.1:1", "k8s://127.0.0.1:1", "k8s://http://127.0.0.1:99999"])
+def test_au15_a_kubernetes_that_does_not_answer_is_told_at_once(url: str) -> None:
+    with pytest.raises(SparkUnavailable, match="no Kubernetes answers at k8s://"):
+        check_master(url)
+
+
+def test_au15_several_silent_masters_take_no_longer_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masters, "CONNECT_SECONDS", 0.4)
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        places = ",".join(f"127.0.0.1:{each.getsockname()[1]}" for each in (one, two))
+        with pytest.raises(SparkUnavailable, match=r"(no answer in 0\.2 seconds.*){2}"):
+            check_master(f"spark://{places}")
 
 
 def _answering(server: socket.socket, answer: bytes) -> None:
