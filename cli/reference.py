@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -19,6 +19,9 @@ from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.emulator.scenario.fields import described
 from pubsub_emulator.emulator.scenario.model import Model, Scenario
+
+if TYPE_CHECKING:
+    from pubsub_emulator.eventplane.icrc72.keys import Key
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 PAGES: Final = ("cli.md", "scenarios.md", "icrc72-keys.md", "icrc72-scenarios.md")
@@ -129,10 +132,10 @@ def canister_keys() -> Iterator[str]:
     for title, table in keys.TABLES.items():
         yield f"## {title}"
         yield ""
-        rows = [
-            (f"`{key.name}`", key.value, key.meaning, ", ".join(f"`{each}`" for each in key.aliases)) for key in table
-        ]
-        yield from _table(("key", "value", "meaning", "also read"), rows)
+        if table is keys.PUBLICATION:
+            yield f"`LIST` is {', '.join(f'`{each}`' for each in keys.LISTS)}."
+            yield ""
+        yield from _table(("key", "value", "meaning"), list(dict.fromkeys(map(_key_row, table))))
     yield "## Codes of GenericError"
     yield ""
     yield from _table(("code", "meaning"), [(str(code), meaning) for code, meaning in keys.CODES.items()])
@@ -141,6 +144,15 @@ def canister_keys() -> Iterator[str]:
     yield from _table(
         ("prefix", "names"), [(f"`{prefix}`", ", ".join(names)) for prefix, names in keys.STATISTICS.items()]
     )
+
+
+def _key_row(key: "Key") -> tuple[str, str, str]:
+    """A key's name, value and meaning, with its aliases. One of a publication's lists is written `LIST`."""
+    from pubsub_emulator.eventplane.icrc72.keys import LISTS
+
+    also = f" (also `{'`, `'.join(key.aliases)}`)" if key.aliases else ""
+    which = next((each for each in LISTS if each in key.name), "LIST")
+    return f"`{key.name}`".replace(which, "LIST"), key.value, (key.meaning + also).replace(which, "LIST")
 
 
 def canister_fields() -> Iterator[str]:

@@ -73,8 +73,8 @@ PUBLICATION: Final = (
     ),
     Key(MODE, "Text fifo, priority or unordered", "fifo by default; at registration only"),
     Key(PARTITIONS, "Nat 1…16", "1 by default; at registration only"),
-    Key(PRIORITIES, "Array of Array[Blob subscriber, Nat]", "higher is sent first; 0 for who is not listed"),
-    Key(TRUSTED, "Bool", "batches go by guaranteed calls that answer for them"),
+    Key(PRIORITIES, "Array of Array[Blob subscriber, Nat]", "higher is sent first; subscribers not listed have 0"),
+    Key(TRUSTED, "Bool", "batches are sent by guaranteed calls, and the answer confirms them"),
     Key(CREATOR, "Blob", "returned, never accepted"),
     Key(REPLAY, "Bool", "the publication can be replayed", ("icrc77:capable",)),
     Key(PRICING, "Class{perEvent Nat, currency Text icrc2:<ledger>}", "what a replay costs"),
@@ -128,7 +128,7 @@ PREV: Final = f"{_B}prev"
 SENT: Final = f"{_B}sent"
 
 HEADERS: Final = (
-    Key(HASH, "Blob", "publisher, if it likes: the hash of data"),
+    Key(HASH, "Blob", "publisher, optional: the hash of data"),
     Key(PARTITION, "Array[Nat index, Nat count]", "publisher, where there are several partitions"),
     Key(REPLAYED, "Bool true", "publisher, on replayed events"),
     Key(REPLAY_ID, "Nat", "publisher, on replayed events"),
@@ -136,18 +136,18 @@ HEADERS: Final = (
     Key(RECEIVED, "Nat ns", "first broadcaster, when it accepts"),
     Key(BROADCASTER, "Blob", "first broadcaster: itself"),
     Key(RELAY_SENT, "Nat ns", "first broadcaster, when it first sends to a relay"),
-    Key(RELAY_PREV, "Nat", "first broadcaster: the event that it relayed before on this chain to this relay"),
+    Key(RELAY_PREV, "Nat", "first broadcaster: the last event of this chain that it sent to this relay"),
     Key(
         RELAY_LATE,
         "Array[Blob]",
-        "first broadcaster: subscribers for whom the relay became wider while the event waited; empty is everybody "
-        "without filter and skip",
+        "first broadcaster, if the relay became wider while the event waited: the subscribers that it became wider "
+        "for; an empty array means every subscriber without filter and skip",
     ),
     Key(RELAY_RECEIVED, "Nat ns", "relay, when it accepts"),
     Key(RELAY, "Blob", "relay: itself"),
     Key(EVENT_TIMESTAMP, "Nat ns", "delivering broadcaster: the event's own timestamp"),
     Key(PRIORITY, "Array[Nat position, Nat subscribers]", "delivering broadcaster"),
-    Key(PREV, "Nat", "delivering broadcaster: the event of this chain of which it notified this subscriber before"),
+    Key(PREV, "Nat", "delivering broadcaster: the last event of this chain that it sent to this subscriber"),
     Key(SENT, "Nat ns", "delivering broadcaster: when it first sent"),
 )
 
@@ -190,27 +190,27 @@ _RELAYED: Final = "Array[Text namespace, Blob target, Option(Blob subscriber), O
 
 BROADCASTER_ALERTS: Final = (
     Key(PUBLISHER_ADD, "Array[Text namespace, Blob publisher]", "accept its events"),
-    Key(PUBLISHER_REMOVE, "Array[Text namespace, Blob publisher]", "accept them no more"),
+    Key(PUBLISHER_REMOVE, "Array[Text namespace, Blob publisher]", "stop accepting them"),
     Key(SUBSCRIBER_ADD, "Array[Text namespace, Blob subscriber]", "notify it"),
-    Key(SUBSCRIBER_REMOVE, "Array[Text namespace, Blob subscriber]", "notify it no more"),
+    Key(SUBSCRIBER_REMOVE, "Array[Text namespace, Blob subscriber]", "stop notifying it"),
     Key(RELAY_ADD, _RELAYED, "forward to the target"),
-    Key(RELAY_REMOVE, _RELAYED, "forward no more"),
+    Key(RELAY_REMOVE, _RELAYED, "stop forwarding"),
     Key(RELAYER_ADD, "Array[Text namespace, Blob source]", "accept from that broadcaster"),
-    Key(RELAYER_REMOVE, "Array[Text namespace, Blob source]", "accept no more"),
+    Key(RELAYER_REMOVE, "Array[Text namespace, Blob source]", "stop accepting"),
     Key(
         REPLAY_ADD,
         _REPLAYED_TO,
         "deliver a replay",
     ),
-    Key(REPLAY_REMOVE, "Array[Nat id]", "accept no more of it"),
+    Key(REPLAY_REMOVE, "Array[Nat id]", "stop accepting it"),
     Key(
         REPLAY_RELAY_ADD,
         "Array[Nat id, Text namespace, Blob target, Blob publisher, Option(Text) filter, Option(Array) skip]",
         "forward a replay",
     ),
-    Key(REPLAY_RELAY_REMOVE, "Nat id", "accept no more of it"),
+    Key(REPLAY_RELAY_REMOVE, "Nat id", "stop accepting it"),
     Key(REPLAY_RELAYER_ADD, "Array[Nat id, Text namespace, Blob source]", "accept a replay from that broadcaster"),
-    Key(REPLAY_RELAYER_REMOVE, "Nat id", "accept no more of it"),
+    Key(REPLAY_RELAYER_REMOVE, "Nat id", "stop accepting it"),
 )
 
 ENTRY_ADD: Final = "icrc72:publisher:broadcaster:add"
@@ -229,7 +229,7 @@ PUBLISHER_ALERTS: Final = (
     Key(
         ENTRY_REMOVE,
         "Nat publicationId",
-        "publish no more",
+        "stop publishing",
         ("icrc72:publication:broadcaster:remove", "icrc72:broadcaster:publisher:broadcaster:remove"),
     ),
     Key(
@@ -243,7 +243,7 @@ PUBLISHER_ALERTS: Final = (
         "Array[Nat id, Text namespace, Nat start, Option(Nat end), Blob broadcaster]",
         "replay these events",
     ),
-    Key(PUBLISHER_REPLAY_REMOVE, "Nat id", "replay no more"),
+    Key(PUBLISHER_REPLAY_REMOVE, "Nat id", "stop the replay"),
 )
 
 EXIT_ADD: Final = "icrc72:subscriber:broadcaster:add"
@@ -254,7 +254,7 @@ SUBSCRIBER_REPLAY_REMOVE: Final = "icrc77:subscriber:replay:remove"
 
 SUBSCRIBER_ALERTS: Final = (
     Key(EXIT_ADD, "Array[Nat subscriptionId, Blob broadcaster]", "events flow", ("icrc72:subscriber:activated",)),
-    Key(EXIT_REMOVE, "Array[Nat subscriptionId, Blob broadcaster]", "they flow no more"),
+    Key(EXIT_REMOVE, "Array[Nat subscriptionId, Blob broadcaster]", "events stop"),
     Key(
         SUBSCRIBER_ERROR,
         "Map{error Text, id Nat, code Nat?, namespace Text?, eventId Nat?}",
@@ -262,7 +262,7 @@ SUBSCRIBER_ALERTS: Final = (
         ("icrc72:subscription:error",),
     ),
     Key(SUBSCRIBER_REPLAY_ADD, "Array[Nat id, Blob broadcaster]", "a replay begins"),
-    Key(SUBSCRIBER_REPLAY_REMOVE, "Array[Nat id]", "all of a replay that came was delivered"),
+    Key(SUBSCRIBER_REPLAY_REMOVE, "Array[Nat id]", "all events of the replay that arrived were delivered"),
 )
 
 STATISTICS: Final = {
