@@ -59,6 +59,8 @@ class SignedBody:
                 raise BadBody(1, self.extrinsics[0], "this chain takes no signed extrinsics")
             return ()
         note_inherent(storage)
+        if not self.extrinsics:
+            return ()
         signing, room = parachain_accounts(spec).signing, ParachainRoom()
         outcomes = []
         for index, raw in enumerate(self.extrinsics, 1):
@@ -88,6 +90,8 @@ class OfferedBody:
         if not spec.accounts:
             return ()
         note_inherent(storage)
+        if not self.offered:
+            return ()
         signing, room = parachain_accounts(spec).signing, ParachainRoom()
         outcomes: list[DispatchOutcome] = []
         taken: list[bytes] = []
