@@ -58,6 +58,16 @@ class Stage:
             return response.status, json.loads(text) if text[:1] in "[{0123456789" and text else text, response.headers
 
 
+    async def subscribed(self) -> None:
+        """Wait until each adapter has this distributor's subscription: events are notified from then on."""
+        for url in self.adapters.values():
+            listed: Json = {}
+            while not listed:
+                async with self.http.get(f"{url}/api/v2/subscribe") as response:
+                    listed = await response.json()
+                await asyncio.sleep(0.01)
+
+
 async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110  # what is waited for does not tell of itself

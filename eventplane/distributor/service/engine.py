@@ -139,7 +139,9 @@ class Engine:
                 return
 
     async def stop(self) -> None:
-        """Begin nothing new, let what is under way end for a while, and let go of the store."""
+        """Begin nothing new, let what is under way end for a while, and close the store; a second call does nothing."""
+        if self._stopping:
+            return
         self._stopping = True
         end = time.monotonic() + self._settings.grace
         if self._tasks:

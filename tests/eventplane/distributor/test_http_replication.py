@@ -200,6 +200,7 @@ def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None
 
 def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(tmp_path: Path) -> None:
     async def what(made: Stage) -> None:
+        await made.subscribed()
         made.ledgers["b"].append(event_of(2, 2)[1])
         made.ledgers["a"].append(event_of(1, 1)[1])
         made.ledgers["a"].append(event_of(2, 2)[1])
